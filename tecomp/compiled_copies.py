@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from tecomp.caches import memoize
 from tecomp.codegen.dispatch.array_interop import as_array, empty, is_in_layout, layout_tag_of
 from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.compute.define import placeholder, size_var
@@ -124,14 +124,14 @@ def _blocks_in_a_row(storage: Format) -> int:
     return ceil_div(_ROW, storage.elements)
 
 
-@lru_cache(maxsize=64)
+@memoize("copies.encoders")
 def _encoder(storage: Format, dtype: DType) -> ScheduledKernel:
     row = _blocks_in_a_row(storage) * storage.elements
     values = placeholder((size_var("rows", "int64"), row), dtype, name="values")
     return _build(values, storage.encode(values), "encode")
 
 
-@lru_cache(maxsize=64)
+@memoize("copies.decoders")
 def _decoder(storage: Format, dtype: DType) -> ScheduledKernel:
     row = _blocks_in_a_row(storage) * storage.units
     units = placeholder((size_var("rows", "int64"), row), storage.stored, name="units")
@@ -289,7 +289,7 @@ def relayout(src: Layout, dst: Layout) -> Relayout:
 
 
 # Only the kernel is cached, because equal layouts may differ in the names of their axes.
-@lru_cache(maxsize=256)
+@memoize("copies.relayouts")
 def _relayout_kernel(src: Layout, dst: Layout) -> Kernel:
     """Return the kernel that copies from one layout to another."""
     is_direct = _is_direct(src, dst)
@@ -374,7 +374,7 @@ def unpack_array(layout: Layout, array: Any, out: Any) -> Array:
     return result
 
 
-@lru_cache(maxsize=256)
+@memoize("copies.host_layouts")
 def _row_major(shape: tuple[int, ...], dtype: DType, order: tuple[int, ...]) -> Layout:
     """Return the cached layout of a NumPy array: analysing a new layout costs more than a copy."""
     return Layout.row_major(shape, dtype, order)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 import tecomp
 from tecomp import cli, demo
+from tecomp.caches import CACHE_LIMITS
 from tecomp.codegen import Store
 from tecomp.demo import filters, main
 
@@ -46,11 +47,25 @@ def test_the_cache_is_shown_and_cleared(tmp_path: Path) -> None:
     there = {"TECOMP_CACHE_DIR": str(tmp_path), "TECOMP_CACHE_SIZE": "2"}
     shown = "folder   {}\nentries  {}\nbytes    {} of 2000000\n"
 
-    assert cache(**there) == (0, shown.format(folder, 0, 0))
+    def folder_of(done: tuple[int, str]) -> tuple[int, str]:
+        return done[0], done[1].partition("\n\n")[0] + "\n"
+
+    assert folder_of(cache(**there)) == (0, shown.format(folder, 0, 0))
     Store(folder, 1000).put("a", b"code")
-    assert cache(**there) == (0, shown.format(folder, 1, 45))
+    assert folder_of(cache(**there)) == (0, shown.format(folder, 1, 45))
     assert cache("clear", **there) == (0, "removed 1 entries, 45 bytes\n")
-    assert cache(**there) == (0, shown.format(folder, 0, 0))
+    assert folder_of(cache(**there)) == (0, shown.format(folder, 0, 0))
+
+
+def test_limits_of_caches_in_memory_are_listed(tmp_path: Path) -> None:
+    _, text = cache(TECOMP_CACHE_DIR=str(tmp_path))
+    _, record = cache("--json", TECOMP_CACHE_DIR=str(tmp_path))
+    rows = text.partition("\n\n")[2].splitlines()[1:]
+
+    assert [row.split()[0] for row in rows] == sorted(CACHE_LIMITS)
+    assert {row["cache"]: row["limit"] for row in json.loads(record)["memory"]} == {
+        name: limit.most for name, limit in CACHE_LIMITS.items()
+    }
 
 
 def test_a_cache_that_is_off_or_misspelt() -> None:

@@ -19,6 +19,7 @@ PACKAGE = ROOT / "tecomp"
 # interface of tecomp.
 LAYERS = [
     {"fork_gate", "lazy_imports"},
+    {"caches"},
     {"error_pages", "progress", "source_locations"},
     {"errors"},
     {"drawing"},
@@ -101,7 +102,7 @@ INSIDE = {
         {"__init__"},
     ],
     "array": [
-        {"constants", "lru_cache", "statistics", "unsupported_names"},
+        {"constants", "statistics", "unsupported_names"},
         {"counters", "graph"},
         {"kernels", "validation"},
         {"single_controller", "weak_scalars"},

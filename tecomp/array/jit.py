@@ -23,7 +23,7 @@ from tecomp.array.graph.pending import GraphSegment, PendingGraph, pending_graph
 from tecomp.array.indexing.aliasing import outermost, replace_node
 from tecomp.array.indexing.data_dependent import copy_row_major
 from tecomp.array.indexing.setitem import NodeHolder, is_borrowed
-from tecomp.array.lru_cache import LRUCache
+from tecomp.caches import LRUCache
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.fork_gate import leaf_lock
 from tecomp.ptensor.types import PTensorType
@@ -31,8 +31,6 @@ from tecomp.ptensor.types import PTensorType
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_MOST = 256
-"""Maximum number of recorded signatures per function."""
 _DEEPEST = 100
 """Maximum nesting depth of lists, tuples and dicts around arrays."""
 
@@ -208,7 +206,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
             "jit: expected a function of arrays, got {function!r} ({type})",
             function=function, type=type(function).__name__,
         )
-    known: LRUCache[Any, _Recorded | None] = LRUCache(_MOST)
+    known: LRUCache[Any, _Recorded | None] = LRUCache("array.jit")
     name = getattr(function, "__name__", "function")
 
     def run(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from math import prod
 from operator import index
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from tecomp.caches import memoize
 from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.devices import check_dtype, default_dtype
 from tecomp.ptensor.types import ALL, Shape, numpy_dtype
@@ -73,7 +73,7 @@ def float64_of(value: float, where: str, what: str) -> float:
         ) from None
 
 
-@lru_cache(256)
+@memoize("array.dtype_names")
 def _name_of(dtype: np.dtype[Any]) -> str:
     """Return the name of a NumPy dtype; cached, because NumPy builds the string on each access."""
     return str(dtype.name)

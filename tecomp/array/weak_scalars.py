@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tecomp.array.graph.node import Buffer, Node, materialized_node, record
+from tecomp.caches import LRUCache
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.devices import default_dtype, dtypes_of
 from tecomp.ptensor.operation import PTensorOp
@@ -43,7 +44,7 @@ class _Kind(NamedTuple):
     most: float | None
 
 
-_kinds: dict[tuple[PTensorType, type], _Kind] = {}
+_kinds: LRUCache[tuple[PTensorType, type], _Kind] = LRUCache("array.scalars")
 _MOST = float(np.finfo("float64").max)
 
 
@@ -58,7 +59,8 @@ def weak_scalar(type: PTensorType, value: object, where: str) -> Node | None:
     Raises:
         ArrayTypeError: If an int is out of range for the dtype of the array.
     """
-    kind = _kinds.get((type, value.__class__))
+    key = type, value.__class__
+    kind = _kinds.recent.get(key) or _kinds.get(key, None)
     if kind is not None and (
         kind.least is None or kind.least <= value <= kind.most  # type: ignore[operator]
     ):
@@ -77,9 +79,7 @@ def _convert_scalar(type: PTensorType, value: Scalar, where: str) -> Node:
     dtype = numpy_dtype(name)
     scalar = PTensorType((), name, type.device, type.team)
     if name != "complex64" or not isinstance(value, complex):
-        if len(_kinds) > 20_000:
-            _kinds.clear()
-        _kinds[type, value.__class__] = _Kind(scalar, dtype, *_range(name, value))
+        _kinds.keep((type, value.__class__), _Kind(scalar, dtype, *_range(name, value)))
     return materialized_node(_create(value, dtype, where), scalar)
 
 

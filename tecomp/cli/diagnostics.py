@@ -17,6 +17,7 @@ import numpy as np
 
 import tecomp
 from tecomp import te
+from tecomp.caches import CACHE_LIMITS
 from tecomp.cli.common import codes, show, show_record, with_json
 from tecomp.codegen.llvm.code_cache import Store, current_store
 from tecomp.codegen.llvm.jit import host
@@ -29,8 +30,9 @@ from tecomp.machine.registry import broken_plugins
 @with_json
 @click.pass_context
 def cache(context: click.Context, as_json: bool) -> None:
-    """Show the directory, the number and the size of cached kernels.
+    """Show the directory, the number and the size of cached kernels, and limits in memory.
 
+    The table lists the maximum number of entries of each cache that a process keeps in memory.
     TECOMP_CACHE_DIR sets the directory, TECOMP_CACHE_SIZE the maximum size in megabytes, and
     TECOMP_CACHE=off disables the cache.
     """
@@ -40,7 +42,14 @@ def cache(context: click.Context, as_json: bool) -> None:
         record = {"folder": str(store.folder), "entries": held.entries}
         size = {"bytes": held.bytes, "limit": store.limit}
         limited = {"bytes": f"{held.bytes} of {store.limit}"}
-        show_record(record | (size if as_json else limited), as_json=as_json)
+        memory = [{"cache": name, "limit": limit.most, "content": limit.content}
+                  for name, limit in sorted(CACHE_LIMITS.items())]
+        if as_json:
+            show_record(record | size | {"memory": memory}, as_json=True)
+        else:
+            show_record(record | limited)
+            click.echo()
+            show(memory)
 
 
 @cache.command()

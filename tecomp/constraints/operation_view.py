@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import copysign
 from typing import Any
 
+from tecomp.caches import memoize
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.limits import max_value
 from tecomp.compute.operation import ComputeOp
@@ -61,7 +62,7 @@ class IndirectAccess:
         return tuple(substitute(index, values) for index in self.indices)
 
 
-@lru_cache(4096)
+@memoize("constraints.addresses")
 def texts_of(layout: Layout) -> tuple[str, ...]:
     """Return the address expressions of an element as text, as in `IndirectAccess.texts`."""
     axes = layout.index_map.initial_indices

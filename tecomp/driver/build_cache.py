@@ -16,8 +16,8 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from tecomp.caches import LRUCache
 from tecomp.codegen.llvm.code_cache import (
-    LockedLRUCache,
     Store,
     code_key,
     compiler_fingerprint,
@@ -169,7 +169,7 @@ class BuildRequest(Protocol):
         """Return the function after each pass."""
 
 
-MADE: LockedLRUCache[CachedCode] = LockedLRUCache()
+MADE: LRUCache[str, CachedCode] = LRUCache("driver.kernels")
 BuiltKernel = TypeVar("BuiltKernel")
 
 
@@ -252,7 +252,7 @@ def lookup(keys: Iterable[str], asked: BuildRequest) -> CachedCode | None:
     """
     store = current_store()
     for key in keys:
-        found = MADE.get(key)
+        found = MADE.get(key, None)
         if found is None and store is not None and (loaded := _load(store, key, asked)):
             found = _cache_code(key, loaded)
         if found is not None:
@@ -285,7 +285,7 @@ def _cache_code(key: str, made: CachedCode) -> CachedCode:
 
     External functions may be registered anew, so such a result must be bound again by each build.
     """
-    return made if made.compiled.interface.calls else MADE.put(key, made)
+    return made if made.compiled.interface.calls else MADE.keep(key, made)
 
 
 def program_keys(build: BuildResult) -> Iterator[str]:

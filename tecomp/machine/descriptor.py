@@ -8,12 +8,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import lru_cache
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
+from tecomp.caches import memoize
 from tecomp.drawing.drawable import Pictured
 from tecomp.errors import CapacityError, TargetError, safe_str
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
@@ -524,7 +524,7 @@ def _split_toml_error(message: str) -> tuple[str, str]:
     return f"{found[1]}, {found[3]}", f":{found[2]}"
 
 
-@lru_cache(maxsize=32)
+@memoize("machine.targets")
 def _read_once(text: str, source: str) -> Target:
     return read_target(text, source)
 

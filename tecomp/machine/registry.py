@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 
+from tecomp.caches import memoize
 from tecomp.errors import TargetError, safe_repr, safe_str
 
 GROUP = "tecomp.targets"
@@ -124,7 +124,7 @@ def _installed_offers() -> tuple[Offer, ...]:
     return _offers(entry_points, tuple(map(_state, sys.path)))
 
 
-@lru_cache(maxsize=8)
+@memoize("machine.entry_points")
 def _offers(
     find: Callable[..., EntryPoints], places: tuple[tuple[str, int], ...]
 ) -> tuple[Offer, ...]:

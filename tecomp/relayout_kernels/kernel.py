@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import product
 from math import prod
 
+from tecomp.caches import memoize
 from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.codegen.memory.vector_access import STREAM
 from tecomp.copy_schedule import Dim
@@ -172,7 +172,7 @@ def _index(axis: DigitAxis) -> Expr:
     return total
 
 
-@lru_cache(maxsize=256)
+@memoize("copies.kernels")
 def kernel_of(copy: CopySpec, name: str = "copy") -> Kernel:
     """Compile a copy; the kernel takes arrays with the shapes `places` of source and result."""
     signature = [

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tecomp.array.lru_cache import LRUCache
+from tecomp.caches import LRUCache
 
 PEAK = """
 from pathlib import Path
@@ -172,7 +172,7 @@ def test_kernels_that_are_let_go_leave_little() -> None:
 
 
 def test_large_keys_count_as_several() -> None:
-    recent: LRUCache[object, int] = LRUCache(64)
+    recent: LRUCache[object, int] = LRUCache("test", 64)
     for k in range(100):
         recent.keep((k, tuple(range(1000)), ((1, 2),) * 300), k)
     assert len(recent) <= 4
@@ -184,7 +184,7 @@ def test_large_keys_count_as_several() -> None:
 def test_what_was_used_not_long_ago_is_kept() -> None:
     dice = random.Random(5)
     for most in (2, 3, 8, 64):
-        recent: LRUCache[int, int] = LRUCache(most)
+        recent: LRUCache[int, int] = LRUCache("test", most)
         used: list[int] = []
         for _ in range(2000):
             key = int(dice.gammavariate(2, most / 4))

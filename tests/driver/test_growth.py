@@ -18,7 +18,7 @@ from tecomp import te
 from tecomp.codegen.llvm.code_cache import LINKED
 from tecomp.driver.build_cache import MADE
 
-LINKED.limit = MADE.limit = 32
+LINKED.most = MADE.most = 32
 
 def pages():
     with open("/proc/self/statm") as status:

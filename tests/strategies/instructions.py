@@ -15,7 +15,7 @@ import llvmlite.binding
 import pytest
 
 from tecomp.array.kernels import execution_plan, kernel
-from tecomp.array.lru_cache import LRUCache
+from tecomp.caches import LRUCache
 from tecomp.codegen import LlvmSource
 from tecomp.codegen.llvm import code_cache, jit
 
@@ -61,8 +61,8 @@ def counted() -> Iterator[Counted]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TECOMP_NUM_THREADS", "1")
         patch.setattr(code_cache, "object_code", found.code)
-        patch.setattr(kernel, "_kernels", LRUCache(1024))
-        patch.setattr(execution_plan, "_recipes", LRUCache(1024))
+        patch.setattr(kernel, "_kernels", LRUCache("array.kernels"))
+        patch.setattr(execution_plan, "_recipes", LRUCache("array.recipes"))
         yield found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from tecomp.array.distributed.partitions import (
@@ -21,6 +20,7 @@ from tecomp.array.distributed.sharding_rules import (
     rule,
 )
 from tecomp.array.graph.node import ShardedNode, record
+from tecomp.caches import memoize
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh
 from tecomp.dist.partition.redistribution import redistribution
@@ -159,7 +159,7 @@ def choose_alignment(
     return _align(parts, plain, bases, partition_from_blocks(type, parts[0].mesh, ()), wanted)
 
 
-@lru_cache(maxsize=4096)
+@memoize("dist.aligned_operands")
 def _align(
     parts: tuple[Partition, ...], views: tuple[tuple[int, tuple[int, ...]] | None, ...],
     bases: tuple[Partition | None, ...], result: Partition, wanted: Wanted,

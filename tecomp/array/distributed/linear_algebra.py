@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, singledispatch
+from functools import singledispatch
 from itertools import accumulate, product
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ from tecomp.array.distributed.sharding_rules import (
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Buffer, Node, ShardedNode, local_type, materialized_node, record
 from tecomp.array.statistics import counters
+from tecomp.caches import memoize
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh, Partial, Placement
 from tecomp.dist.partition.redistribution import redistribution
@@ -234,7 +235,7 @@ def _sharded_product(
     return pending_array(type, way.target, part, moves, max(x.ticket, y.ticket))
 
 
-@lru_cache(maxsize=1024)
+@memoize("dist.matmul_strategies")
 def cheapest(
     x: Partition, y: Partition, result: Partition, kinds: tuple[AxisCorrespondence, ...]
 ) -> MatmulStrategy | None:

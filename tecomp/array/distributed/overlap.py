@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import inf
 from time import perf_counter
 
@@ -27,8 +26,8 @@ from tecomp.array.graph.access_regions import (
 from tecomp.array.graph.evaluate import compute
 from tecomp.array.graph.node import Buffer, Node, materialized_node
 from tecomp.array.graph.pending import PendingGraph
-from tecomp.array.lru_cache import LRUCache
 from tecomp.array.statistics import counters
+from tecomp.caches import LRUCache, memoize
 from tecomp.dist.runtime.call_tracking import waits
 from tecomp.dist.runtime.transfers import Transfer
 
@@ -99,7 +98,7 @@ class OverlapDecision:
             self.cut = min(self.cut, seconds)
 
 
-_choices: LRUCache[str, OverlapDecision] = LRUCache(1024)
+_choices: LRUCache[str, OverlapDecision] = LRUCache("dist.overlap_decisions")
 
 
 def choice_for(name: str) -> OverlapDecision:
@@ -174,7 +173,7 @@ class InFlightExchange:
         return plan_overlap(graph, tuple(given))
 
 
-@lru_cache(maxsize=1024)
+@memoize("dist.overlap_plans")
 def plan_overlap(graph: OpGraph, given: tuple[Box | None, ...]) -> OverlapPlan | None:
     """Split operations into a core and borders; None if there is no core or too much recomputation.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
 from tecomp.array.graph.access_regions import Box, Span
+from tecomp.caches import memoize
 from tecomp.dist.partition.halo import Halo, halo
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh, Placement, Replicate, Shard
@@ -41,7 +41,7 @@ def blocks(extent: int, count: int) -> tuple[int, ...]:
     return tuple([min(k * block, extent) for k in range(count + 1)])
 
 
-@lru_cache(maxsize=4096)
+@memoize("dist.partitions")
 def partition(shape: Shape, dtype: str, mesh: Mesh, placements: tuple[Placement, ...]) -> Partition:
     """Return a canonical partition: explicit sizes only where they differ from equal blocks."""
     placed = tuple([_shortest(p, shape, mesh.shape[k]) for k, p in enumerate(placements)])
@@ -72,7 +72,7 @@ def replicated_partition(type: PTensorType, mesh: Mesh) -> Partition:
     return partition(type.shape, type.dtype, mesh, (Replicate(),) * mesh.ndim)
 
 
-@lru_cache(maxsize=4096)
+@memoize("dist.axis_blocks")
 def blocks_of_partition(given: Partition) -> tuple[AxisBlocks, ...] | None:
     """Return the cuts of a partition; None unless all pieces are consecutive, one cut per axis."""
     made: list[AxisBlocks] = []
@@ -148,7 +148,7 @@ class WindowSet(NamedTuple):
         return _inner(self, rank)
 
 
-@lru_cache(maxsize=4096)
+@memoize("dist.window_indices")
 def _indices(windows: WindowSet, rank: int) -> list[tuple[slice, ...]]:
     core = windows.halo.core(rank)
     own = _owned_spans(windows.halo.partition, rank)
@@ -163,7 +163,7 @@ def _indices(windows: WindowSet, rank: int) -> list[tuple[slice, ...]]:
     return made
 
 
-@lru_cache(maxsize=4096)
+@memoize("dist.window_interiors")
 def _inner(windows: WindowSet, rank: int) -> list[Box]:
     core = windows.halo.core(rank)
     return [
@@ -176,7 +176,7 @@ def _inner(windows: WindowSet, rank: int) -> list[Box]:
     ]
 
 
-@lru_cache(maxsize=4096)
+@memoize("dist.window_sets")
 def windows_of(base: Partition, windows: tuple[ShiftedWindow, ...]) -> WindowSet:
     """Return windows that fit an array partition, with their common halo."""
     widths = [[0, 0] for _ in base.shape]
@@ -192,7 +192,7 @@ def windows_of(base: Partition, windows: tuple[ShiftedWindow, ...]) -> WindowSet
                         corners=corners), windows)
 
 
-@lru_cache(maxsize=4096)
+@memoize("dist.window_fits")
 def fits(base: Partition, window: ShiftedWindow) -> bool:
     """Return whether a window at most doubles the size of the shards."""
     if base.mesh.shape != window.target.mesh.shape:
@@ -208,7 +208,7 @@ def fits(base: Partition, window: ShiftedWindow) -> bool:
     return bool(prod(grown) <= 2 * prod(largest))
 
 
-@lru_cache(maxsize=4096)
+@memoize("dist.window_widths")
 def _widths(base: Partition, window: ShiftedWindow) -> tuple[tuple[int, int], ...] | None:
     """Return the halo widths of a window per axis; None if shards and window do not overlap."""
     widths = [[0, 0] for _ in base.shape]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import builtins
-from functools import lru_cache
 from typing import Any, SupportsIndex
 
 from tecomp.array.array_object import Array, from_node, node_of
 from tecomp.array.graph.node import Node, record
 from tecomp.array.validation import check_bool, dtype_name, float64_of, integer
+from tecomp.caches import memoize
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.elementwise import CastOp
@@ -16,7 +16,7 @@ from tecomp.ptensor.operations.manipulation import Combine
 from tecomp.ptensor.operations.reduction import CountNonzero, Cumulative, Diff, ReduceOp, TruthTest
 from tecomp.ptensor.types import Axes, axes_of, axis_of
 
-_reduce = lru_cache(1024, typed=True)(ReduceOp)
+_reduce = memoize("array.reductions", typed=True)(ReduceOp)
 """Cached `ReduceOp` operations: lookups keyed by an identical object are faster."""
 
 

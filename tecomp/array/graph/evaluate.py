@@ -25,6 +25,7 @@ from tecomp.array.graph.node import (
 )
 from tecomp.array.graph.pending import PendingGraph, by_device, pending_graph_of, pieces_of
 from tecomp.array.graph.views import apply_view_chain, is_view
+from tecomp.caches import LRUCache
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
 from tecomp.fork_gate import no_fork
 from tecomp.ptensor.devices import CPU
@@ -262,8 +263,7 @@ _MOST_RESULTS = 64
 FEWEST = MOST // 2
 """Minimum number of operations that are evaluated at a known stopping point."""
 
-_places: set[tuple[CodeType, int]] = set()
-_MOST_PLACES = 10_000
+_places: LRUCache[tuple[CodeType, int], bool] = LRUCache("array.evaluation_points")
 
 
 def flush_if_long(node: Node) -> None:
@@ -274,11 +274,9 @@ def flush_if_long(node: Node) -> None:
     """
     if tracing.depth:
         return
-    if node.pending < MOST and _place() not in _places:
+    if node.pending < MOST and not _places.get(_place(), False):
         return
-    if len(_places) >= _MOST_PLACES:  # generated code adds new locations without limit
-        _places.clear()
-    _places.add(_place())
+    _places.keep(_place(), True)
     evaluate((node,))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tecomp.caches import LRUCache
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
 from tecomp.fork_gate import leaf_lock
 from tecomp.ptensor.devices import CPU, on_its_device
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Buffer = np.ndarray[Any, Any]
 
-_types: dict[Any, PTensorType] = {}
+_types: LRUCache[Any, PTensorType] = LRUCache("array.result_types")
 _teams: list[DistributedHooks] = []
 _serial = count()
 _MANY = 16
@@ -336,11 +337,9 @@ def type_of(op: PTensorOp, *operands: PTensorType) -> PTensorType:
     if len(operands) > _MANY:  # such keys would take more memory than the types
         return _on_its_device(op, operands)
     key = (op, *operands)
-    found = _types.get(key)
+    found = _types.recent.get(key)
     if found is None:
-        if len(_types) > 20_000:
-            _types.clear()
-        found = _types[key] = _on_its_device(op, operands)
+        found = _types.get(key, None) or _types.keep(key, _on_its_device(op, operands))
     return found
 
 

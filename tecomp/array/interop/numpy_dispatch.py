@@ -8,7 +8,7 @@ rejected, because their results would be NumPy arrays without device and team.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from inspect import Parameter, signature
 from types import ModuleType
 from typing import Any, NoReturn
@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tecomp.array.unsupported_names import INSTEAD
+from tecomp.caches import memoize
 from tecomp.errors import ArrayTypeError
 
 _UFUNCS: Mapping[str, str] = {
@@ -283,7 +284,7 @@ def _is_neutral(name: str, value: object) -> bool:
     return isinstance(value, str | bool | int) and value in _NEUTRAL.get(name, ())
 
 
-@lru_cache(256)
+@memoize("array.numpy_parameters")
 def _parameters(function: Any) -> Mapping[str, Any]:
     """Return the parameters of a function and their kinds."""
     return {name: each.kind for name, each in signature(function).parameters.items()}

@@ -35,8 +35,8 @@ from tecomp.array.kernels.strided_operands import (
     strides_of,
 )
 from tecomp.array.kernels.view_normalization import memory_order
-from tecomp.array.lru_cache import LRUCache
 from tecomp.array.statistics import counters
+from tecomp.caches import LRUCache
 from tecomp.ptensor.operations.manipulation import (
     Combine,
     ExtractSlice,
@@ -54,7 +54,7 @@ from tecomp.ptensor.types import (
     numpy_dtype,
 )
 
-_copies: LRUCache[Any, _StridedCopy] = LRUCache(1024)
+_copies: LRUCache[Any, _StridedCopy] = LRUCache("array.copies")
 
 
 @dataclass(slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from tecomp.array.graph.locking import placing
 from tecomp.array.graph.node import Buffer, Node, looking
 from tecomp.array.graph.pending import Step, pending_graph_of
 from tecomp.array.statistics import costs_of
+from tecomp.caches import memoize
 from tecomp.compute.define import placeholder
 from tecomp.errors import ArrayTypeError, ArrayValueError, LayoutError
 from tecomp.graph.layout_candidates import candidates, layout_along
@@ -65,7 +65,7 @@ class DeviceBuffer:
         return self._host
 
 
-@lru_cache(maxsize=4096)
+@memoize("array.host_layouts")
 def host_layout(layout: Layout, device: str | None) -> Layout:
     """Return a layout in the host formats of elements, as programs exchange them."""
     return replace(
@@ -86,7 +86,7 @@ def parts_of(type: PTensorType) -> tuple[Shape, str]:
     return (type.shape, type.dtype) if part is None else ((*type.shape, 2), part)
 
 
-@lru_cache(maxsize=4096)
+@memoize("array.device_layouts")
 def default_layout(type: PTensorType) -> Layout:
     """Return the layout in which a device stores arrays by default."""
     shape, dtype = parts_of(type)

@@ -33,7 +33,7 @@ from tecomp.array.kernels.kernel import (
 from tecomp.array.kernels.pointwise_kernels import pointwise_recipe
 from tecomp.array.kernels.static_programs import run_program
 from tecomp.array.kernels.view_normalization import permute_to_memory_order, push_views_to_leaves
-from tecomp.array.lru_cache import LRUCache
+from tecomp.caches import LRUCache
 from tecomp.ptensor.devices import is_apart
 
 
@@ -224,7 +224,7 @@ def execute_plan(plan: ExecutionPlan, work: PendingGraph) -> None:
         work.nodes[place].computed(result)
 
 
-_recipes: LRUCache[Any, KernelRecipe | ExecutionPlan | None] = LRUCache(2048)
+_recipes: LRUCache[Any, KernelRecipe | ExecutionPlan | None] = LRUCache("array.recipes")
 _NEW = object()
 
 

@@ -14,8 +14,8 @@ from tecomp.array.graph.locking import compiling
 from tecomp.array.graph.node import Buffer, memory
 from tecomp.array.graph.views import Chain, apply_view_chain
 from tecomp.array.kernels.strided_operands import KernelOperand
-from tecomp.array.lru_cache import LRUCache
 from tecomp.array.statistics import counters
+from tecomp.caches import LRUCache
 from tecomp.machine.host import host_vector_bytes
 from tecomp.ptensor.types import Shape, numpy_dtype
 
@@ -191,8 +191,8 @@ class KernelRecipe:
             self.is_built_in = True
 
 
-_kernels: LRUCache[Any, Any] = LRUCache(1024)
-_asked: LRUCache[Any, Shape] = LRUCache(1024)
+_kernels: LRUCache[Any, Any] = LRUCache("array.kernels")
+_asked: LRUCache[Any, Shape] = LRUCache("array.first_extents")
 """Extents with which each slow kernel was first requested."""
 
 

@@ -25,8 +25,8 @@ from tecomp.array.kernels.strided_operands import (
     read,
     strides_of,
 )
-from tecomp.array.lru_cache import LRUCache
 from tecomp.array.statistics import counters
+from tecomp.caches import LRUCache
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ptensor.formulas.tables import NARROW, is_elementwise
 from tecomp.ptensor.operations.creation import Creation
@@ -98,7 +98,7 @@ def _tuple(made: Any) -> tuple[te.Tensor, ...]:
     return made if isinstance(made, tuple) else (made,)
 
 
-_kernels: LRUCache[Any, Any] = LRUCache(512)
+_kernels: LRUCache[Any, Any] = LRUCache("array.pointwise_kernels")
 
 
 def fill(op: Creation, dtype: str, first: tuple[int, ...], result: Buffer) -> None:

@@ -23,8 +23,8 @@ from tecomp.array.kernels.device_storage import (
 )
 from tecomp.array.kernels.kernel import memoized
 from tecomp.array.kernels.view_normalization import PermutedArray, StridedArray, describe_strides
-from tecomp.array.lru_cache import LRUCache
 from tecomp.array.statistics import costs_of, counters
+from tecomp.caches import LRUCache
 from tecomp.errors import LayoutError
 from tecomp.graph.layout_demands import is_near
 from tecomp.layout.core.layout import Layout
@@ -33,7 +33,7 @@ from tecomp.ptensor.te_definitions import define
 from tecomp.ptensor.types import PART, PTensorType, Shape
 from tecomp.ptensor.values import ComplexTensor, Value, deinterleave_complex, interleave_complex
 
-_host_programs: LRUCache[Any, Any] = LRUCache(512)
+_host_programs: LRUCache[Any, Any] = LRUCache("array.host_programs")
 
 
 def run_program(work: PendingGraph) -> None:
@@ -141,8 +141,8 @@ def _join(value: Value) -> te.Tensor:
     return interleave_complex(value, "joined") if isinstance(value, ComplexTensor) else value
 
 
-_device_programs: LRUCache[Any, DeviceProgram] = LRUCache(512)
-_relayouts: LRUCache[Any, Any] = LRUCache(512)
+_device_programs: LRUCache[Any, DeviceProgram] = LRUCache("array.device_programs")
+_relayouts: LRUCache[Any, Any] = LRUCache("array.relayouts")
 
 DeviceLeaf = tuple[PTensorType, "StridedArray | PermutedArray | Layout | None"]
 """Type of an operand, and its device layout, or its memory order on the host."""

@@ -7,16 +7,16 @@ import json
 import os
 import stat
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import platformdirs
 
+from tecomp.caches import LRUCache
 from tecomp.codegen.llvm import jit
 from tecomp.codegen.llvm.ir_builder import LlvmSource
 from tecomp.codegen.llvm.jit import LoadedCode, host, link, llvm_version, object_code
@@ -222,47 +222,7 @@ def store_of(switch: str, folder: str, size: str) -> Store | None:
     return Store(place / "compiled", int(size or DEFAULT_MEGABYTES) * 1_000_000)
 
 
-_IN_MEMORY = 256
-
-
-class LockedLRUCache(Generic[T]):
-    """Thread-safe LRU cache.
-
-    Attributes:
-        limit: Maximum number of values.
-    """
-
-    def __init__(self, limit: int = _IN_MEMORY) -> None:
-        self.limit = limit
-        self._values: OrderedDict[str, T] = OrderedDict()
-
-    def get(self, key: str) -> T | None:
-        """Return the value stored under `key`, or None."""
-        found = self._values.pop(key, None)
-        if found is not None:
-            self._values[key] = found
-        return found
-
-    def put(self, key: str, value: T) -> T:
-        """Store `value` under `key`, evict least recently used values, and return `value`."""
-        self._values[key] = value
-        while len(self._values) > self.limit:
-            try:
-                self._values.popitem(last=False)
-            except KeyError:
-                break
-        return value
-
-    def remove(self, key: str) -> None:
-        """Remove the value of `key`, if it exists."""
-        self._values.pop(key, None)
-
-    def clear(self) -> None:
-        """Remove all values."""
-        self._values.clear()
-
-
-LINKED: LockedLRUCache[LoadedCode] = LockedLRUCache()
+LINKED: LRUCache[str, LoadedCode] = LRUCache("codegen.linked_code")
 
 
 def digest(*parts: object) -> str:
@@ -288,7 +248,7 @@ def lookup_code(key: str, entry: str, outside: ExternBindings = NOTHING) -> Load
     store = current_store()
     if store is None:
         return None
-    return LINKED.get(key) or _load_entry(store, key, entry, outside)
+    return LINKED.get(key, None) or _load_entry(store, key, entry, outside)
 
 
 def _load_entry(store: Store, key: str, entry: str, outside: ExternBindings) -> LoadedCode | None:
@@ -299,7 +259,7 @@ def _load_entry(store: Store, key: str, entry: str, outside: ExternBindings) -> 
 def _link(key: str, image: bytes, entry: str, outside: ExternBindings) -> LoadedCode:
     """Link code; code with external calls is not cached in memory, as bindings may change."""
     made = link([image], entry, outside)
-    return made if outside.addresses else LINKED.put(key, made)
+    return made if outside.addresses else LINKED.keep(key, made)
 
 
 def get_or_compile_object(source: LlvmSource, *, is_fresh: bool = False) -> bytes:
@@ -346,7 +306,7 @@ def machine_code(
     if store is None:
         return link([object_code(source, effort)], entry, outside)
     key = key or code_key(source, entry)
-    found = LINKED.get(key)
+    found = LINKED.get(key, None)
     if found is None and (found := _load_entry(store, key, entry, outside)) is not None:
         log_debug("machine code: found in %s", store.folder)
     return found or _link(key, _compile_and_store(store, key, source, effort), entry, outside)

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tecomp.caches import memoize
 from tecomp.errors import InternalError
 from tecomp.ir.extern.registry import CallSignature
 from tecomp.ir.nodes.dtype import DType
@@ -289,7 +290,7 @@ class ModuleBuilder:
         return self.sites.index(text)
 
 
-@lru_cache
+@memoize("codegen.names")
 def plain_name(name: str) -> str:
     """Return `name` as a valid unquoted LLVM identifier.
 

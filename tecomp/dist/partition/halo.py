@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from tecomp.caches import memoize
 from tecomp.dist.partition.messages import Box, Message, MessageSources
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Places, count_of, indices_as_array, indices_as_slice
@@ -297,7 +298,7 @@ def _pair(width: Any) -> tuple[int, int] | None:
     return found[0], found[1]
 
 
-@lru_cache(maxsize=1024)
+@memoize("dist.halos")
 def _halo_of(partition: Partition, widths: Widths, flags: tuple[bool, ...], corners: bool) -> Halo:
     return Halo(partition, widths, flags, corners)
 

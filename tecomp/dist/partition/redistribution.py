@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
+from tecomp.caches import memoize
 from tecomp.dist.partition.messages import Box, Message, MessageSources
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Places, Replicate, Shard
@@ -230,7 +231,7 @@ class Redistribution:
         return {}
 
 
-@lru_cache(maxsize=1024)
+@memoize("dist.redistributions")
 def redistribution(source: Partition, target: Partition) -> Redistribution:
     """Return the redistribution from one partition to another, cached for equal arguments.
 

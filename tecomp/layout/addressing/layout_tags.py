@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from math import prod
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
+from tecomp.caches import memoize
 from tecomp.errors import LayoutError
 from tecomp.fork_gate import leaf_lock
 from tecomp.ir.nodes.dtype import INT64
@@ -72,7 +73,7 @@ def layout_tag_of_maps(rank: int, maps: Sequence[IndexMap]) -> LayoutTag:
     return layout_tag(first.formula, first)
 
 
-@lru_cache(1024)
+@memoize("layout.equal_tags")
 def compatible_tags(
     found: LayoutTag, places: Shape, wanted: LayoutTag, shape: Shape, stored: Shape
 ) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import islpy as isl
 
+from tecomp.caches import LRUCache
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.sets.isl_context import CONTEXT
@@ -204,19 +205,14 @@ def _by_name(point: Mapping[Var, int], out: LaneAddresses) -> Mapping[Var, int]:
     return {axis: point.get(axis, values.get(axis.name, 0)) for axis in out.axes}
 
 
-_ANSWERS: dict[object, Any] = {}
-_MOST_ANSWERS = 100_000
-"""Maximum number of answers that are kept; beyond it, all are dropped."""
+_answers: LRUCache[object, Any] = LRUCache("poly.lane_accesses")
+_NEW: Any = object()
 
 
 def _memoize_answer(question: object, find: Callable[[], _Found]) -> _Found:
     """Return the answer to a question, which may stem from other operands, or compute it."""
-    if question not in _ANSWERS:
-        if len(_ANSWERS) > _MOST_ANSWERS:
-            _ANSWERS.clear()
-        _ANSWERS[question] = find()
-    found: _Found = _ANSWERS[question]
-    return found
+    found: _Found = _answers.get(question, _NEW)
+    return _answers.keep(question, find()) if found is _NEW else found
 
 
 def _step(count: int, axis: int) -> isl.Map:

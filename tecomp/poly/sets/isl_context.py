@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import islpy as isl
 
+from tecomp.caches import LRUCache
 from tecomp.errors import LowerError, TecompError
 from tecomp.fork_gate import WorkLock
 from tecomp.poly.sets.isl_expressions import NotAffine
@@ -132,30 +133,24 @@ def cached_question(question: Callable[P, T]) -> Callable[P, T]:
     return answered
 
 
-_MOST_ANSWERS = 1000
-"""Maximum number of answers kept for each question; beyond it, all are dropped."""
-
-
 def cached_set_question(question: Callable[P, T]) -> Callable[P, T]:
     """Memoize `question` across programs; its arguments must be sets and numbers only.
 
     Equal sets recur for similar stages of one program, for repeated layers, and for programs that
     differ in a dtype only. None is not stored, because it may mean that a budget was exhausted.
     """
-    answers: dict[tuple[Any, ...], T] = {}
+    answers: LRUCache[tuple[Any, ...], T] = LRUCache("poly.set_answers")
 
     @wraps(question)
     def answered(*args: P.args, **kwargs: P.kwargs) -> T:
         if CONTEXT.get_max_operations() == 0:
             return question(*args, **kwargs)
         key = (*args, *kwargs.values())
-        found = answers.get(key)
+        found = answers.get(key, None)
         if found is None:
             found = question(*args, **kwargs)
-            if len(answers) >= _MOST_ANSWERS:
-                answers.clear()
             if found is not None:
-                answers[key] = found
+                answers.keep(key, found)
         return found
 
     return answered

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from operator import is_
 from typing import Any, TypeAlias
 
 import islpy
 from islpy import Aff, BasicSet, Constraint, LocalSpace, Map, PwAff, Set, Val, dim_type
 
+from tecomp.caches import memoize
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Not, Var
 from tecomp.ir.nodes.printer import take_name
 from tecomp.ir.nodes.stmt import Extent
@@ -189,7 +190,7 @@ def _plain(extent: Extent) -> Extent:
     return int(extent.value) if isinstance(extent, Const) else extent
 
 
-@lru_cache(maxsize=1024)
+@memoize("poly.boxes")
 def _box_set(n_params: int, ranges: tuple[tuple[int, int] | None, ...]) -> Set:
     """Return the points with coordinates in the (low, extent) ranges; None means unbounded."""
     points = _named_space(n_params, len(ranges)).universe
