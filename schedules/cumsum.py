@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tecomp import Target, accesses, te
+from tecomp import Core, Target, accesses, te
 from tecomp.schedules.analysis.reduction import GroupedScan, match_grouped_scan, scan_input
 from tecomp.schedules.analysis.stages import is_private_formula, is_scan
 from tecomp.schedules.common import Size, product, round_up, wide_type
@@ -48,7 +48,6 @@ _MANY = 8
 """`_SIDE` elements form a transposed group; the number of groups is a multiple of `_MANY`."""
 _STEPS = 8
 """Scan steps that are unrolled, so that the state goes through memory once per `_STEPS` sums."""
-_LINE_BYTES = 64
 _SOME = 4
 """Minimum number of rows that are transposed if the length of a row is symbolic."""
 _LEVELS = 4
@@ -326,7 +325,7 @@ def groups_at_root(s: te.Schedule, d: GroupedScan, target: Target) -> None:
     transpose_squares(stage, group, own, lanes)
     row = stage.fuse(*rows, whole)
     stage.parallel(row)
-    if int(str(last.extent)) * width_of(output) % _LINE_BYTES == 0:
+    if int(str(last.extent)) * width_of(output) % Core.LINE_BYTES == 0:
         stream_large(s, output, target)
     s[sums].compute_at(stage, row)
     step, *rows, group = sums.op.axis

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from tecomp import Target, accesses, te
+from tecomp import Core, Target, accesses, te
 from tecomp.schedules.analysis.reduction import Reduction, need_reduction
 from tecomp.schedules.analysis.stages import create_inlined_schedule
 from tecomp.schedules.common import ceil_div, is_one, product, wide_type
@@ -64,7 +64,6 @@ _TINY = 4
 """Elements of a row up to which loaded vectors are shuffled into vectors across rows."""
 _SPARE = 4
 """Vector registers that hold no accumulator."""
-_PAGE_BYTES = 4096
 _PART_BYTES = 128 * 1024
 """Bytes that justify a separate part when the cores split the reduction of one result."""
 
@@ -472,7 +471,7 @@ def _are_read_in_order(total: te.Tensor, columns: int, target: Target) -> bool:
     Prefetching stops at the end of a page, so several long rows are as good as one.
     """
     row = product(total.shape[len(total.shape) - columns :])
-    is_short = isinstance(row, int) and row * width_of(total) <= _PAGE_BYTES
+    is_short = isinstance(row, int) and row * width_of(total) <= Core.PAGE_BYTES
     return is_short and _is_far(total, target)
 
 

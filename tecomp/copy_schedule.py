@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from tecomp.compute.iter_var import IterVar
 from tecomp.ir.arith.extents import ceil_div
+from tecomp.machine.components import Core
 from tecomp.scheduling.schedule import Stage
 
-LINE_BYTES = 64
-"""Bytes of a cache line."""
 ROW_BLOCK_BYTES = 1024
 """Bytes of either memory that a block of rows spans: enough to open each memory page once."""
 TILE_BLOCK_BYTES = 512
@@ -72,7 +71,7 @@ class Moves:
     order: tuple[int, ...]
     innermost: tuple[int, ...]
     block_bytes: int
-    line_bytes: int = LINE_BYTES
+    line_bytes: int = Core.LINE_BYTES
 
     @property
     def is_transposed(self) -> bool:

@@ -75,3 +75,27 @@ def test_no_function_is_called_by_a_participle_or_pronoun() -> None:
     assert len(named) > 3000  # the files were found
     assert poor == set()
     assert named >= STANDARD  # an exception that is no longer required must be removed
+
+
+# Names of constants that describe the hardware, with the class or module that defines each.
+HARDWARE = {
+    "LINE": None, "LINE_BYTES": "tecomp.machine.components", "CACHE_LINE": None,
+    "PAGE": None, "PAGE_BYTES": "tecomp.machine.components", "ALIAS_BYTES": None,
+    "FUNCTION": None, "FUNCTION_COST": "tecomp.compute.access_relations",
+    "WIDEST_VECTOR_BYTES": "tecomp.codegen.llvm.ir_builder", "VECTOR_BYTES": None,
+    "REGISTER_BITS": None, "OPEN_EXTENT": "tecomp.schedules.tiling.register_blocking",
+    "MOST_FACTORS": "tecomp.ir.arith.quasi_affine_conversion",
+}
+
+
+def test_constants_of_the_hardware_are_defined_once() -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for name in (each.id.lstrip("_") for each in targets if isinstance(each, ast.Name)):
+                    if name in HARDWARE and isinstance(node.value.value, int):
+                        found[name].append(module)
+
+    assert found == {name: [module] for name, module in HARDWARE.items() if module}

@@ -9,6 +9,7 @@ from tecomp.schedules.analysis.matmul import Product
 from tecomp.schedules.analysis.stages import is_computed
 from tecomp.schedules.common import ceil_div, is_one, product, round_up
 from tecomp.schedules.tiling.register_blocking import (
+    OPEN_EXTENT,
     RegisterTile,
     balanced_block_size,
     core_of,
@@ -46,8 +47,6 @@ _OPEN_BLOCK_VECTORS = 1 << 15
 
 A block then takes about 10 microseconds, a few times the cost of waking a thread.
 """
-_OPEN_EXTENT = 64
-"""Assumed number of terms of a sum if it is symbolic."""
 _OPEN_ROWS = 16
 """Maximum rows of a tile if the number of rows is symbolic.
 
@@ -56,8 +55,6 @@ Up to that many, a partial tile is unrolled row by row under conditions
 """
 _WORTH = 1.03
 """Minimum ratio by which a smaller tile must reduce the rows of the most loaded core."""
-_PAGE_BYTES = 4096
-_LINE_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,7 @@ def _open_row_tiles(d: Product, tile: RegisterTile, pack_rows: bool) -> int:
     if pack_rows or not isinstance(d.n, int):
         return _OPEN_ROW_TILES
     extents = [axis.extent for axis in d.depth]
-    terms = product(n if isinstance(n, int) else _OPEN_EXTENT for n in extents)
+    terms = product(n if isinstance(n, int) else OPEN_EXTENT for n in extents)
     vectors: int = tile.rows * tile.vectors * ceil_div(d.n, tile.columns) * terms
     return max(_OPEN_BLOCK_VECTORS // max(vectors, 1), _OPEN_ROW_TILES)
 
@@ -227,10 +224,10 @@ def _rows_at_hand(d: Product, target: Target) -> int:
     if d.rows.ends_in(d.row):
         return int(core.vector_registers)
     apart = d.rows.stride(d.row) * d.rows.tensor.dtype.bytes
-    ways = max(core.cache_bytes[0] // _PAGE_BYTES, 1)
+    ways = max(core.cache_bytes[0] // core.PAGE_BYTES, 1)
     if not isinstance(apart, int):
-        apart = _PAGE_BYTES
-    sets = [i * apart % _PAGE_BYTES // _LINE_BYTES for i in range(core.vector_registers)]
+        apart = core.PAGE_BYTES
+    sets = [i * apart % core.PAGE_BYTES // core.LINE_BYTES for i in range(core.vector_registers)]
     return next((i for i, place in enumerate(sets) if sets[:i].count(place) == ways), len(sets))
 
 

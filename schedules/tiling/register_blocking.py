@@ -10,6 +10,8 @@ from tecomp import Core, Target, TargetError, te
 from tecomp.schedules.analysis.convolution import Convolution
 from tecomp.schedules.common import Size, ceil_div, product, round_up
 
+OPEN_EXTENT = 64
+"""Assumed extent of an axis whose extent is symbolic."""
 _SPARE = 2
 """Vector registers for neither accumulators nor columns: a broadcast value and a temporary."""
 
@@ -272,6 +274,6 @@ def _channels_of_group(d: Convolution) -> int | None:
 
 
 def _bytes(x: te.Tensor, axes: Sequence[int]) -> int:
-    """Return the bytes of a slice of `x` along the given axes; symbolic extents count as 64."""
+    """Return the bytes of a slice of `x` along axes; symbolic extents are `OPEN_EXTENT`."""
     sizes = [x.shape[k] for k in axes]
-    return x.dtype.bytes * prod(n if isinstance(n, int) else 64 for n in sizes)
+    return x.dtype.bytes * prod(n if isinstance(n, int) else OPEN_EXTENT for n in sizes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from math import prod
 
-from tecomp import Target, te
+from tecomp import Accesses, Core, Target, te
 from tecomp.schedules.analysis.pointwise_chains import (
     are_counted,
     invariant_cost,
@@ -109,8 +109,6 @@ def walk_transposed(s: te.Schedule, output: te.Tensor, scan: te.Tensor, target: 
 
 _STREAM = "global.stream"
 
-_LINE = 64
-"""Bytes of a cache line."""
 _LONG_ROW_LINES = 32
 """Minimum lines of a row for which a partial line at its end is negligible."""
 
@@ -122,10 +120,8 @@ independent operation exceeds the out-of-order window of processors. Other expre
 constants that two vectors would run out of registers.
 """
 
-_FUNCTION = 10
-"""Minimum operations for which a loop over several rows, with invariants hoisted, pays."""
 _ROWS = 8
-"""Rows of that loop."""
+"""Rows of a loop over several rows with hoisted invariants, which pays from one function on."""
 
 _ROWS_EACH = 4
 """Minimum rows per core for which no row is split, as all cores finish at about the same time."""
@@ -177,7 +173,8 @@ def stream(
     if one_by_one:
         lanes = min(lanes, _LANES_ONE_BY_ONE)
     most = max(elements_fitting_l1(output, target), unit * lanes)
-    is_repeated = bool(rows) and invariant_cost(output, len(rows) - 1, apart) >= _FUNCTION
+    hoisted = invariant_cost(output, len(rows) - 1, apart) if rows else 0
+    is_repeated = hoisted >= Accesses.FUNCTION_COST
     if not is_repeated and _are_many(rows, target) and isinstance(along.extent, int):
         most = max(along.extent, most)
     chunk, along = stage.split(along, factor=balanced_block_size(along.extent, most, unit * lanes))
@@ -191,8 +188,8 @@ def stream(
 
 def _gains_by_two(output: te.Tensor, apart: Container[te.Tensor] | None) -> bool:
     """Return whether computing two vectors per iteration is faster than one."""
-    has_functions = work_of_chain(output, apart) >= _FUNCTION
-    return not has_functions or bool(longest_path(output, apart) >= 2 * _FUNCTION)
+    has_functions = work_of_chain(output, apart) >= Accesses.FUNCTION_COST
+    return not has_functions or bool(longest_path(output, apart) >= 2 * Accesses.FUNCTION_COST)
 
 
 def _are_many(rows: Sequence[te.IterVar], target: Target) -> bool:
@@ -223,7 +220,7 @@ def stream_large(s: te.Schedule, output: te.Tensor, target: Target, count: int =
     if len(sizes) < len(output.shape) or _STREAM not in target.memories:
         return
     row = prod(sizes[-count:]) * width_of(output)
-    if row % _LINE and row < _LONG_ROW_LINES * _LINE:
+    if row % Core.LINE_BYTES and row < _LONG_ROW_LINES * Core.LINE_BYTES:
         return
     if prod(sizes) * width_of(output) >= core_of(target).cache_bytes[-1]:
         s[output].set_scope(_STREAM)
@@ -235,8 +232,6 @@ _MANY = 8
 """Minimum number of rows, which fill a vector."""
 _LONG, _MANY_LONG = 2048, 64
 """Maximum elements and minimum number of rows for the second-level cache, for all cores."""
-_PAGE_BYTES = 4096
-_LINE_BYTES = 64
 _TOGETHER = 16
 """Rows that are transposed together."""
 
@@ -258,7 +253,7 @@ def are_long_rows_transposed(A: te.Tensor) -> bool:
     if not is_counted or not _are_transposed(A, _LONG, _MANY_LONG):
         return False
     apart = A.shape[-1] * A.dtype.bytes
-    sets = {row * apart % _PAGE_BYTES // _LINE_BYTES for row in range(_TOGETHER)}
+    sets = {row * apart % Core.PAGE_BYTES // Core.LINE_BYTES for row in range(_TOGETHER)}
     return 2 * len(sets) > _TOGETHER
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from tecomp.compute.affine_index import (
     Affine,
@@ -118,10 +118,6 @@ Reducer = Literal["sum", "prod", "min", "max"]
 _REDUCERS: dict[BinOp, Reducer] = {
     BinOp.ADD: "sum", BinOp.MUL: "prod", BinOp.MIN: "min", BinOp.MAX: "max",
 }
-
-
-_FUNCTION = 10
-"""Cost of a mathematical function such as `exp`, in operations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,6 +286,9 @@ class Accesses:
     frozenset({i})
     """
 
+    FUNCTION_COST: ClassVar[int] = 10
+    """Cost of a mathematical function such as `exp`, in operations."""
+
     axis: tuple[IterVar, ...]
     reduce_axis: tuple[IterVar, ...]
     reducer: Reducer | None
@@ -426,7 +425,7 @@ def _cost(node: Any) -> int:
     """Return the cost of a node without its operands, in operations."""
     if not isinstance(node, Expr) or isinstance(node, TensorLoad | Const | Var | Reduce | Cast):
         return 0
-    return _FUNCTION if isinstance(node, Call) else 1
+    return Accesses.FUNCTION_COST if isinstance(node, Call) else 1
 
 
 def _work(body: tuple[Expr, ...]) -> int:

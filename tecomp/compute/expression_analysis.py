@@ -12,6 +12,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError
+from tecomp.ir.arith.quasi_affine_conversion import MOST_FACTORS
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import represents_all
 from tecomp.ir.nodes.expr import (
@@ -41,9 +42,6 @@ from tecomp.ir.traversal.rewrite import (
     walk,
 )
 
-_MOST_FACTORS = 64
-"""Maximum number of factors of a product; a longer product counts as one factor."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductFactor:
@@ -56,10 +54,10 @@ class ProductFactor:
 def explicit_factors(value: Expr) -> list[ProductFactor]:
     """Return the factors of a product in textual order; a value that is no product is one factor.
 
-    A product with more than `_MOST_FACTORS` factors also counts as one factor, because the number
+    A product with more than `MOST_FACTORS` factors also counts as one factor, because the number
     of factors of nested squares doubles at each level.
     """
-    if fold(value, _number_of_factors, _multiply) > _MOST_FACTORS:
+    if fold(value, _number_of_factors, _multiply) > MOST_FACTORS:
         return [ProductFactor(value, False)]
     found: list[ProductFactor] = []
     todo = [ProductFactor(value, False)]

@@ -17,6 +17,7 @@ from tecomp.ir.nodes.expr import BufferLoad, Const, Expr
 from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferStore, For, ForKind, PrimFunc, Stmt
 from tecomp.ir.traversal.rewrite import nodes_of, statements_in, substitute, walk
 from tecomp.lowering.pipeline import LoweringResult, lower_all
+from tecomp.machine.components import Core
 from tecomp.machine.descriptor import Target
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule
@@ -27,9 +28,6 @@ _TIMES = 4
 
 _ELEMENTS = 2**20
 """Minimum number of redundantly computed elements for a warning."""
-
-_LINE = 64
-"""Size of a cache line in bytes: lanes with at least this stride share no line."""
 
 _FAR = 2**20
 """Minimum size of a buffer in bytes for a stride warning; larger than any first-level cache."""
@@ -127,7 +125,7 @@ def _step(indices: tuple[Expr, ...], buffer: Buffer, lanes: For) -> int:
     var = lanes.loop_var
     step = simplify(substitute(indices[-1], {var: var + 1}) - indices[-1])
     far = abs(int(step.value)) if isinstance(step, Const) else 0
-    return far if far * buffer.dtype.bytes >= _LINE else 0
+    return far if far * buffer.dtype.bytes >= Core.LINE_BYTES else 0  # lanes share no line
 
 
 def _check_copies(schedule: Schedule, func: PrimFunc, limit: int) -> None:

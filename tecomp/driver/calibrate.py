@@ -46,7 +46,6 @@ _READ = 8 << 20
 _LEAST_MEMORY, _MOST_MEMORY = 64 << 20, 256 << 20
 """Bounds of the array size for the memory measurement in bytes: larger than all caches, but with
 limited memory consumption."""
-_LINE = 64
 _SECONDS, _LEAST_ROUNDS = 0.75, 3
 """Maximum measurement time in seconds, and minimum number of rounds."""
 _STEADY_ROUNDS, _GAIN = 8, 0.01
@@ -232,8 +231,8 @@ def _in_registers(
 def _ones(shape: Sequence[int], dtype: str) -> Array:
     """Return an array of ones aligned to a cache line, so that no vector crosses a line."""
     count = prod(shape) * np.dtype(dtype).itemsize
-    space = np.empty(count + _LINE, np.uint8)
-    start = -space.ctypes.data % _LINE
+    space = np.empty(count + Core.LINE_BYTES, np.uint8)
+    start = -space.ctypes.data % Core.LINE_BYTES
     made = space[start : start + count].view(dtype).reshape(shape)
     made[...] = 1
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from tecomp.errors import TargetError
 from tecomp.ir.nodes.dtype import DType
@@ -72,6 +72,14 @@ class Core:
     (1, ('uint8*int8',), 'a manual')
     >>> core.load_operations, core.line_bytes_per_cycle, core.memory_bytes_per_cycle
     (4, 64.0, 32.0)
+    """
+
+    LINE_BYTES: ClassVar[int] = 64
+    """Bytes of a cache line, the unit of transfers between caches, on x86-64 and most Arm cores."""
+    PAGE_BYTES: ClassVar[int] = 4096
+    """Bytes of the smallest memory page.
+
+    Addresses at a distance of a multiple of a page map to the same set of the first-level cache.
     """
 
     count: Annotated[CoreCount, FromHost(host_cores)]

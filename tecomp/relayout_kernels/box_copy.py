@@ -49,6 +49,7 @@ from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.loops.rectangular_loops import RectangularLoops
 from tecomp.lowering.vectorize.unroll import unroll_loops
 from tecomp.lowering.vectorize.vectorize import vectorize_loops
+from tecomp.machine.components import Core
 from tecomp.scheduling.schedule import create_schedule
 
 
@@ -186,8 +187,6 @@ def plus(base: Expr, value: Expr, factor: int = 1) -> Expr:
 
 _TILE_ROW_BYTES, _TILE_COLUMN_BYTES = 1024, 512
 """Maximum bytes of a result row and of a source row in a tile that is transposed in the cache."""
-_ALIAS_BYTES = 4096
-"""Stride in bytes at which rows map to the same sets of the L1 cache."""
 _LEAST_STREAM_BYTES = 1024
 """Minimum bytes of a contiguous run of the result for non-temporal stores."""
 _WIDEST = 8
@@ -446,7 +445,9 @@ def _requests(box: CopiedBox, moves: Moves, source: Expr) -> Iterator[Stmt]:
     """
     row = moves.innermost[-1]
     step, side, memory = box.dims[row].source, moves.granules[row], box.memories.source
-    if not isinstance(memory, Buffer) or step < 0 or step * memory.dtype.bytes % _ALIAS_BYTES == 0:
+    if not isinstance(memory, Buffer) or step < 0:
+        return
+    if step * memory.dtype.bytes % Core.PAGE_BYTES == 0:  # rows share the sets of the L1 cache
         return
     (places,) = memory.shape
     assert isinstance(places, int)

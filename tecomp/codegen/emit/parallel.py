@@ -6,11 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tecomp.codegen.emit.extern_calls import emit_failure_check, has_outside_calls
-from tecomp.codegen.llvm.ir_builder import FunctionBuilder, PassSelection, register_type
+from tecomp.codegen.llvm.ir_builder import (
+    WIDEST_VECTOR_BYTES,
+    FunctionBuilder,
+    PassSelection,
+    register_type,
+)
 from tecomp.codegen.llvm.pass_selection import passes_for
 from tecomp.codegen.memory.vector_access import end_function
 from tecomp.codegen.ops.arithmetic import cast
 from tecomp.codegen.runtime.runtime_structs import call_runtime
+from tecomp.compute.access_relations import Accesses
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -29,9 +35,6 @@ from tecomp.ir.traversal.rewrite import children, nodes_of, post_order, statemen
 
 _WORTH = 1536
 """Vector operations whose run time exceeds the cost of handing work to another thread."""
-_FUNCTION = 10
-"""Estimated operations of a math function call."""
-_VECTOR_BYTES = 64
 _FREE = (Var, Const, Ramp, Broadcast, Cast)
 
 
@@ -74,7 +77,7 @@ def _own(node: Any) -> int:
         return _accesses(node.value, node.indices)
     if not isinstance(node, Expr) or isinstance(node, _FREE):
         return 0
-    return _registers(node) * (_FUNCTION if isinstance(node, Call) else 1)
+    return _registers(node) * (Accesses.FUNCTION_COST if isinstance(node, Call) else 1)
 
 
 def _accesses(value: Expr, indices: tuple[Expr, ...]) -> int:
@@ -87,7 +90,7 @@ def _accesses(value: Expr, indices: tuple[Expr, ...]) -> int:
 
 def _registers(value: Expr) -> int:
     """Return the number of vector registers that a value occupies."""
-    return -(-int(value.dtype.bytes) // _VECTOR_BYTES)
+    return -(-int(value.dtype.bytes) // WIDEST_VECTOR_BYTES)
 
 
 def _is_constant(index: Expr) -> bool:

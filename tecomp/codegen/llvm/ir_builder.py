@@ -53,6 +53,8 @@ class LlvmSource:
     handed_over: tuple[str, ...] = ()
 
 
+WIDEST_VECTOR_BYTES = 64
+"""Bytes of the widest vector register; LLVM splits such vectors on narrower machines."""
 _MOST_CHARACTERS = 256  # maximum length of a name hint; LLVM truncates value names at 1,024
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 

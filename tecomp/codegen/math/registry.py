@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp.codegen.llvm.ir_builder import FunctionBuilder, register_type, shuffle_mask, vector_of
+from tecomp.codegen.llvm.ir_builder import (
+    WIDEST_VECTOR_BYTES,
+    FunctionBuilder,
+    register_type,
+    shuffle_mask,
+    vector_of,
+)
 from tecomp.codegen.math import power_float64
 from tecomp.codegen.math.exact import fmod, power_of_signed, power_of_unsigned
 from tecomp.codegen.math.exp_log import (
@@ -26,7 +32,6 @@ from tecomp.codegen.math.trigonometric import acos, asin, atan, atan2, cos, sin,
 from tecomp.codegen.math.vector_values import FloatVector, Formula, IntVector, call_outlined
 from tecomp.ir.nodes.dtype import DType
 
-_WIDEST = 64  # bytes of the widest vector register; several registers on narrower machines
 _FORMULAS: dict[str, Formula] = {
     "exp": exp, "exp2": exp2, "expm1": expm1, "sigmoid": sigmoid, "tanh": tanh,
     "sinh": sinh, "cosh": cosh, "erf": erf, "log": log, "log2": log2, "log10": log10,
@@ -54,7 +59,7 @@ def has_formula(name: str, dtype: DType) -> bool:
 def emit_formula(code: FunctionBuilder, name: str, dtype: DType, args: Sequence[str]) -> str:
     """Emit the function in each lane; the result of a lane is independent of the lane count."""
     scalar = register_type(dtype.scalar)
-    widest = 8 * _WIDEST // dtype.bits
+    widest = 8 * WIDEST_VECTOR_BYTES // dtype.bits
     if dtype.lanes <= widest and dtype.lanes & dtype.lanes - 1 == 0:
         return _piece(code, name, dtype.kind, scalar, dtype.lanes, args)
     whole = vector_of(scalar, dtype.lanes)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp.codegen.llvm.ir_builder import FunctionBuilder
+from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
 from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Select
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import fold
 
-_MOST = 128
 # a % b is a minus a multiple of b, so common divisors of a and b divide a % b.
 _LEAST_OF = (BinOp.ADD, BinOp.SUB, BinOp.MOD, BinOp.MIN, BinOp.MAX)
 
@@ -30,7 +30,7 @@ def alignment(code: FunctionBuilder, buffer: Buffer, index: Expr) -> int:
 
 
 def divisor(index: Expr) -> int:
-    """Return a power of two, 128 at most, that always divides an integer expression.
+    """Return a power of two, `ALIGNMENT` at most, that always divides an integer expression.
 
     >>> from tecomp.ir.nodes.expr import Var
     >>> i, j = Var("i"), Var("j")
@@ -58,7 +58,7 @@ def _divisor(node: Any, parts: Sequence[int]) -> int:
         return 1
     if isinstance(node, Binary) and node.op is BinOp.MUL:
         number: Any = node.b if _is_number(node.b) else node.a
-        return min(parts[0] * _power_of_two(number.value), _MOST)
+        return min(parts[0] * _power_of_two(number.value), ALIGNMENT)
     return min(parts)
 
 
@@ -68,4 +68,4 @@ def _is_number(node: Any) -> bool:
 
 def _power_of_two(value: Any) -> int:
     number = int(value)
-    return min(number & -number, _MOST) if number else _MOST
+    return min(number & -number, ALIGNMENT) if number else ALIGNMENT

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp.codegen.llvm.ir_builder import (
+    WIDEST_VECTOR_BYTES,
     FunctionBuilder,
     memory_type,
     shuffle_mask,
@@ -83,9 +84,6 @@ def _places(
         ]
     return found
 
-
-_WIDEST = 64
-"""Bytes of the widest vector register; LLVM splits such vectors on narrower machines."""
 
 Write = Callable[[str, str, str, int, int], None]
 
@@ -168,7 +166,7 @@ def store_prefix(
 
 def _split_lanes(code: FunctionBuilder, count: int, size: int) -> Iterator[tuple[int, int, int]]:
     """Yield first lane, lane count and width of each piece; masked if count and width differ."""
-    start, widest = 0, _WIDEST // size
+    start, widest = 0, WIDEST_VECTOR_BYTES // size
     while start < count:
         rest = count - start
         width = min(next_power_of_two(rest), widest)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tecomp.codegen.llvm.ir_builder import WIDEST_VECTOR_BYTES
 from tecomp.codegen.ops.arithmetic import wide_type
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -42,8 +43,6 @@ from tecomp.ir.traversal.rewrite import (
     statements_in,
     walk,
 )
-
-_REGISTER_BITS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def legalize_vectors(func: PrimFunc) -> PrimFunc:
         return func
     bits = max(wide_type(part.dtype).bits for store in odd for part
         in _computed_subexpressions(store.value))
-    work = _LegalizeState(_REGISTER_BITS // bits)
+    work = _LegalizeState(8 * WIDEST_VECTOR_BYTES // bits)
     return replace(func, body=bottom_up(body, lambda node: _rule(work, node)))
 
 

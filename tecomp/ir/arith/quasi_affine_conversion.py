@@ -72,7 +72,8 @@ def _scale(expr: Expr, coefficient: int, number_first: bool) -> Expr:
 
 _SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MUL)
 _DIVISIONS = (BinOp.FLOORDIV, BinOp.MOD)
-_MOST_FACTORS = 64
+MOST_FACTORS = 64
+"""Maximum number of factors of a product; repeated squares double the number at each level."""
 
 
 class TermTable:
@@ -280,7 +281,7 @@ class TermTable:
     def _product(self, node: Binary, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine | None:
         """Return `(c*x) * (d*y)` as `(c*d) * (x*y)`, independent of the order of the factors.
 
-        Return None above `_MOST_FACTORS` factors, as repeated squaring doubles the count at each
+        Return None above `MOST_FACTORS` factors, as repeated squaring doubles the count at each
         level.
         """
         parts: list[int] = []
@@ -293,7 +294,7 @@ class TermTable:
                 self._single.setdefault(key, expr)
             parts.extend(self._factors.get(key, (key,)))
             factors.append((expr, c))
-        if len(parts) > _MOST_FACTORS:
+        if len(parts) > MOST_FACTORS:
             return None
         (x, c), (y, d) = factors
         ordered = tuple(sorted(parts))

@@ -22,13 +22,13 @@ from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.loops.stage_context import StageContext
 from tecomp.lowering.stages.footprint import read_elements
 from tecomp.lowering.stages.program import PreparedSchedule
+from tecomp.machine.components import Core
 from tecomp.poly.loops.box_loops import bounding_box
 from tecomp.poly.loops.regions import LoopScope
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.to_isl import Points
 from tecomp.scheduling.state import Ahead
 
-LINE_BYTES = 64
 MOST_LINES = 4096
 """Maximum number of prefetches of one iteration, above the number of lines of an L1 cache."""
 
@@ -131,7 +131,7 @@ def _iterations_later(ahead: Ahead, loops: Mapping[IterVar, Var]) -> dict[Var, E
 def _elements_a_line(program: PreparedSchedule, key: Operation, buffer: Buffer) -> list[int]:
     """Return the number of elements along each tensor axis that one cache line holds."""
     rank = len(buffer.shape)
-    most = max(LINE_BYTES // buffer.dtype.bytes, 1)
+    most = max(Core.LINE_BYTES // buffer.dtype.bytes, 1)
     maps = [IndexMap.lift(each) for each in program.state.stage(key).layout.maps]
 
     def place(axis: int, index: int) -> list[Any]:
