@@ -40,7 +40,7 @@ from tecomp.ir.nodes.stmt import (
     seq,
 )
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.ir.traversal.rewrite import bottom_up, nodes_of, substitute
 from tecomp.lowering.storage.buffer_rewrite import (
     check_whole,
     memories_of,
