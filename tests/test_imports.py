@@ -43,7 +43,7 @@ def test_arrays_wait_for_nothing_that_compiles() -> None:
 
     rooms = {name[1] for name in names if name[0] == "tecomp" and len(name) > 1}
     assert rooms == {
-        "array", "drawing", "error_pages", "errors", "fork_gate", "ir", "lazy_imports", "ptensor",
+        "array", "caches", "drawing", "error_pages", "errors", "fork_gate", "ir", "lazy_imports", "ptensor",
         "source_locations",
     }
     assert {name[2] for name in names if name[1:2] == ["drawing"] and len(name) > 2} == {"drawable"}

@@ -11,25 +11,27 @@ import pytest
 
 import tecomp
 from tecomp import Layout, te, topi
+from tecomp.driver import CompiledProgram
 from tests.numerics import assert_close
 
 NHWC, HWIO = (0, 2, 3, 1), (2, 3, 1, 0)
 
 
 def permuted(x: te.Tensor, order: Sequence[int]) -> Layout:
-    return Layout.of(x.shape, x.dtype, lambda *i: [i[k] for k in order])
+    shape = [int(size) for size in x.shape]
+    return Layout.of(shape, x.dtype, lambda *i: [i[k] for k in order])
 
 
-def loops_of(program: tecomp.CompiledProgram) -> list[str]:
+def loops_of(program: CompiledProgram) -> list[str]:
     """Return the lowered functions of a program, with identifiers numbered by first occurrence."""
     texts = []
     for call in program.kernels:
         numbers: dict[str, str] = {}
-        texts.append(re.sub(
-            r"[^\W\d]\w*",
-            lambda found, known=numbers: known.setdefault(found[0], f"n{len(known)}"),
-            str(call.part.lowered.final),
-        ))
+
+        def numbered(found: re.Match[str], numbers: dict[str, str] = numbers) -> str:
+            return numbers.setdefault(found[0], f"n{len(numbers)}")
+
+        texts.append(re.sub(r"[^\W\d]\w*", numbered, str(call.part.lowered.final)))
     return texts
 
 
