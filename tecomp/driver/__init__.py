@@ -9,7 +9,7 @@ from tecomp.lazy_imports import lazy_names
 if TYPE_CHECKING:
     from tecomp.driver.auto_schedule import build_default_schedule
     from tecomp.driver.build import ScheduledKernel
-    from tecomp.driver.build_cache import BuildResult, fingerprint, program_keys
+    from tecomp.driver.build_cache import BuildRequest, fingerprint, program_keys
     from tecomp.driver.calibrate import rates_of
     from tecomp.driver.lowering_dump import differences
     from tecomp.driver.memory_check import (

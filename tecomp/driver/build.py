@@ -17,17 +17,18 @@ from tecomp.codegen.dispatch.fast_call import Quick
 from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.codegen.dispatch.parameter import KernelParameter
 from tecomp.codegen.llvm.code_cache import current_store
+from tecomp.codegen.llvm.compiled import CompiledFunction
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.auto_schedule import UnscheduledBuild, is_program
+from tecomp.driver.auto_schedule import is_program
 from tecomp.driver.build_cache import (
     DUMP_FOLDER,
-    BuildResult,
-    CachedCode,
+    BuildRequest,
     build_kernel,
     get_or_build,
     kernel_or_none,
     lookup,
+    program_keys,
     store_build,
 )
 from tecomp.driver.layout_packing import (
@@ -77,19 +78,19 @@ class ScheduledKernel(Kernel):
         B[i] = A[i] * float32(2.0)
     """
 
-    __slots__ = ("_asked", "_logical", "_lowered", "_packing")
+    __slots__ = ("_logical", "_lowered", "_packing", "_request")
 
     def __init__(
-        self, asked: BuildResult | UnscheduledBuild, made: CachedCode, lowered: LoweringResult
-        | None = None
+        self, request: BuildRequest, compiled: CompiledFunction,
+        lowered: LoweringResult | None = None,
     ) -> None:
         stored = (
-            row_major_argument_storage(asked.args)
-            if isinstance(asked, UnscheduledBuild)
-            else (argument_storage(asked.schedule.state, asked.args, made.logical))
+            argument_storage(request.schedule.state, request.args, compiled.logical)
+            if request.is_scheduled
+            else row_major_argument_storage(request.args)
         )
-        super().__init__(made.compiled, made.signature, stored=stored)
-        self._asked = asked
+        super().__init__(compiled, stored=stored)
+        self._request = request
         self._logical: tuple[KernelParameter, ...] | None = None
         self._lowered = lowered
         self._packing: dict[Any, LayoutPacker] = {}
@@ -97,38 +98,34 @@ class ScheduledKernel(Kernel):
     def __reduce__(self) -> tuple[Any, ...]:
         # Do not pickle machine code, for security: the receiving process loads the kernel from its
         # own cache or builds it.
-        return _build_kernel, (self._build,)
-
-    @property
-    def _build(self) -> BuildResult:
-        return self._asked.build if isinstance(self._asked, UnscheduledBuild) else self._asked
+        return _build_kernel, (self._request.scheduled(),)
 
     @property
     def _state(self) -> ScheduleState:
-        return self._build.schedule.state
+        return self._request.schedule.state
 
     @property
     def schedule(self) -> Schedule:
         """Schedule of the kernel, given by the user or found by the automatic scheduler."""
-        return self._build.schedule
+        return self._request.schedule
 
     @property
     def lowered(self) -> LoweringResult:
         """Function after each lowering pass; computed on first access."""
         if self._lowered is None:
-            self._lowered = self._build.lowered()
+            self._lowered = self._request.lowered()
         return self._lowered
 
     def _first_call(self) -> Quick:
         quick = self._checked_call()
-        if self._asked.verify:
+        if self._request.verify:
             self._quick = quick = self._verified(quick)
         return quick
 
     def _verified(self, quick: Quick) -> Quick:
         """Wrap a call with bounds checks before, and a comparison with the interpreter after it."""
         verifier = import_module("tecomp.driver.verification").Verifier(
-            self.name, self._build.args, self._state, self.lowered, self._packing_of,
+            self.name, self._request.args, self._state, self.lowered, self._packing_of,
             [p.position for p in self._parameters if p.is_written],
         )
 
@@ -152,7 +149,7 @@ class ScheduledKernel(Kernel):
 
     def _checked_call(self) -> Quick:
         quick = super()._first_call()
-        target = self._asked.target
+        target = self._request.target
         if target is None or all(m.capacity_bytes is None for m in target.memories.values()) or (
             not _memory_check().is_open(self.lowered, target)
         ):
@@ -163,7 +160,7 @@ class ScheduledKernel(Kernel):
             sizes = self.sizes_of(arguments)
             if (key := tuple(sizes.items())) not in fitting:
                 _memory_check().check_fits(
-                    self._build.schedule, self._build.args, self.lowered, target, sizes)
+                    self._request.schedule, self._request.args, self.lowered, target, sizes)
                 fitting.add(key)
             return quick(*arguments)
 
@@ -177,7 +174,7 @@ class ScheduledKernel(Kernel):
         call_with_logical_arrays(self, self._parameters, arguments, self._packing_at, sizes)
 
     def _packing_at(self, parameter: KernelParameter) -> LayoutPacker:
-        tensor = self._build.args[parameter.position]
+        tensor = self._request.args[parameter.position]
         assert isinstance(tensor, Tensor)
         return self._packing_of(tensor)
 
@@ -250,11 +247,11 @@ class ScheduledKernel(Kernel):
         >>> report.kernel, report.target, dict(report.operations)
         ('main', 'cpu', {'mul float32': 64})
         """
-        assert self._build.target is not None
+        assert self._request.target is not None
         # Import lazily: only reports need the cost model.
         reporting = import_module("tecomp.driver.profiling")
         report: CostReport = reporting.report_of(
-            self.name, self._state, self.lowered, self._build.target, sizes
+            self.name, self._state, self.lowered, self._request.target, sizes
         )
         return report
 
@@ -295,7 +292,7 @@ class ScheduledKernel(Kernel):
         # An ordinary call first reports invalid arguments with the kernel's own messages.
         self(*arguments)
         trace: ChromeTrace = import_module("tecomp.driver.profiling").measure_trace(
-            self.lowered.final, self.signature, self._build.options, arguments
+            self.lowered.final, self.signature, self._request.options, arguments
         )
         return trace
 
@@ -303,7 +300,7 @@ class ScheduledKernel(Kernel):
         """Return arrays of zeros and default scalars, for a call that only measures time."""
         known = check_sizes(self.lowered.final, sizes, f"{self.name}.{what}")
         made: list[Any] = []
-        for each in self._build.args:
+        for each in self._request.args:
             if isinstance(each, Tensor):
                 made.append(self._packing_of(each).empty(known))
                 made[-1].fill(0)
@@ -360,11 +357,11 @@ class ScheduledKernel(Kernel):
             arguments = arguments or self._zeros("roofline", sizes)
             seconds = self.timeit(*arguments, seconds=_MOMENT).min
             sizes = self.sizes_of(arguments)
-        assert self._build.target is not None
+        assert self._request.target is not None
         # Import lazily: only rooflines need the cost model.
         drawing = import_module("tecomp.driver.profiling")
         found: Roofline = drawing.kernel_roofline(
-            self.name if label is None else label, self._state, self.lowered, self._build.target,
+            self.name if label is None else label, self._state, self.lowered, self._request.target,
             sizes, seconds,
         )
         return found
@@ -388,7 +385,7 @@ class ScheduledKernel(Kernel):
                     kind="conflicting-options", where=where,
                 )
             return
-        target = self._build.target
+        target = self._request.target
         if target is not None and target.core is None:
             raise CallError(
                 "{where}: the kernel is for target {target}, which is a modelled target and cannot "
@@ -447,12 +444,12 @@ def _dumps() -> Any:
     return import_module("tecomp.driver.lowering_dump")
 
 
-def _asked_page(name: str) -> Path | None:
+def _dump_page(name: str) -> Path | None:
     page: Path | None = _dumps().dump_destination(name) if os.environ.get(DUMP_FOLDER) else None
     return page
 
 
-def _build_kernel(request: BuildResult) -> ScheduledKernel:
+def _build_kernel(request: BuildRequest) -> ScheduledKernel:
     return build_kernel(request, partial(ScheduledKernel, request))
 
 
@@ -536,50 +533,53 @@ def build(
         )
     if isinstance(schedule, Schedule):
         whole = copy(with_arguments(schedule, args))
-        asked = BuildResult(whole, args, name, machine, options, strided, bool(verify))
-        page = _asked_page(name)
+        request = BuildRequest(whole, args, name, machine, options, strided, bool(verify))
         return build_kernel(
-            asked, partial(ScheduledKernel, asked),
-            partial(_build_code, schedule=schedule, page=page))
+            request, partial(ScheduledKernel, request),
+            partial(_build_code, schedule=schedule, page=_dump_page(name)))
     return _build_unscheduled(
-        UnscheduledBuild(schedule, args, name, machine, options, strided, bool(verify), strides,
+        BuildRequest(schedule, args, name, machine, options, strided, bool(verify),
         tuple(expected.items())))
 
 
-def _build_unscheduled(asked: UnscheduledBuild) -> ScheduledKernel:
+def _build_unscheduled(request: BuildRequest) -> ScheduledKernel:
     """Build a kernel of unscheduled outputs; search a schedule only if no kernel is cached."""
-    page = _asked_page(asked.name)
+    page = _dump_page(request.name)
+    is_processor = request.target is not None and request.target.core is not None
     # For targets with scratchpads, layouts are part of the schedule, so the cache cannot be keyed
     # by the unscheduled program.
-    is_kept = page is None and asked.target.core is not None and current_store() is not None
-    tried, keys = tee(asked.keys() if is_kept else ())
-    found = lookup(tried, asked)
+    is_kept = page is None and is_processor and current_store() is not None
+    tried, keys = tee(program_keys(request) if is_kept else ())
+    found = lookup(tried, request)
     if found is not None:
-        log_debug("build %s: found, as it was built before", asked.name)
-        kernel = kernel_or_none(asked.keys(), lambda: ScheduledKernel(asked, found))
+        log_debug("build %s: found, as it was built before", request.name)
+        kernel = kernel_or_none(
+            program_keys(request), lambda: ScheduledKernel(request, found))
         if kernel is not None:
             return kernel
 
-    def kept(made: CachedCode, lowered: LoweringResult | None) -> ScheduledKernel:
-        kernel = ScheduledKernel(asked.build, made, lowered)
-        store_build([*keys], made)
+    scheduled = request.scheduled()
+
+    def stored(compiled: CompiledFunction, lowered: LoweringResult | None) -> ScheduledKernel:
+        kernel = ScheduledKernel(scheduled, compiled, lowered)
+        store_build([*keys], compiled)
         return kernel
 
     return build_kernel(
-        asked.build, kept, partial(_build_code, schedule=asked.build.schedule, page=page))
+        scheduled, stored, partial(_build_code, schedule=scheduled.schedule, page=page))
 
 
 def _build_code(
-    asked: BuildResult, lowered: LoweringResult | None, *, schedule: Schedule, page: Path | None
-) -> tuple[CachedCode, LoweringResult | None]:
+    request: BuildRequest, lowered: LoweringResult | None, *, schedule: Schedule, page: Path | None
+) -> tuple[CompiledFunction, LoweringResult | None]:
     with attach_to_primitives(schedule):
-        told = _dumps().dump_build(asked, page) if lowered is None and page else lowered
-        assert asked.target is not None
+        told = _dumps().dump_build(request, page) if lowered is None and page else lowered
+        assert request.target is not None
         if any(stage.threads for stage in schedule.state):
-            _memory_check().check_grid(schedule.state, asked.target)
-        made, lowered = get_or_build(asked, told)
+            _memory_check().check_grid(schedule.state, request.target)
+        compiled, lowered = get_or_build(request, told)
     if lowered is not None:
         import_module("tecomp.driver.advice").emit_performance_warnings(
-            asked.schedule, lowered, asked.target
+            request.schedule, lowered, request.target
         )
-    return made, lowered
+    return compiled, lowered

@@ -6,15 +6,16 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cache
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import tee
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tecomp.caches import LRUCache
 from tecomp.codegen.llvm.code_cache import (
@@ -25,20 +26,27 @@ from tecomp.codegen.llvm.code_cache import (
     digest,
     lookup_code,
 )
-from tecomp.codegen.llvm.compiled import CompiledFunction, KernelInterface
+from tecomp.codegen.llvm.compiled import (
+    CompiledFunction,
+    KernelInterface,
+    LogicalShapes,
+    Signature,
+)
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.auto_schedule import build_default_schedule
 from tecomp.errors import safe_str
 from tecomp.ir.extern.binding import bind
 from tecomp.ir.extern.registry import ArrayType, CallSignature, NumberType
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, CmpOp, Compare, Const, Not, Select, Var
-from tecomp.ir.nodes.stmt import Buffer, CallingConvention, Extent, PrimFunc, SeqStmt
+from tecomp.ir.nodes.stmt import Buffer, CallingConvention, PrimFunc, SeqStmt
 from tecomp.ir.traversal.serialization import NotSerializableError, Word, decode, encode
 from tecomp.lowering.stages.index_expressions import offsets_of, strides_of
 from tecomp.machine.components import Rates
 from tecomp.machine.descriptor import Target
 from tecomp.progress import log_debug, log_duration
 from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.split_schedule import with_arguments
 from tecomp.source_locations import Location
 
 if TYPE_CHECKING:
@@ -98,31 +106,56 @@ FACES = (
 )  # fmt: skip
 """Classes that may occur in a serialized interface: function heads, parameters and extents."""
 
-Signature = tuple[Buffer | Var, ...]
-Shapes = tuple[tuple[Extent, ...] | None, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class BuildResult:
-    """Request of `tecomp.build`.
+@dataclass(frozen=True)
+class BuildRequest:
+    """Request of `tecomp.build`, with or without a schedule.
 
     Attributes:
-        schedule: Copy of the schedule, which later primitive calls do not change.
+        program: Copy of the schedule, which later primitive calls do not change; or output tensor
+            or tensors, which the automatic scheduler schedules.
         args: Tensors and size variables, in the parameter order of the kernel.
         name: Name of the kernel.
         target: Target of the kernel; None for any target.
         options: Code generation options.
         binds: Buffers with the strides and offsets of arguments.
         verify: Whether the interpreter checks each call.
+        bounds: Expected upper bounds of symbolic sizes, for the automatic scheduler.
     """
 
-    schedule: Schedule
+    program: Schedule | Tensor | Sequence[Tensor]
     args: Sequence[object]
     name: str
     target: Target | None
     options: Options
     binds: Mapping[Tensor, Buffer] = field(default_factory=dict)
     verify: bool = False
+    bounds: tuple[tuple[Var, int], ...] = ()
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the request has a schedule."""
+        return isinstance(self.program, Schedule)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Schedule of the request, or the automatic schedule of its outputs."""
+        if isinstance(self.program, Schedule):
+            return self.program
+        assert self.target is not None
+        strides = strides_of(self.binds, self.args, "build")
+        known = {
+            arg: each for arg, each in zip(self.args, strides, strict=False)
+            if isinstance(arg, Tensor) and each is not None
+        }
+        found = build_default_schedule(
+            self.program, self.target, strides=known, bounds=dict(self.bounds)
+        )
+        return copy(with_arguments(found, self.args))
+
+    def scheduled(self) -> BuildRequest:
+        """Return the request with its schedule; search the automatic schedule if necessary."""
+        return self if self.is_scheduled else replace(self, program=self.schedule, bounds=())
 
     def lowered(self) -> LoweringResult:
         """Return the function after each pass, including the placement in memories of the target.
@@ -143,43 +176,17 @@ class BuildResult:
         return lowered
 
 
-@dataclass(frozen=True, slots=True)
-class CachedCode:
-    """Result of building a schedule.
-
-    Attributes:
-        compiled: Compiled code.
-        signature: Parameters with the shapes that callers pass.
-        logical: Logical shapes of array parameters in the same variables; None for scalars.
-    """
-
-    compiled: CompiledFunction
-    signature: Signature
-    logical: Shapes
-
-
-class BuildRequest(Protocol):
-    """Interface of a build request."""
-
-    @property
-    def options(self) -> Options:
-        """Code generation options."""
-
-    def lowered(self) -> LoweringResult:
-        """Return the function after each pass."""
-
-
-MADE: LRUCache[str, CachedCode] = LRUCache("driver.kernels")
+COMPILED: LRUCache[str, CompiledFunction] = LRUCache("driver.kernels")
 BuiltKernel = TypeVar("BuiltKernel")
 
 
 def get_or_build(
-    build: BuildResult, lowered: LoweringResult | None = None
-) -> tuple[CachedCode, LoweringResult | None]:
+    request: BuildRequest, lowered: LoweringResult | None = None
+) -> tuple[CompiledFunction, LoweringResult | None]:
     """Return the code of a schedule from the cache, or lower and compile the schedule.
 
     Args:
-        build: Build request.
+        request: Build request.
         lowered: Functions after each pass, if already available; the cache is then not searched.
 
     Returns:
@@ -188,28 +195,29 @@ def get_or_build(
     Raises:
         TecompError: If lowering, a check of the target or code generation fails.
     """
-    tried, keys = tee(program_keys(build) if current_store() is not None else ())
-    if lowered is None and (found := lookup(tried, build)) is not None:
-        log_debug("build %s: found, as it was built before", build.name)
+    tried, keys = tee(program_keys(request) if current_store() is not None else ())
+    if lowered is None and (found := lookup(tried, request)) is not None:
+        log_debug("build %s: found, as it was built before", request.name)
         return found, None
-    with log_duration(f"build {safe_str(build.name)}"):
+    with log_duration(f"build {safe_str(request.name)}"):
         if lowered is None:
-            log_debug("build %s: not built before", build.name)
-            lowered = build.lowered()
+            log_debug("build %s: not built before", request.name)
+            lowered = request.lowered()
         compiler = import_module("tecomp.codegen.emit.compile")
         compiled: CompiledFunction = compiler.compile_function(
-            lowered.final, **asdict(build.options)
+            lowered.final, **asdict(request.options)
         )
-    made = CachedCode(compiled, _signature(build.args, lowered), _logical(lowered))
-    store_build([*keys], made)
-    return made, lowered
+    compiled.signature = _signature(request.args, lowered)
+    compiled.logical = _logical(lowered)
+    store_build([*keys], compiled)
+    return compiled, lowered
 
 
 def build_kernel(
-    build: BuildResult,
-    kernel_of: Callable[[CachedCode, LoweringResult | None], BuiltKernel],
-    make_code: Callable[[BuildResult, LoweringResult | None],
-    tuple[CachedCode, LoweringResult | None]] = get_or_build,
+    request: BuildRequest,
+    kernel_of: Callable[[CompiledFunction, LoweringResult | None], BuiltKernel],
+    make_code: Callable[[BuildRequest, LoweringResult | None],
+    tuple[CompiledFunction, LoweringResult | None]] = get_or_build,
 ) -> BuiltKernel:
     """Return the kernel of a schedule; rebuild the code if its cache entry is unusable.
 
@@ -217,7 +225,7 @@ def build_kernel(
     cannot be constructed from such an entry, which is removed.
 
     Args:
-        build: Build request.
+        request: Build request.
         kernel_of: Function that constructs the kernel.
         make_code: Function like `get_or_build`, which does not search the cache for given
             functions.
@@ -225,13 +233,13 @@ def build_kernel(
     Raises:
         TecompError: If lowering, a check of the target or code generation fails.
     """
-    made, lowered = make_code(build, None)
+    compiled, lowered = make_code(request, None)
     if lowered is None:
-        kernel = kernel_or_none(program_keys(build), lambda: kernel_of(made, None))
+        kernel = kernel_or_none(program_keys(request), lambda: kernel_of(compiled, None))
         if kernel is not None:
             return kernel
-        made, lowered = make_code(build, build.lowered())
-    return kernel_of(made, lowered)
+        compiled, lowered = make_code(request, request.lowered())
+    return kernel_of(compiled, lowered)
 
 
 def kernel_or_none(keys: Iterable[str], kernel_of: Callable[[], BuiltKernel]) -> BuiltKernel | None:
@@ -243,68 +251,77 @@ def kernel_or_none(keys: Iterable[str], kernel_of: Callable[[], BuiltKernel]) ->
         return None
 
 
-def lookup(keys: Iterable[str], asked: BuildRequest) -> CachedCode | None:
+def lookup(keys: Iterable[str], request: BuildRequest) -> CompiledFunction | None:
     """Return the cached result for the first key that has one, also from other processes.
 
     Args:
         keys: Keys from `keys_of`, consumed lazily.
-        asked: Build request, from which the cached kernel can compute its lowered functions.
+        request: Build request, from which the cached kernel can compute its lowered functions.
     """
     store = current_store()
     for key in keys:
-        found = MADE.get(key, None)
-        if found is None and store is not None and (loaded := _load(store, key, asked)):
+        found = COMPILED.get(key, None)
+        if found is None and store is not None and (loaded := _load(store, key, request)):
             found = _cache_code(key, loaded)
         if found is not None:
             return found
     return None
 
 
-def store_build(keys: Sequence[str], made: CachedCode) -> None:
+def store_build(keys: Sequence[str], compiled: CompiledFunction) -> None:
     """Store a result in the cache, under the least specific key that is sufficient."""
     store = current_store()
     if store is None or not keys:
         return
     # Code that reports source locations needs the second key, which includes the locations.
-    key = keys[-1 if made.compiled.interface.sites else 0]
-    store.put(key, _encode_entry(made))
-    _cache_code(key, made)
+    key = keys[-1 if compiled.interface.sites else 0]
+    store.put(key, _encode_entry(compiled))
+    _cache_code(key, compiled)
 
 
 def discard(keys: Iterable[str]) -> None:
     """Remove the entries of the given keys, after an entry proved to be unusable."""
     store = current_store()
     for key in keys:
-        MADE.remove(key)
+        COMPILED.remove(key)
         if store is not None:
             store.remove(key)
 
 
-def _cache_code(key: str, made: CachedCode) -> CachedCode:
+def _cache_code(key: str, compiled: CompiledFunction) -> CompiledFunction:
     """Add a result to the cache of the process, unless it is bound to external functions.
 
     External functions may be registered anew, so such a result must be bound again by each build.
     """
-    return made if made.compiled.interface.calls else MADE.keep(key, made)
+    return compiled if compiled.interface.calls else COMPILED.keep(key, compiled)
 
 
-def program_keys(build: BuildResult) -> Iterator[str]:
+def program_keys(request: BuildRequest) -> Iterator[str]:
     """Yield the cache keys without and with source locations; none if it is not encodable."""
-    if not isinstance(build.schedule, Schedule) or not isinstance(build.args, list | tuple):
+    program, args = request.program, request.args
+    if not isinstance(args, list | tuple):
         return
-    yield from keys_of((
-        build.schedule.state, tuple(build.args), build.name, build.target, build.options,
-        strides_of(build.binds, build.args, "build"), offsets_of(build.binds, build.args),
-    ))
+    strides, offsets = strides_of(request.binds, args, "build"), offsets_of(request.binds, args)
+    if isinstance(program, Schedule):
+        yield from keys_of((
+            program.state, tuple(args), request.name, request.target, request.options, strides,
+            offsets,
+        ))
+    else:
+        outputs = (program,) if isinstance(program, Tensor) else tuple(program)
+        yield from keys_of((
+            "unscheduled", outputs, tuple(args), request.name, request.target, request.options,
+            strides, offsets, request.bounds,
+        ), schedules())
 
 
-def keys_of(asked: object, *makers: str) -> Iterator[str]:
+def keys_of(content: object, *makers: str) -> Iterator[str]:
     """Yield the cache keys of a request, without and with the source locations in it.
 
     There are no keys if the request contains objects that cannot be encoded.
 
     Args:
-        asked: Request.
+        content: Request.
         makers: Fingerprints of code that affects the result, in addition to the compiler.
     """
     places: list[Location] = []
@@ -315,7 +332,7 @@ def keys_of(asked: object, *makers: str) -> Iterator[str]:
 
     try:
         # Exclude rates from the key: they may be measured again, and code does not depend on them.
-        words = encode(asked, {Location: place, Rates: lambda _: encode(None)[0]})
+        words = encode(content, {Location: place, Rates: lambda _: encode(None)[0]})
     except NotSerializableError:
         return
     compiler = [SOURCES, _isl(), sys.implementation.cache_tag, *compiler_fingerprint(), *makers]
@@ -333,22 +350,22 @@ def _signature(args: Sequence[object], lowered: LoweringResult) -> Signature:
     ])
 
 
-def _logical(lowered: LoweringResult) -> Shapes:
+def _logical(lowered: LoweringResult) -> LogicalShapes:
     params = lowered.functions["nest"].params
     return tuple([param.shape if isinstance(param, Buffer) else None for param in params])
 
 
-def _encode_entry(made: CachedCode) -> bytes:
-    face = made.compiled.interface
-    code = code_key(made.compiled.source, face.entry)
+def _encode_entry(compiled: CompiledFunction) -> bytes:
+    face = compiled.interface
+    code = code_key(compiled.source, face.entry)
     words = encode((
         face.head, face.written, face.entry, face.sites, face.is_parallel, face.calls,
-        made.signature, made.logical, code,
+        compiled.signature, compiled.logical, code,
     ))  # fmt: skip
     return json.dumps(words).encode()
 
 
-def _load(store: Store, key: str, asked: BuildRequest) -> CachedCode | None:
+def _load(store: Store, key: str, request: BuildRequest) -> CompiledFunction | None:
     found = store.read(key, _decode_entry)
     if found is None:
         return None
@@ -356,11 +373,11 @@ def _load(store: Store, key: str, asked: BuildRequest) -> CachedCode | None:
     linked = lookup_code(code, face.entry, bind(face.calls))
     if linked is None:
         return None
-    compiled = CompiledFunction(face, linked, asked.options, lambda: asked.lowered().final)
-    return CachedCode(compiled, signature, logical)
+    return CompiledFunction(
+        face, linked, request.options, lambda: request.lowered().final, None, signature, logical)
 
 
-def _decode_entry(content: bytes) -> tuple[KernelInterface, Signature, Shapes, str]:
+def _decode_entry(content: bytes) -> tuple[KernelInterface, Signature, LogicalShapes, str]:
     """Decode a cache entry to interface, signature, logical shapes and key of the code.
 
     Raises:

@@ -22,7 +22,7 @@ from tecomp.compute.define import compute, placeholder, reduce_axis, var
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import BuildResult, build_kernel, keys_of
+from tecomp.driver.build_cache import BuildRequest, build_kernel, keys_of
 from tecomp.errors import TargetError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.machine.components import Core, Rates
@@ -224,8 +224,8 @@ def _in_registers(
     """Build a kernel that keeps the tile of each outermost iteration in registers."""
     s[tile].compute_at(s[result], _axes(result)[0])
     s[tile].reorder(*cast(Any, tile.op).reduce_axis, *_axes(tile)[1:])
-    asked = BuildResult(s, args, "calibrate", None, Options())
-    return build_kernel(asked, lambda made, _: Kernel(made.compiled, made.signature)), args
+    asked = BuildRequest(s, args, "calibrate", None, Options())
+    return build_kernel(asked, lambda compiled, _: Kernel(compiled)), args
 
 
 def _ones(shape: Sequence[int], dtype: str) -> Array:

@@ -22,7 +22,7 @@ from tecomp.codegen.dispatch.shape_binding import Size, shape_value
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import BuildResult, build_kernel
+from tecomp.driver.build_cache import BuildRequest, build_kernel
 from tecomp.driver.static_shapes import extent_at
 from tecomp.errors import CallError
 from tecomp.ir.nodes.expr import Const, Expr, Var, const
@@ -264,8 +264,8 @@ class LayoutPacker:
 
 
 def _compile(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
-    asked = BuildResult(schedule, args, name, None, Options())
-    return build_kernel(asked, lambda made, _: Kernel(made.compiled, made.signature))
+    asked = BuildRequest(schedule, args, name, None, Options())
+    return build_kernel(asked, lambda compiled, _: Kernel(compiled))
 
 
 def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:

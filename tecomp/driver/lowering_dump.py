@@ -20,7 +20,7 @@ from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.codegen.llvm.jit import LlvmTarget, assembly
 from tecomp.codegen.llvm.line_table import number_assembly_lines, number_llvm_lines, with_line_table
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import DUMP_FOLDER, BuildResult
+from tecomp.driver.build_cache import DUMP_FOLDER, BuildRequest
 from tecomp.driver.memory_check import place_in_memories
 from tecomp.errors import LowerError, TecompError
 from tecomp.ir.arith.extents import constant_shape
@@ -224,7 +224,7 @@ class Dump:
         self.add(name, differences(before, self._text), seconds)
 
 
-def dump_build(build: BuildResult, path: str | Path) -> LoweringResult:
+def dump_build(build: BuildRequest, path: str | Path) -> LoweringResult:
     """Write the HTML page of a build: lowering, LLVM IR and assembly for the host, and cost.
 
     Args:
@@ -247,7 +247,7 @@ def dump_build(build: BuildResult, path: str | Path) -> LoweringResult:
         raise
 
 
-def _dump(build: BuildResult, dump: Dump) -> LoweringResult:
+def _dump(build: BuildRequest, dump: Dump) -> LoweringResult:
     dump.add("schedule", preformatted_html(str(build.schedule.trace)))
     dump.add("layouts", _layouts(build))
     lowered = lower_all(
@@ -274,7 +274,7 @@ def _dump(build: BuildResult, dump: Dump) -> LoweringResult:
     return lowered
 
 
-def _dump_code(build: BuildResult, lowered: LoweringResult, dump: Dump) -> None:
+def _dump_code(build: BuildRequest, lowered: LoweringResult, dump: Dump) -> None:
     begin = monotonic()
     made, source = module_with_lines(lowered.final, build.options)
     seconds = monotonic() - begin
@@ -289,7 +289,7 @@ def _dump_code(build: BuildResult, lowered: LoweringResult, dump: Dump) -> None:
     )
 
 
-def _layouts(build: BuildResult) -> str:
+def _layouts(build: BuildRequest) -> str:
     stages = [stage for stage in build.schedule.state if stage.layout.maps]
     parts = [preformatted_html(_describe_storage(stage)) + _picture(stage) for stage in stages]
     return "".join(parts) or preformatted_html("All tensors are stored in the order of NumPy.")
@@ -373,5 +373,5 @@ def lower(
     check_kind(schedule, Schedule, "lower: the schedule", "make one with te.create_schedule",
                LowerError)
     whole = copy(with_arguments(schedule, args))
-    build = BuildResult(whole, args, name, Target.of("cpu"), Options(), dict(binds or {}))
+    build = BuildRequest(whole, args, name, Target.of("cpu"), Options(), dict(binds or {}))
     return dump_build(build, dump).functions[stop_after or STAGES[-1]]

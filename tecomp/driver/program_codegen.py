@@ -29,7 +29,7 @@ from tecomp.codegen.llvm.jit import link
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.auto_schedule import build_default_schedule
-from tecomp.driver.build_cache import BuildResult
+from tecomp.driver.build_cache import BuildRequest
 from tecomp.driver.native_sequence import SequenceCode
 from tecomp.fork_gate import no_fork
 from tecomp.ir.extern.binding import bind
@@ -135,7 +135,7 @@ class ProgramKernel:
         module: LLVM IR of the kernel.
     """
 
-    build: BuildResult
+    build: BuildRequest
     lowered: LoweringResult
     module: ModuleText
 
@@ -187,7 +187,7 @@ def copy_rate(target: Target) -> float:
     source = placeholder((_COPIED // 4,), "float32", "source")
     result = compute(source.shape, lambda i: source[i], name="copy")
     assert isinstance(result, Tensor)
-    build = BuildResult(
+    build = BuildRequest(
         build_default_schedule(result, target), [source, result], "copy", target, Options()
     )
     return 2 * _COPIED / part_of(build).measured()
@@ -198,7 +198,7 @@ def _rows(buffer: Buffer) -> RowPitch:
     return RowPitch(prod(outer), row * buffer.dtype.bytes)
 
 
-def part_of(build: BuildResult, lowered: LoweringResult | None = None) -> ProgramKernel:
+def part_of(build: BuildRequest, lowered: LoweringResult | None = None) -> ProgramKernel:
     """Lower a kernel, unless `lowered` is given, and generate its LLVM IR."""
     lowered = build.lowered() if lowered is None else lowered
     return ProgramKernel(build, lowered, module_text(lowered.final, build.options))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import BuildResult
+from tecomp.driver.build_cache import BuildRequest
 from tecomp.graph.dag import ProgramGraph
 from tecomp.graph.fusion import FusionGroup, group_inputs
 from tecomp.ir.arith.extents import round_up
@@ -26,8 +26,8 @@ def compile_time_constants(graph: ProgramGraph, groups: Sequence[FusionGroup]) -
 
 
 def fold(
-    asked: BuildResult, constants: Sequence[Tensor]
-) -> tuple[BuildResult, tuple[tuple[BuildResult, tuple[int, ...]], ...]]:
+    asked: BuildRequest, constants: Sequence[Tensor]
+) -> tuple[BuildRequest, tuple[tuple[BuildRequest, tuple[int, ...]], ...]]:
     """Split the stages that depend on constants only off a kernel.
 
     Args:
@@ -48,7 +48,7 @@ def fold(
     results = [x for x in asked.args if isinstance(x, Tensor) and x.op in state.outputs]
     args = [*reads, *(places[stage.key] for stage in stages), *results]
     folded = tuple(_fold(asked, producers_schedule(state, stage), stage) for stage in stages)
-    return replace(asked, schedule=Schedule(left), args=args), folded
+    return replace(asked, program=Schedule(left), args=args), folded
 
 
 def _is_read(state: ScheduleState, tensor: Tensor) -> bool:
@@ -57,13 +57,13 @@ def _is_read(state: ScheduleState, tensor: Tensor) -> bool:
 
 
 def _fold(
-    asked: BuildResult, state: ScheduleState, stage: StageState
-) -> tuple[BuildResult, tuple[int, ...]]:
+    asked: BuildRequest, state: ScheduleState, stage: StageState
+) -> tuple[BuildRequest, tuple[int, ...]]:
     sources = [
         (k, x) for k, x in enumerate(asked.args) if isinstance(x, Tensor) and _is_read(state, x)
     ]
     args = [*(x for _, x in sources), stage.op.output(0)]
-    build = replace(asked, schedule=Schedule(state), args=args)
+    build = replace(asked, program=Schedule(state), args=args)
     return build, tuple(k for k, _ in sources)
 
 

@@ -15,7 +15,7 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint
 from tecomp.driver.auto_schedule import build_default_schedule
-from tecomp.driver.build_cache import BuildResult
+from tecomp.driver.build_cache import BuildRequest
 from tecomp.driver.program_codegen import ProgramKernel, part_of
 from tecomp.graph.constant_folding import fold
 from tecomp.graph.definition_keys import definition_key
@@ -206,7 +206,7 @@ class KernelBuilder:
         target = _with_less_room(self.target, self.held.get(group.result, 0))
         schedule = build_default_schedule(results, target, maps, division, near=near)
         args = [*own.values(), *results]
-        asked = BuildResult(schedule, args, group.result.name, target, Options())
+        asked = BuildRequest(schedule, args, group.result.name, target, Options())
         asked, folds = fold(asked, [own[x] for x in border if x in constants])
         folded = tuple(FoldedOperand(self._part(self._named(x)), sources) for x, sources in folds)
         asked = self._named(asked)
@@ -218,11 +218,11 @@ class KernelBuilder:
         reads = tuple(k for k in reads if k != over)
         return FusedKernel(self._part(asked, merged), reads, folded, over)
 
-    def _named(self, build: BuildResult) -> BuildResult:
+    def _named(self, build: BuildRequest) -> BuildRequest:
         # Function names are unique in a program; tensor names are arbitrary text.
         return replace(build, name=identifier(f"{build.name}_{next(self._number)}"))
 
-    def _part(self, build: BuildResult, lowered: LoweringResult | None = None) -> ProgramKernel:
+    def _part(self, build: BuildRequest, lowered: LoweringResult | None = None) -> ProgramKernel:
         part = part_of(build, lowered)
         self.begin(part.module)
         return part

@@ -30,7 +30,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def forget() -> None:
     """Clear the caches of the process, as in a new process."""
-    build_cache.MADE.clear()
+    build_cache.COMPILED.clear()
     cached_code.LINKED.clear()
 
 

@@ -22,7 +22,7 @@ from tecomp import te
 from tecomp.codegen import Kernel, Options, Store, current_store, process
 from tecomp.codegen.llvm import code_cache as cached_code
 from tecomp.driver import (
-    BuildResult,
+    BuildRequest,
     ScheduledKernel,
     build_cache,
     calibrate,
@@ -55,7 +55,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Store:
 
 def forget() -> None:
     """Clear the caches of the process, as in a new process."""
-    build_cache.MADE.clear()
+    build_cache.COMPILED.clear()
     cached_code.LINKED.clear()
 
 
@@ -184,7 +184,7 @@ VARIANTS: dict[str, Callable[[], Made]] = {
 def keys(made: Made, **changed: Any) -> list[str]:
     s, args = made
     given = {"name": "main", "target": CPU, "options": Options(), **changed}
-    return list(program_keys(BuildResult(s, args, **given)))
+    return list(program_keys(BuildRequest(s, args, **given)))
 
 
 def test_every_difference_makes_another_key() -> None:

@@ -76,7 +76,7 @@ def test_builds_are_no_more_work_than_before(
     built(name)  # imports the required modules
     if state == "cold":
         monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "second"))
-    build_cache.MADE.clear()
+    build_cache.COMPILED.clear()
     code_cache.LINKED.clear()
 
     counted = calls_of(lambda: built(name))

@@ -16,9 +16,9 @@ import numpy as np
 import tecomp
 from tecomp import te
 from tecomp.codegen.llvm.code_cache import LINKED
-from tecomp.driver.build_cache import MADE
+from tecomp.driver.build_cache import COMPILED
 
-LINKED.most = MADE.most = 32
+LINKED.most = COMPILED.most = 32
 
 def pages():
     with open("/proc/self/statm") as status:

@@ -282,7 +282,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "kept"))
 
     def forget() -> None:
-        build_cache.MADE.clear()
+        build_cache.COMPILED.clear()
         cached_code.LINKED.clear()
 
     forget()

@@ -9,7 +9,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Options
-from tecomp.driver import BuildResult, program_keys
+from tecomp.driver import BuildRequest, program_keys
 from tecomp.errors import TargetError
 from tecomp.machine.components import Rates
 from tecomp.machine.descriptor import read_target
@@ -100,7 +100,7 @@ def test_code_does_not_depend_on_rates() -> None:
     s = te.create_schedule(B)
     plain = read_target(TOY, "toy.toml")
     keys = [
-        list(program_keys(BuildResult(s, [A, B], "main", target, Options())))
+        list(program_keys(BuildRequest(s, [A, B], "main", target, Options())))
         for target in (plain, read_target(TOY + RATES, "toy.toml"))
     ]
 

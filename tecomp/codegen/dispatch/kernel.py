@@ -191,7 +191,7 @@ class Kernel(Pictured):
         self.compiled: CompiledFunction = func
         self._head = head = func.interface.head
         self.name = head.name
-        self.signature = tuple(signature if signature is not None else head.params)
+        self.signature = tuple(signature if signature is not None else func.signature)
         written = set(func.interface.written)
         parameters: list[KernelParameter] = []
         scalars: list[tuple[int, Var, Var]] = []

@@ -14,7 +14,12 @@ from tecomp.codegen.llvm.ir_builder import LlvmSource, Options
 from tecomp.codegen.llvm.jit import Entry, LlvmTarget, LoadedCode, assembly
 from tecomp.ir.extern.binding import Calls
 from tecomp.ir.nodes.expr import Var
-from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
+
+Signature = tuple[Buffer | Var, ...]
+"""Parameters of a kernel, with the shapes that callers pass."""
+LogicalShapes = tuple[tuple[Extent, ...] | None, ...]
+"""Logical shape of each array parameter; None for scalars."""
 
 # Referenced by name, as an entry point is, to avoid an upward import.
 _EMITTER = EntryPoint("emitter", "tecomp.codegen.emit.compile:module_text", "tecomp.compilers")
@@ -72,9 +77,13 @@ class CompiledFunction:
         interface: Interface of the function.
         linked: Machine code, kept in memory by this object.
         options: Code generation options.
+        signature: Parameters with the shapes that callers pass; those of the function by default.
+        logical: Logical shapes of array parameters in the same variables; None for scalars.
     """
 
-    __slots__ = ("_func", "_make", "_module", "interface", "linked", "options")
+    __slots__ = (
+        "_func", "_make", "_module", "interface", "linked", "logical", "options", "signature",
+    )
 
     def __init__(
         self,
@@ -83,8 +92,12 @@ class CompiledFunction:
         options: Options,
         make: Callable[[], PrimFunc],
         module: ModuleText | None = None,
+        signature: Signature | None = None,
+        logical: LogicalShapes = (),
     ) -> None:
         """Wrap linked code; `make` returns the compiled function and is called on demand."""
+        self.signature: Signature = interface.head.params if signature is None else signature
+        self.logical = logical
         self.interface = interface
         self.linked = linked
         self.options = options
