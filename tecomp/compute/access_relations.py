@@ -327,8 +327,9 @@ def accesses(tensor: Tensor) -> Accesses:
         >>> found.reducer, [(x.tensor.name, [axis.name for axis in x.axes]) for x in found.factors]
         ('sum', [('A', ['i', 'k']), ('B', ['j', 'k'])])
     """
-    check_kind(
-        tensor, Tensor, "accesses: the tensor", "pass a tensor from te.compute", DefinitionError)
+    if not isinstance(tensor, Tensor):
+        check_kind(tensor, Tensor, "accesses: the tensor", "pass a tensor from te.compute",
+                   DefinitionError)
     op = tensor.op
     if not isinstance(op, ComputeOp) or isinstance(op, ScanOp | ExternOp):
         is_scan = isinstance(op, ScanOp)

@@ -86,7 +86,7 @@ def innermost(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]
             loop = node
         else:
             found.append((loop, node))
-        todo += [(loop, part) for part in children(node) if isinstance(part, Stmt)]
+        todo += [(loop, part) for part in statements_in(node)]
     return ((None if id(loop) in outer else loop, node) for loop, node in found)
 
 

@@ -198,18 +198,17 @@ class TermTable:
 
     def _visit(self, root: Expr) -> None:
         """Enter `root` and all nodes below it into the table, children first."""
-        todo = [root]
+        todo: list[Expr | None] = [root]
         while todo:
-            node = todo[-1]
-            missing: list[Expr] = []
-            if id(node) not in self._keys and id(node) not in self._sums:
-                for child in children(node):
-                    if id(child) not in self._keys:
-                        missing.append(child)
-            if missing:
-                todo += missing[::-1]
+            node = todo.pop()
+            if node is None:  # the children of the next node have been entered
+                node = todo.pop()
+                assert node is not None
+            elif id(node) not in self._keys and id(node) not in self._sums and (
+                inner := children(node)
+            ):
+                todo += (node, None, *inner[::-1])
                 continue
-            todo.pop()
             if id(node) not in self._keys:
                 self._enter(node)
 

@@ -480,7 +480,7 @@ def cast(dtype: str, value: Like) -> Expr:
 
     The result has the lanes of `value`; a scalar is broadcast if `dtype` has several lanes.
     """
-    node = as_expr(value)
+    node = value if isinstance(value, Expr) else as_expr(value)
     if node.dtype is dtype:
         return node
     wanted = DType(dtype)
@@ -513,7 +513,8 @@ def match_types(
     Raises:
         TypeMismatchError: If there is no common dtype, or it cannot represent a literal.
     """
-    x, y = as_expr(a), as_expr(b)
+    x = a if isinstance(a, Expr) else as_expr(a)
+    y = b if isinstance(b, Expr) else as_expr(b)
     if x.dtype is y.dtype and x is a and y is b:
         return x, y
     common = promote(x.dtype, y.dtype)

@@ -18,9 +18,9 @@ _PARTS_ARE_DONE: Any = object()
 
 
 def preorder(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> Iterator[Any]:
-    """Return an iterator over every node reachable from `roots`, each once, in preorder.
+    """Yield every node reachable from `roots` once, in preorder.
 
-    A node with several parents is at the position of its first use.
+    A node with several parents is yielded at its first use.
 
     Args:
         roots: Nodes at which to start.
@@ -39,13 +39,13 @@ def preorder(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> 
         name = key(node)
         if name not in seen:
             seen[name] = node
+            yield node
             if inner := parts(node):
                 todo += inner[::-1]
-    return iter(seen.values())
 
 
 def post_order(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> Iterator[Any]:
-    """Return an iterator over every node reachable from `roots`, each once, in postorder.
+    """Yield every node reachable from `roots` once, in postorder.
 
     >>> inside = {"a": ["b", "c"], "b": ["c"], "c": []}
     >>> list(post_order("a", parts=inside.get))
@@ -58,12 +58,13 @@ def post_order(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -
         if node is _PARTS_ARE_DONE:
             node = todo.pop()
             done[key(node)] = node
+            yield node
         elif (name := key(node)) not in done:
             if inner := parts(node):
                 todo += (node, _PARTS_ARE_DONE, *inner[::-1])
             else:
                 done[name] = node
-    return iter(done.values())
+                yield node
 
 
 def fold(root: Any, combine: Callable[[Any, list[T]], T], parts: Parts) -> T:
@@ -75,8 +76,7 @@ def fold(root: Any, combine: Callable[[Any, list[T]], T], parts: Parts) -> T:
     """
     done: dict[int, T] = {}
     for node in post_order(root, parts=parts):
-        inner = parts(node)
-        done[id(node)] = combine(node, [done[id(part)] for part in inner] if inner else [])
+        done[id(node)] = combine(node, [done[id(part)] for part in parts(node)])
     return done[id(root)]
 
 

@@ -27,6 +27,8 @@ _PLAIN = frozenset((
 # Annotations of fields that hold one node, and of fields that hold a tuple of nodes.
 _ONE = frozenset(("Expr", "Stmt"))
 _MANY = frozenset(("tuple[Expr, ...]", "tuple[Range, ...]", "tuple[Stmt, ...]"))
+# Annotations of fields that hold expressions and ranges only.
+_EXPRESSIONS = frozenset(("Expr", "Expr | None", "tuple[Expr, ...]", "tuple[Range, ...]"))
 
 
 class _Holds(dict[type, int]):
@@ -50,6 +52,17 @@ class _Shapes(dict[type, tuple[tuple[str, ...], tuple[int, ...]]]):
         made = [f for f in fields(made_from) if f.init]
         inner = (k for k, f in enumerate(made) if f.name not in binds and f.type not in _PLAIN)
         self[kind] = found = (tuple(f.name for f in made), tuple(inner))
+        return found
+
+
+class _StatementFields(dict[type, tuple[str, ...]]):
+    """Cache by node class: names of the fields that may hold statements."""
+
+    def __missing__(self, kind: type) -> tuple[str, ...]:
+        names, inner = _SHAPES[kind]
+        known: Any = kind
+        types = {f.name: f.type for f in fields(known)}
+        self[kind] = found = tuple(names[k] for k in inner if types[names[k]] not in _EXPRESSIONS)
         return found
 
 
@@ -100,6 +113,7 @@ def _by_value(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
 _HOLDS = _Holds()
 _SHAPES = _Shapes()
 _READERS = _Readers()
+_STATEMENT_FIELDS = _StatementFields()
 
 _CHILDREN_ARE_DONE: Any = object()
 """Stack marker above a node whose children have already been visited."""
@@ -116,8 +130,14 @@ def children(node: Any) -> Sequence[Any]:
 
 def statements_in(node: Any) -> Sequence[Any]:
     """Return the statements directly inside `node`; expressions are not entered."""
-    read = _READERS[type(node)]
-    return [child for child in read(node) if isinstance(child, Stmt)] if read else ()
+    found: list[Any] = []
+    for name in _STATEMENT_FIELDS[type(node)]:
+        value = getattr(node, name)
+        if isinstance(value, Stmt):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += [item for item in value if isinstance(item, Stmt)]
+    return found
 
 
 def rebuild(node: N, f: Callable[[Any], Any]) -> N:
