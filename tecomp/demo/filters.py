@@ -107,7 +107,7 @@ def filter_bank() -> Bank:
     colours = {"red": red, "green": green, "blue": blue, "yellow": (red + green) / 2}
     for centre, surround in (("red", "green"), ("green", "red"), ("blue", "yellow"),
                              ("yellow", "blue")):
-        filters[f"{centre} against {surround}"] = (
+        filters[f"{centre}-{surround}"] = (
             narrow[:, :, None] * colours[centre] - wide[:, :, None] * colours[surround]
         )
     stacked = np.stack([each / np.abs(each).sum() for each in filters.values()], axis=-1)

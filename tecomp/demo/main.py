@@ -134,12 +134,12 @@ def _times(
     flop = 2 * image[0, :, :, 0].size * bank.weights.size
     is_host = target.code.kind == "host"
     contenders: list[tuple[str, Callable[[], object], int]] = [
-        ("tecomp" if is_host else f"the program of {target.name}, here, in loops",
+        ("tecomp" if is_host else f"program for {target.name}, run on the host",
          lambda: kernel(image, bank.weights, bank.bias, result), 20 if is_host else 1),
     ]
     if is_host:
         contenders += [
-            ("NumPy, windows and one matrix product", lambda: with_numpy(image, bank), 5),
+            ("NumPy, im2col and matrix product", lambda: with_numpy(image, bank), 5),
             ("SciPy, ndimage.correlate", lambda: with_scipy(image, bank), 2),
         ]
     lines = []
@@ -174,7 +174,7 @@ def _shape_table(program: FilterProgram) -> str:
     written, laid_out, flat = (
         _buffers(tecomp.lower(program.schedule, program.args, stop_after=stage)) for stage in stages
     )
-    lines = [f"{'buffer':<20}{'logical':<20}{'laid out':<24}{'in memory':<16}scope"]
+    lines = [f"{'buffer':<20}{'logical':<20}{'transformed':<24}{'physical':<16}scope"]
     for name, buffer in flat.items():
         shapes = [
             "x".join(map(str, at[name].shape)) if name in at else "" for at in (written, laid_out)
@@ -201,7 +201,7 @@ def _compare_features(features: Array, expected: NDArray[np.floating]) -> tuple[
     """Return whether the features match the expected ones, and a sentence about the difference."""
     error = np.abs(features - expected)
     agree = bool(np.all(error <= ATOL + RTOL * np.abs(expected)))
-    verdict = "the numbers agree" if agree else "THE NUMBERS DO NOT AGREE"
+    verdict = "the results agree" if agree else "THE RESULTS DISAGREE"
     return agree, (
-        f"largest difference {error.max():.2e}, allowed {ATOL:g} + {RTOL:g} |x|: {verdict}"
+        f"maximum difference {error.max():.2e}, tolerance {ATOL:g} + {RTOL:g} |x|: {verdict}"
     )

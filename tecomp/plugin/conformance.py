@@ -75,25 +75,25 @@ def check_target(name: str | Path) -> tuple[ConformanceCheck, ...]:
     path = find_description(name)
     target = Target.load(path)
     return (
-        _ran("it loads in less than 10 ms", partial(_speed, path)),
-        _ran("it is called as its file", partial(_name, target, path)),
-        _ran("its description can be changed", partial(_change, target)),
+        _ran("description loads in less than 10 ms", partial(_speed, path)),
+        _ran("name matches the file name", partial(_name, target, path)),
+        _ran("description can be overridden", partial(_change, target)),
         *(
             _ran(f"{title} `{memory.name}`", partial(run, target, memory))
             for memory in target.memories.values()
             for title, run in (
-                ("a program keeps a tensor in", _memory), ("no byte too many goes into", _capacity),
+                ("kernel stores a tensor in", _memory), ("capacity is enforced for", _capacity),
             )
         ),
         *(
-            _ran(f"a loop runs on the cores of `{axis}`", partial(_axis, target, axis))
+            _ran(f"loop binds to grid axis `{axis}`", partial(_axis, target, axis))
             for axis in target.grid
         ),
-        _ran("loops run on all cores", partial(_grid, target)),
-        _ran("a program without a schedule uses the cores", partial(_automatic, target)),
-        _ran("its formats are known", partial(_formats, target)),
-        _ran("the operands of its engine fit", partial(_engine, target)),
-        _ran("its operations compute what they say", partial(_operations, target)),
+        _ran("loops bind to all grid axes", partial(_grid, target)),
+        _ran("automatic schedule uses the cores", partial(_automatic, target)),
+        _ran("storage formats are known", partial(_formats, target)),
+        _ran("operands of the units fit", partial(_engine, target)),
+        _ran("intrinsics match their definitions", partial(_operations, target)),
     )
 
 
@@ -118,7 +118,7 @@ def _speed(path: Path) -> str:
         read_target(path.read_text(encoding="utf-8"), path.name)
         best = min(best, time.process_time() - start)
     if best >= LOADS_IN:
-        raise _FailedError(f"{best * 1e3:.1f} ms; leave out what no program asks for")
+        raise _FailedError(f"{best * 1e3:.1f} ms; remove entries that no program needs")
     return f"{best * 1e3:.1f} ms"
 
 
@@ -189,7 +189,7 @@ def _lay_out_addresses(target: Target, s: Schedule, tensor: Tensor, scope: str) 
 def _capacity(target: Target, memory: Memory) -> str:
     room = memory.usable_bytes
     if room is None:
-        return "no limit of its own"
+        return "no capacity specified"
     separators = tuple(range(memory.rank - 1))
     ones = (1,) * (memory.rank - 1)
     byte = DType("int8")
@@ -198,7 +198,7 @@ def _capacity(target: Target, memory: Memory) -> str:
         target.check_buffer(Buffer("larger", (*ones, room + 1), byte, memory.name, separators))
     except CapacityError:
         return f"{room} bytes"
-    raise _FailedError(f"{room + 1} bytes went into {room}; report this to tecomp")
+    raise _FailedError(f"{room + 1} bytes were accepted in {room}; report this to tecomp")
 
 
 def _axis(target: Target, axis: str) -> str:
@@ -214,7 +214,7 @@ def _axis(target: Target, axis: str) -> str:
             build(s, list(tensors), target=target)
         except TargetError:
             return f"{cores} cores"
-    raise _FailedError(f"{cores + 1} iterations went onto {cores} cores; report this to tecomp")
+    raise _FailedError(f"{cores + 1} iterations were bound to {cores} cores; report this to tecomp")
 
 
 def _grid(target: Target) -> str:
@@ -235,9 +235,9 @@ def _grid(target: Target) -> str:
 def _automatic(target: Target) -> str:
     """Check that a program that `build` schedules uses most cores and their scratchpads."""
     if target.core is not None or not target.grid:
-        return "no grid of cores with scratchpads"
+        return "no core grid with scratchpads"
     if target.cores > _MOST_CORES:
-        return f"more than {_MOST_CORES} cores; not tried"
+        return f"more than {_MOST_CORES} cores; not checked"
     source, result = _increments((_ROWS * target.cores, _ROWS), _dtype(target))
     report = build(result, [source, result], target=target, name="conformance").report()
     used = len(report.cores)
@@ -250,8 +250,8 @@ def _automatic(target: Target) -> str:
     if 2 * used > target.cores and pads:
         return found
     raise _FailedError(
-        f"{found}; describe a memory with `capacity_bytes` that a [link] from the memory of whole "
-        "tensors leads to"
+        f"{found}; describe a memory with `capacity_bytes`, and a [link] to it from the memory of "
+        "whole tensors"
     )
 
 
@@ -281,7 +281,8 @@ def _operations(target: Target) -> str:
         if not close.all():
             where = tuple(map(int, np.argwhere(~close)[0]))
             raise _FailedError(
-                f"`{name}` gives {own[where]} at {list(where)}, its definition {plain[where]}"
+                f"`{name}` gives {own[where]} at {list(where)}, but its definition gives "
+                f"{plain[where]}"
             )
     return _first_names(list(checked))
 

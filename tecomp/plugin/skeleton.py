@@ -16,11 +16,11 @@ build-backend = "setuptools.build_meta"
 [project]
 name = "NAME-target"
 version = "0.1.0"
-description = "NAME, described for tecomp"
+description = "tecomp target NAME"
 requires-python = ">=3.11"
 dependencies = ["tecomp"]
 
-# How tecomp finds it: a function that returns the paths of the TOML files.
+# Entry point that tecomp loads: a function that returns the paths of the TOML files.
 [project.entry-points."tecomp.targets"]
 NAME = "NAME_target:descriptions"
 
@@ -31,7 +31,7 @@ NAME_target = ["*.toml"]
 """
 
 _CODE = '''\
-"""NAME, described for tecomp."""
+"""Description of target NAME."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ from pathlib import Path
 
 
 def descriptions() -> list[Path]:
-    """Paths of the TOML files, for the entry point `tecomp.targets`."""
+    """Return the paths of the TOML files, for the entry point `tecomp.targets`."""
     return sorted(Path(__file__).parent.glob("*.toml"))
 '''
 
 _TARGET = """\
-# NAME. Say where each number comes from, in `source` or beside it; mark what is a guess.
+# Target NAME. State the origin of each number in `source` or in a comment, and mark guesses.
 
 name = "NAME"
-description = "what NAME is, in one sentence"
+description = "one sentence about NAME"
 clock_hz = 1_000_000_000          # guess
 
 [code]
-kind = "functional"               # programs run on this processor, as NAME would run them
+kind = "functional"               # programs for NAME run on the host CPU
 
 [grid]
 core.x = 4                        # cores along each axis that loops can be bound to
 
-[formats]                         # in which formats a type of the host is stored
+[formats]                         # storage formats of each host dtype
 float32 = ["float32"]
 
 [memory.global]
@@ -67,7 +67,7 @@ source = "memory of the host"
 
 [memory.scratch]
 scope = "core"                    # each core has one
-rank = 1                          # indices that an address has
+rank = 1                          # number of indices of an address
 alignment_bytes = 64              # guess
 capacity_bytes = 1_048_576        # guess
 source = "guess"
@@ -96,7 +96,7 @@ source = "guess"
 """
 
 _TEST = '''\
-"""NAME passes what every target has to pass."""
+"""Conformance test of target NAME."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ def test_conformance() -> None:
 _README = """\
 # NAME
 
-NAME as a target of tecomp.
+Target NAME for tecomp.
 
     pip install -e .
     tecomp check-target NAME
 
-`NAME_target/NAME.toml` describes it; the keys are explained in tecomp's docs/targets.md.
+`NAME_target/NAME.toml` describes the machine. Page docs/targets.md of tecomp explains the keys.
 """
 
 

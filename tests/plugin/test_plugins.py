@@ -88,24 +88,24 @@ def test_an_installed_plugin_passes() -> None:
 
     assert status == 0
     lines = output.splitlines()
-    assert lines[0].startswith("ok      it loads in less than 10 ms: ")
+    assert lines[0].startswith("ok      description loads in less than 10 ms: ")
     assert lines[1:] == [
-        "ok      it is called as its file: acme.toml",
-        "ok      its description can be changed: 1 rules, 1 units, 1 links",
-        "ok      a program keeps a tensor in `global`: 1 physical axis",
-        "ok      no byte too many goes into `global`: no limit of its own",
-        "ok      a program keeps a tensor in `cube`: 3 physical axes",
-        "ok      no byte too many goes into `cube`: 258048 bytes",
-        "ok      a program keeps a tensor in `local`: 1 physical axis",
-        "ok      no byte too many goes into `local`: 8192 bytes",
-        "ok      a loop runs on the cores of `core.plane`: 2 cores",
-        "ok      a loop runs on the cores of `core.row`: 3 cores",
-        "ok      a loop runs on the cores of `core.column`: 2 cores",
-        "ok      loops run on all cores: 12 cores",
-        "ok      a program without a schedule uses the cores: 12 of 12 cores, in `local`",
-        "ok      its formats are known: bfp8, float32, int16, int8",
-        "ok      the operands of its engine fit: mac",
-        "ok      its operations compute what they say: mac",
+        "ok      name matches the file name: acme.toml",
+        "ok      description can be overridden: 1 rules, 1 units, 1 links",
+        "ok      kernel stores a tensor in `global`: 1 physical axis",
+        "ok      capacity is enforced for `global`: no capacity specified",
+        "ok      kernel stores a tensor in `cube`: 3 physical axes",
+        "ok      capacity is enforced for `cube`: 258048 bytes",
+        "ok      kernel stores a tensor in `local`: 1 physical axis",
+        "ok      capacity is enforced for `local`: 8192 bytes",
+        "ok      loop binds to grid axis `core.plane`: 2 cores",
+        "ok      loop binds to grid axis `core.row`: 3 cores",
+        "ok      loop binds to grid axis `core.column`: 2 cores",
+        "ok      loops bind to all grid axes: 12 cores",
+        "ok      automatic schedule uses the cores: 12 of 12 cores, in `local`",
+        "ok      storage formats are known: bfp8, float32, int16, int8",
+        "ok      operands of the units fit: mac",
+        "ok      intrinsics match their definitions: mac",
     ]
 
 
@@ -200,14 +200,14 @@ def test_shipped_targets_pass(name: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "title", "detail"),
     [
-        ('name = "acme"', 'name = "emca"', "it is called as its file",
+        ('name = "acme"', 'name = "emca"', "name matches the file name",
          "`name` is `emca`, the file acme.toml; rename one of them"),
-        ('["float32", "bfp8"]', '["float23"]', "its formats are known",
+        ('["float32", "bfp8"]', '["float23"]', "storage formats are known",
          "storage: unknown format `float23`; available formats: "),
-        ("m = 4\n", "m = 4096\n", "the operands of its engine fit",
+        ("m = 4\n", "m = 4096\n", "operands of the units fit",
          "a tile operation of `mac` has 295040 bytes of operands, memory `local` 8192; make the "
          "tile smaller"),
-        ("[memory.global]", "[memory.main]", "loops run on all cores",
+        ("[memory.global]", "[memory.main]", "loops bind to all grid axes",
          "A: target acme has no memory `global`; did you mean `local`? its memories are main, cube, "
          "local"),
     ],
@@ -311,8 +311,8 @@ def test_a_new_target_is_a_package_that_passes(
     status, output = run("check-target", "quux")
 
     assert status == 0, output
-    assert "ok      a program keeps a tensor in `scratch`: 1 physical axis\n" in output
-    assert ("ok      a program without a schedule uses the cores: 4 of 4 cores, in `scratch`\n"
+    assert "ok      kernel stores a tensor in `scratch`: 1 physical axis\n" in output
+    assert ("ok      automatic schedule uses the cores: 4 of 4 cores, in `scratch`\n"
             in output)
     namespace: dict[str, object] = {}
     exec((tmp_path / "quux" / "tests" / "test_quux.py").read_text(), namespace)
@@ -339,7 +339,7 @@ def test_a_new_target_runs_the_demo(
     shown: list[str] = []
 
     assert demo_main.run(demo_main.DemoRun(written, tmp_path / "demo.png"), shown.append)
-    assert any(line.endswith("the numbers agree") for line in shown)
+    assert any(line.endswith("the results agree") for line in shown)
     assert any("4 of 4 cores" in line for line in shown)
 
 
@@ -362,7 +362,7 @@ def test_a_machine_whose_cores_get_nothing_does_not_pass(written: tecomp.Target)
     failed = {c.title: c.detail for c in tecomp.check_target(path) if not c.passed}
 
     assert failed == {
-        "a program without a schedule uses the cores":
+        "automatic schedule uses the cores":
             "1 of 4 cores, in no scratchpad; describe a memory with `capacity_bytes` that a [link] "
             "from the memory of whole tensors leads to",
     }
