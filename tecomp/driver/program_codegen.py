@@ -76,7 +76,9 @@ class BackgroundCompiler:
     _found: dict[str, _Task] = field(default_factory=dict)
 
     def add(self, module: ModuleText) -> None:
-        """Enqueue a module for compilation."""
+        """Enqueue a module for compilation, unless it was added before."""
+        if module.entry in self._found:
+            return
         self._found[module.entry] = task = _Task(module.source, self.is_fresh)
         self.tasks.put(task)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
-from tecomp.codegen.llvm.compiled import ModuleText
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.program_codegen import codes
+from tecomp.driver.program_codegen import BackgroundCompiler, codes
 from tecomp.errors import InternalError, TecompError
 from tecomp.graph.compile_options import CompileRequest
 from tecomp.graph.fusion import FusionGroup, group_inputs
@@ -20,10 +19,9 @@ from tecomp.graph.memory_plan import ArenaPlan
 from tecomp.graph.native_program import NativeProgram
 from tecomp.graph.planning import ProgramPlan, choose_program_layouts, plan_program, requested_graph
 from tecomp.graph.report import ProgramDetails
+from tecomp.graph.shard_selection import PlannedKernels, keep_between_kernels
 from tecomp.graph.work_division import division_outcomes
 from tecomp.progress import progress
-
-Made = TypeVar("Made")
 
 
 class _RefusedError(Exception):
@@ -36,7 +34,7 @@ class _RefusedError(Exception):
 
 def details_of(asked: CompileRequest) -> ProgramDetails:
     """Return the details of a program without generating machine code."""
-    return _as_near_as_can_be(asked, details_from)
+    return details_from(plan_program(asked))
 
 
 def layouts_of(asked: CompileRequest) -> ProgramLayouts:
@@ -53,25 +51,75 @@ def compile_native(
         asked: Compilation request.
         is_fresh: If True, do not use object code from the cache.
     """
-    return _as_near_as_can_be(asked, partial(_compile, is_fresh=is_fresh))
+    outline = plan_program(asked)
+    builder = KernelBuilder(asked.target, outline.places)
+    outline = keep_between_kernels(outline, partial(_planned, builder))
+    with codes(is_fresh=is_fresh) as made:
+        made_for = _planned(builder, outline, partial(_generate, made))
+        outline, found = made_for.plan, made_for.kernels
+        plan = outline.plan(_written_over(outline, found))
+        pairs = list(zip(outline.groups, found, strict=True))
+        native = native_of(
+            asked.name, outline.graph, pairs, outline.known, plan, made, outline.stored,
+            outline.packed,
+        )
+    return native, _details(outline, found, plan)
 
 
-def _as_near_as_can_be(asked: CompileRequest, make: Callable[[ProgramPlan], Made]) -> Made:
-    """Run `make` with as many values resident in scratchpads as fit after lowering."""
-    outline, refused = plan_program(asked), dict[Operation, str]()
+def details_from(outline: ProgramPlan, *, is_final: bool = False) -> ProgramDetails:
+    """Return the program details for a plan, without generating machine code.
+
+    Args:
+        outline: Plan.
+        is_final: Whether to keep the plan, without trials of values between kernels.
+    """
+    builder = KernelBuilder(outline.asked.target, outline.places)
+    if not is_final:
+        outline = keep_between_kernels(outline, partial(_planned, builder))
+    found = _planned(builder, outline)
+    plan = found.plan.plan(_written_over(found.plan, found.kernels))
+    return _details(found.plan, found.kernels, plan)
+
+
+def _generate(made: BackgroundCompiler, kernel: FusedKernel) -> None:
+    """Enqueue the modules of a kernel for compilation."""
+    for part in kernel.parts:
+        made.add(part.module)
+
+
+def _planned(
+    builder: KernelBuilder, outline: ProgramPlan,
+    add: Callable[[FusedKernel], None] = lambda kernel: None,
+) -> PlannedKernels:
+    """Return the kernels of a plan with as many resident values as fit after lowering.
+
+    Args:
+        builder: Cache of kernels, which all plans of a program share.
+        outline: Plan.
+        add: Callback that receives each kernel as soon as it is complete.
+    """
+    refused = dict[Operation, str]()
     while True:
         try:
-            return make(outline)
+            return PlannedKernels(outline, _kernels_of(builder, outline, add))
         except _RefusedError as error:
             refused[error.result] = error.reason
             outline = outline.without(refused)
 
 
-def _kernels(outline: ProgramPlan, begin: Callable[[ModuleText], None]) -> KernelBuilder:
-    found = outline.residency
-    return KernelBuilder(
-        outline.asked.target, begin, outline.places, outline.wished, found.cuts, found.held
+def _kernels_of(
+    builder: KernelBuilder, outline: ProgramPlan, add: Callable[[FusedKernel], None]
+) -> tuple[FusedKernel, ...]:
+    stays, found = outline.residency, list[FusedKernel]()
+    kernels = replace(
+        builder, places=outline.places, wished=outline.wished, near=stays.cuts, held=stays.held
     )
+    with progress(f"compile {outline.asked.name}", len(outline.groups)) as shown:
+        for group in outline.groups:
+            found.append(_kernel_of(group, outline, kernels))
+            add(found[-1])
+            shown.step()
+    return tuple(found)
 
 
 def _kernel_of(group: FusionGroup, outline: ProgramPlan, kernels: KernelBuilder) -> FusedKernel:
@@ -83,30 +131,6 @@ def _kernel_of(group: FusionGroup, outline: ProgramPlan, kernels: KernelBuilder)
         if group.result not in outline.residency.cuts:
             raise
         raise _RefusedError(group.result, error.message) from None
-
-
-def _compile(outline: ProgramPlan, *, is_fresh: bool) -> tuple[NativeProgram, ProgramDetails]:
-    asked, found = outline.asked, list[FusedKernel]()
-    shown_as, count = f"compile {asked.name}", len(outline.groups)
-    with progress(shown_as, count) as shown, codes(is_fresh=is_fresh) as made:
-        kernels = _kernels(outline, made.add)
-        for group in outline.groups:
-            found.append(_kernel_of(group, outline, kernels))
-            shown.step()
-        plan = outline.plan(_written_over(outline, found))
-        pairs = list(zip(outline.groups, found, strict=True))
-        native = native_of(
-            asked.name, outline.graph, pairs, outline.known, plan, made, outline.stored,
-            outline.packed,
-        )
-    return native, _details(outline, found, plan)
-
-
-def details_from(outline: ProgramPlan) -> ProgramDetails:
-    """Return the program details for a plan, without generating machine code."""
-    kernels = _kernels(outline, lambda _: None)
-    found = [_kernel_of(group, outline, kernels) for group in outline.groups]
-    return _details(outline, found, outline.plan(_written_over(outline, found)))
 
 
 def _written_over(outline: ProgramPlan, kernels: Sequence[FusedKernel]) -> Mapping[Tensor, Tensor]:

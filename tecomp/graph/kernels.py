@@ -7,7 +7,6 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from tecomp.codegen.llvm.compiled import ModuleText
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.define import placeholder
 from tecomp.compute.expression_analysis import substitute_inputs
@@ -102,6 +101,11 @@ class FusedKernel:
     over: int | None = None
     refused: Mapping[DivisionHint, str] = field(default_factory=dict)
 
+    @property
+    def parts(self) -> tuple[ProgramKernel, ...]:
+        """Kernels of the folded operands and of the results."""
+        return (*(each.part for each in self.folded), self.part)
+
     def packed(self, group: FusionGroup) -> tuple[PackedConstants, ...]:
         """Return the packed constants of a group."""
         border = group_inputs(group)
@@ -114,7 +118,6 @@ class KernelBuilder:
 
     Attributes:
         target: Target.
-        begin: Callback that receives each LLVM module as soon as its text is complete.
         places: Storage of the values in memory.
         wished: Division hints of each group, by its result.
         near: For groups with resident values, by their results: the division of these values and of
@@ -124,7 +127,6 @@ class KernelBuilder:
     """
 
     target: Target
-    begin: Callable[[ModuleText], None]
     places: ValueLocations
     wished: Mapping[Operation, Sequence[KernelDivision]] = field(default_factory=dict)
     near: Mapping[Operation, Cuts] = field(default_factory=dict)
@@ -223,9 +225,7 @@ class KernelBuilder:
         return replace(build, name=identifier(f"{build.name}_{next(self._number)}"))
 
     def _part(self, build: BuildRequest, lowered: LoweringResult | None = None) -> ProgramKernel:
-        part = part_of(build, lowered)
-        self.begin(part.module)
-        return part
+        return part_of(build, lowered)
 
 
 def _with_less_room(target: Target, held: int) -> Target:

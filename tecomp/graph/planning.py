@@ -125,6 +125,10 @@ class ProgramPlan:
         now = dict(zip(before, (*self.graph.inputs, *self.graph.outputs), strict=True))
         return tuple(now[x] for x in self.asked.packed)
 
+    def value(self, x: Tensor) -> Tensor:
+        """Return the tensor that stands for a value of the program."""
+        return x if self.made is None else self.made.made.get(x, x)
+
     def over(self, group: FusionGroup) -> tuple[int, ...]:
         """Return the positions of the operands that the result of a group may overwrite."""
         made = self.lifetimes.get(group.result.output(0))
@@ -164,6 +168,21 @@ class ProgramPlan:
         return replace(
             self, residency=found, lifetimes=lifetimes_of(self.graph, found.groups)
         )
+
+    def with_shards(self, shards: Mapping[Tensor, Shards]) -> ProgramPlan:
+        """Return the plan with other values in scratchpads from kernel to kernel.
+
+        Args:
+            shards: Values of the program that must be in scratchpads, with their shards.
+
+        Raises:
+            LayoutError: If a value cannot be in the given shards.
+        """
+        assert self.chosen is not None
+        made = insert_relayouts(
+            self.chosen, frozenset(map(self.chosen.graph.of, self.asked.packed)), shards
+        )
+        return replace(self, shards=shards).with_groups(made).without({})
 
     def with_groups(self, made: ProgramWithLayouts) -> ProgramPlan:
         """Return the plan for a program with explicit layouts, with its fusion groups."""

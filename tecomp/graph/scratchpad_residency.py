@@ -14,7 +14,7 @@ device memory, and so do the shards if the cores that compute the value divide i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -53,6 +53,8 @@ class Residency:
         kept: Layouts of the values that stay in scratchpads from kernel to kernel.
         held: Bytes of such values on a core that a kernel neither reads nor computes, by the result
             of the kernel.
+        candidates: For spilled values with several readers that could stay in scratchpads from kernel to kernel, the
+            numbers of parts along each axis for which a reader finds its part on its own core.
     """
 
     groups: tuple[FusionGroup, ...]
@@ -61,6 +63,7 @@ class Residency:
     spills: tuple[Spill, ...] = ()
     kept: Mapping[Tensor, ShardLayout] = field(default_factory=dict)
     held: Mapping[Operation, int] = field(default_factory=dict)
+    candidates: Mapping[Tensor, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
 
 
 def residency(
@@ -86,6 +89,9 @@ def residency(
 
 
 _Reason = tuple[SpillKind, str]
+
+_BETWEEN_KERNELS: Container[SpillKind] = ("readers", "many", "room", "division", "copied")
+"""Reasons for which a value may still stay in scratchpads from kernel to kernel."""
 
 _MOST = 8
 """Maximum number of resident values per kernel; lowering time grows faster than linearly."""
@@ -206,6 +212,7 @@ class _Chooser:
         self.kept: dict[Tensor, ShardLayout] = {}
         self.held = dict.fromkeys(range(len(groups)), 0)
         self.fixed: set[int] = set()
+        self.candidates: dict[Tensor, tuple[tuple[int, ...], ...]] = {}
 
     def chosen(self) -> Residency:
         """Visit all kernels and return the choice."""
@@ -217,6 +224,8 @@ class _Chooser:
             elif reason is not None:
                 read = [x for x in self.groups[k].result.outputs if x in self.readers]
                 spills += [Spill(x, bytes_of(x, self.places.stored), *reason) for x in read]
+                if reason[0] in _BETWEEN_KERNELS and (found := self._divisions(k)):
+                    self.candidates[self.groups[k].result.output(0)] = found
         for x in self.graph.inputs:
             if x in self.barred.shards and x in self.readers:
                 self._keep(x, 0, None)
@@ -255,7 +264,7 @@ class _Chooser:
             ReshardError: If a reader needs a copy of the value.
         """
         readers, shards = self.readers.get(x, []), self.barred.shards[x]
-        found = {r: self._on_same_cores(r, x) for r in readers}
+        found = {r: self._on_same_cores(r, x, shards.count) for r in readers}
         others = [self.groups[r] for r, view in found.items() if view is None]
         for group in others:
             if group.result in self.barred.copies:
@@ -293,20 +302,36 @@ class _Chooser:
                 return
         raise self._refusal(x, self._no_room(size, others))
 
-    def _on_same_cores(self, r: int, x: Tensor) -> _KernelTiling | None:
+    def _divisions(self, k: int) -> tuple[tuple[int, ...], ...]:
+        """Return the numbers of parts of a result for which a reader finds its part on its core."""
+        x = self.groups[k].result.output(0)
+        readers = self.readers.get(x, [])
+        if len(readers) < 2:
+            return ()
+        views = [self.joints[r].members[r] for r in readers if self._reads_memory(r, x) is None]
+        found = [along.count for view in views if (along := view.along(x)) is not None]
+        own = self.joints[k].members[k].found
+        if isinstance(own, DividedResult):
+            found.append(tuple(own.outline.count))
+        return tuple(
+            count for count in dict.fromkeys(found)
+            if prod(count) > 1 and any(self._on_same_cores(r, x, count) for r in readers)
+        )
+
+    def _on_same_cores(self, r: int, x: Tensor, count: Sequence[int]) -> _KernelTiling | None:
         """Return a reader divided such that each core reads the shard that it has, or None."""
         if self._reads_memory(r, x) is not None:
             return None
         joint = self.joints[r]
         found = [joint.members[r]]
         if not joint.near and r not in self.fixed:
-            divided = self._sharded(joint, x, self.barred.shards[x].count)
-            found.append(divided.members[r])
-        return next((view for view in found if self._is_on_same_cores(view, x)), None)
+            found.append(self._sharded(joint, x, count).members[r])
+        return next((view for view in found if self._is_on_same_cores(view, x, count)), None)
 
-    def _is_on_same_cores(self, view: _KernelTiling, x: Tensor) -> bool:
+    @staticmethod
+    def _is_on_same_cores(view: _KernelTiling, x: Tensor, count: Sequence[int]) -> bool:
         along = view.along(x)
-        if along is None or along.count != self.barred.shards[x].count:
+        if along is None or along.count != tuple(count):
             return False
         # Parts are assigned to cores in the order of the axes.
         pairs = zip(along.count, along.cores, strict=True)
@@ -339,7 +364,18 @@ class _Chooser:
                 cuts[group.result] = {**joint.cuts, result: joint.members[k].cut}
                 residents += self._residents(joint, result)
         held = {group.result: self._held_outside(group) for group in groups} if self.kept else {}
-        return Residency(tuple(groups), cuts, tuple(residents), spills, self.kept, held)
+        residents += map(self._resident_between, self.kept)
+        return Residency(
+            tuple(groups), cuts, tuple(residents), spills, self.kept, held, self.candidates
+        )
+
+    def _resident_between(self, x: Tensor) -> ResidentValue:
+        """Return the description of a value that stays in scratchpads from kernel to kernel."""
+        last = max(self.readers.get(x, [0]))
+        return ResidentValue(
+            x, bytes_of(x, self.places.stored), self.kept[x].shard_nbytes,
+            self.barred.shards[x].count, self.groups[last].result.output(0), is_between=True,
+        )
 
     def _held_outside(self, group: FusionGroup) -> int:
         """Return the bytes of kept values on a core that a kernel neither reads nor computes."""

@@ -117,7 +117,7 @@ class ReshardError(Exception):
 
 SpillKind: TypeAlias = Literal[
     "host", "result", "relayout", "asked", "padding", "hint", "steps", "reduction", "gather",
-    "copied", "division", "readers", "room", "many",
+    "copied", "division", "readers", "room", "many", "cost",
 ]
 """Reason why a value is stored in device memory.
 
@@ -128,7 +128,8 @@ computed or read sequentially, step by step; `reduction`: several cores share th
 computes or reads it; `gather`: the elements read depend on data; `copied`: its reader packs it
 first; `division`: the cores of its reader read other parts than cores compute; `readers`: several
 kernels with different divisions read it; `room`: it does not fit into a scratchpad; `many`: its
-reader already has the maximum number of resident values.
+reader already has the maximum number of resident values; `cost`: the program would take at least as
+many modelled cycles with the value in scratchpads from kernel to kernel.
 """
 
 
@@ -161,7 +162,9 @@ class ResidentValue:
         bytes: Number of bytes that are neither stored nor loaded.
         core_bytes: Size of the part of one core in bytes.
         parts: Number of parts along each axis.
-        kernel: Result of the kernel that computes and reads the value.
+        kernel: Result of the kernel that computes and reads the value; for a value between kernels,
+            of the last kernel that reads it.
+        is_between: Whether the value stays in scratchpads from kernel to kernel.
     """
 
     tensor: Tensor
@@ -169,11 +172,17 @@ class ResidentValue:
     core_bytes: int
     parts: tuple[int, ...]
     kernel: Tensor
+    is_between: bool = False
 
     @property
     def reason(self) -> str:
         """Reason why the value stays in scratchpads."""
         parts = " x ".join(map(str, self.parts))
+        if self.is_between:
+            return (
+                f"from kernel to kernel until {self.kernel.name}, {self.core_bytes:_} "
+                f"bytes on a core, divided {parts}"
+            )
         return (
             f"each core of {self.kernel.name} reads what it made, {self.core_bytes:_} bytes, "
             f"divided {parts}"

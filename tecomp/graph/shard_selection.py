@@ -1,0 +1,156 @@
+"""Choose values that stay in scratchpads from kernel to kernel.
+
+Runs after values were assigned to the scratchpads of single kernels. A value that several kernels
+read is tried in the shards that its kernels compute or read. It stays in scratchpads if the program
+takes fewer modelled cycles with it, including the copies for readers of other parts and the blocks
+of other kernels, which have less space meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tecomp.compute.tensor import Tensor
+from tecomp.driver.program_codegen import ProgramKernel
+from tecomp.errors import TecompError
+from tecomp.graph.kernels import FusedKernel
+from tecomp.graph.layout_demands import check_near, parts_along
+from tecomp.graph.planning import ProgramPlan
+from tecomp.graph.sizes import bytes_of, sizes_of
+from tecomp.graph.value_placement import Shards, Spill
+from tecomp.layout.sharding.shard_layout import ShardLayout
+from tecomp.layout.sharding.tt_notation import MEMORY_SPACES
+from tecomp.machine.descriptor import Target
+from tecomp.schedules.scratchpad.placement import placement_of
+
+_MAX_VALUES = 4
+"""Values that are tried, largest first; each trial plans the program again."""
+_MAX_DIVISIONS = 2
+"""Shards that are tried for each value."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedKernels:
+    """A plan, and the kernels of its groups.
+
+    Attributes:
+        plan: Plan.
+        kernels: Kernels, in the order of the groups.
+    """
+
+    plan: ProgramPlan
+    kernels: tuple[FusedKernel, ...]
+
+    @property
+    def calls(self) -> list[ProgramKernel]:
+        """Kernels of a program call."""
+        pairs = zip(self.plan.groups, self.kernels, strict=True)
+        return [kernel.part for group, kernel in pairs if not self.plan.runs_once(group)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """Modelled cycles of kernels, computed once for each.
+
+    Attributes:
+        known: Kernel and its cycles, by the identity of the kernel.
+    """
+
+    known: dict[int, tuple[ProgramKernel, float]] = field(default_factory=dict)
+
+    def difference(self, found: PlannedKernels, other: PlannedKernels) -> float:
+        """Return the cycles of a program above those of another; common kernels cancel."""
+        counts: dict[int, int] = {}
+        parts = {id(part): part for part in (*found.calls, *other.calls)}
+        for part in found.calls:
+            counts[id(part)] = counts.get(id(part), 0) + 1
+        for part in other.calls:
+            counts[id(part)] = counts.get(id(part), 0) - 1
+        return sum(n * self._cycles(parts[key]) for key, n in counts.items() if n)
+
+    def _cycles(self, part: ProgramKernel) -> float:
+        if id(part) not in self.known:
+            self.known[id(part)] = part, part.report().cycles
+        return self.known[id(part)][1]
+
+
+def keep_between_kernels(
+    plan: ProgramPlan, make: Callable[[ProgramPlan], PlannedKernels]
+) -> ProgramPlan:
+    """Return the plan with the values in scratchpads that make the program faster.
+
+    Args:
+        plan: Plan with the values that stay within kernels.
+        make: Function that generates the kernels of a plan, without the values that do not fit
+            after lowering.
+    """
+    where = placement_of(plan.asked.target)
+    if plan.made is None or where is None or where.scratchpad not in MEMORY_SPACES:
+        return plan
+    if not plan.residency.candidates:
+        return plan
+    found, costs, spills = make(plan), _Costs(), dict[Tensor, Spill]()
+    known = {spill.tensor: spill for spill in found.plan.residency.spills}
+    for x, divisions in list(_candidates(found.plan)):
+        spill = known[found.plan.value(x)]
+        found, spills[x] = _best(found, x, spill, divisions, make, costs)
+    return _with_reasons(found.plan, spills)
+
+
+def _with_reasons(plan: ProgramPlan, spills: Mapping[Tensor, Spill]) -> ProgramPlan:
+    """Return the plan with the results of the trials of values in memory."""
+    own = {plan.value(x): spill for x, spill in spills.items()}
+    told = tuple(
+        replace(own[each.tensor], tensor=each.tensor) if each.tensor in own else each
+        for each in plan.residency.spills
+    )
+    return replace(plan, residency=replace(plan.residency, spills=told))
+
+
+def _candidates(plan: ProgramPlan) -> Iterator[tuple[Tensor, Sequence[tuple[int, ...]]]]:
+    """Yield the values of the program to try, largest first, with the numbers of their parts."""
+    assert plan.made is not None
+    written = {made: x for x, made in plan.made.made.items()}
+    every = [x for x in plan.residency.candidates if x in written and written[x] not in plan.shards]
+    every.sort(key=lambda x: -bytes_of(x, plan.stored))
+    for x in every[:_MAX_VALUES]:
+        yield written[x], plan.residency.candidates[x][:_MAX_DIVISIONS]
+
+
+def _best(
+    before: PlannedKernels, x: Tensor, spill: Spill, divisions: Sequence[tuple[int, ...]],
+    make: Callable[[ProgramPlan], PlannedKernels], costs: _Costs,
+) -> tuple[PlannedKernels, Spill]:
+    """Return the fastest program with a value in memory or in shards, and the results of trials."""
+    best, reasons = before, [spill.reason]
+    kind = spill.kind
+    for count in divisions:
+        parts = " x ".join(map(str, count))
+        try:
+            layout = _shards(x, count, before.plan.asked.target)
+            if layout is None:
+                continue
+            shards = {**before.plan.shards, x: Shards(layout, count)}
+            trial = make(before.plan.with_shards(shards))
+            more = costs.difference(trial, before)
+        except TecompError as error:
+            reasons.append(f"not in shards {parts}: {error.message}")
+            continue
+        if more < 0 and costs.difference(trial, best) < 0:
+            best = trial
+        kind = "cost"
+        reasons.append(f"in shards {parts}, the program takes {more:_.0f} cycles more")
+    return best, replace(spill, kind=kind, reason="; ".join(reasons))
+
+
+def _shards(x: Tensor, count: tuple[int, ...], target: Target) -> ShardLayout | None:
+    """Return the layout of a value in equal boxes; None if cores cannot compute them."""
+    where, tile = placement_of(target), target.tile
+    assert where is not None
+    layout = ShardLayout(
+        sizes_of(x), str(x.dtype), lambda *i: list(i), grid=count, memory_space=where.scratchpad,
+        tile=None if tile is None else (tile.rows, tile.columns),
+    )
+    check_near(x, layout, target)
+    return layout if parts_along(layout) == count else None
