@@ -102,7 +102,7 @@ INSIDE = {
         {"__init__"},
     ],
     "array": [
-        {"constants", "statistics", "unsupported_names"},
+        {"constants", "statistics"},
         {"counters", "graph"},
         {"kernels", "validation"},
         {"single_controller", "weak_scalars"},

@@ -169,11 +169,11 @@ from tecomp.array.functions.statistical import prod as prod
 from tecomp.array.functions.statistical import std as std
 from tecomp.array.functions.statistical import sum as sum
 from tecomp.array.functions.statistical import var as var
+from tecomp.array.interop.numpy_dispatch import unsupported_function_error
 from tecomp.array.jit import jit as jit
 from tecomp.array.reporting import report as report
 from tecomp.array.reporting import reset as reset
 from tecomp.array.reporting import timeline as timeline
-from tecomp.array.unsupported_names import unsupported_function_message
 
 __array_api_version__ = "2024.12"
 
@@ -191,7 +191,7 @@ if not TYPE_CHECKING:
             message = "tecomp.array.counters was renamed: use tecomp.array.statistics"
             importlib.import_module("warnings").warn(message, DeprecationWarning, stacklevel=2)
             return importlib.import_module("tecomp.array.statistics")
-        raise unsupported_function_message(
+        raise unsupported_function_error(
             name, [n for n, value in globals().items() if callable(value)]
         )
 

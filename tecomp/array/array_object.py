@@ -34,8 +34,11 @@ from tecomp.array.interop.exports import (
     namespace_of,
     text_of,
 )
-from tecomp.array.interop.numpy_dispatch import call_numpy_function, ufunc_of
-from tecomp.array.unsupported_names import unsupported_method_message
+from tecomp.array.interop.numpy_dispatch import (
+    call_numpy_function,
+    ufunc_of,
+    unsupported_method_error,
+)
 from tecomp.array.validation import check_of_one_process
 from tecomp.array.weak_scalars import POWER, Scalar, record_with_scalar, simplify_power, weak_scalar
 from tecomp.drawing.drawable import Drawable
@@ -257,7 +260,7 @@ class Array(Drawable):
     def __getattr__(self, name: str) -> Any:
         # Called only for attributes that do not exist. NumPy probes `__array_interface__` and other
         # protocols on each conversion, so the names of the namespace are listed once.
-        raise unsupported_method_message(name, _functions())
+        raise unsupported_method_error(name, _functions())
 
     @property
     def itemsize(self) -> int:

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from tecomp.codegen.llvm.line_table import number_llvm_lines, with_line_table
     from tecomp.codegen.llvm.pass_selection import has_loop_work, has_plain_loops
     from tecomp.codegen.math.vector_values import FloatVector, call_libm_per_lane
-    from tecomp.codegen.memory.alignment import divisor
-    from tecomp.codegen.memory.vector_access import LaneRun, runs_of
+    from tecomp.codegen.memory.vector_access import LaneRun, divisor, runs_of
     from tecomp.codegen.ops.vector_legalization import active_prefix, legalize_vectors
     from tecomp.codegen.runtime.runtime_structs import (
         ALIGNMENT,

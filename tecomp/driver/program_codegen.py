@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen.dispatch.kernel import Kernel, SequenceCode
 from tecomp.codegen.emit.compile import interface_of, module_text
 from tecomp.codegen.emit.kernel_sequence import (
     ArenaValue,
@@ -30,7 +30,6 @@ from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.auto_schedule import build_default_schedule
 from tecomp.driver.build_cache import BuildRequest
-from tecomp.driver.native_sequence import SequenceCode
 from tecomp.fork_gate import no_fork
 from tecomp.ir.extern.binding import bind
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc, SeqStmt

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tecomp.codegen.dispatch.kernel import SequenceCode
 from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
-from tecomp.driver.native_sequence import SequenceCode
 from tecomp.graph.compile_options import Array
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from tecomp import __version__
+from tecomp.codegen.dispatch.kernel import SequenceCode
 from tecomp.codegen.llvm.code_cache import compiler_fingerprint, current_store, digest
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build_cache import (
@@ -24,7 +25,6 @@ from tecomp.driver.build_cache import (
     keys_of,
     schedules,
 )
-from tecomp.driver.native_sequence import SequenceCode
 from tecomp.errors import CacheError
 from tecomp.graph.compile_options import Array, CompileRequest
 from tecomp.graph.definition_keys import definitions_from, definitions_text

@@ -80,9 +80,13 @@ if TYPE_CHECKING:
         pw_aff,
         relation_unless_identity,
     )
-    from tecomp.poly.transfers.common_digits import CommonDigits, DigitAxis, common_digits
+    from tecomp.poly.transfers.common_digits import (
+        CommonDigits,
+        DigitAxis,
+        common_digits,
+        padding_boxes,
+    )
     from tecomp.poly.transfers.contiguous_runs import find_runs
-    from tecomp.poly.transfers.padding_boxes import empty_boxes
     from tecomp.poly.transfers.strided_nests import (
         AddressFunction,
         Nest,

@@ -18,8 +18,12 @@ from tecomp.ir.nodes.stmt import Buffer, For, ForKind, IfThenElse, PrimFunc, Stm
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.machine.components import Core
 from tecomp.machine.descriptor import Target
-from tecomp.poly.transfers.common_digits import CommonDigits, DigitAxis, common_digits
-from tecomp.poly.transfers.padding_boxes import empty_boxes
+from tecomp.poly.transfers.common_digits import (
+    CommonDigits,
+    DigitAxis,
+    common_digits,
+    padding_boxes,
+)
 from tecomp.relayout_kernels.box_copy import CopiedBox, CopySpec, Memories, copy_box, plus
 
 _MOST_BOXES = 16
@@ -74,7 +78,7 @@ class _Maker:
         ])
         places = prod(copy.result.places)
         if copy.fill is not None and prod(copy.shape) < places:
-            boxes = empty_boxes(cut.axes, cut.offsets[1], places)
+            boxes = padding_boxes(cut.axes, cut.offsets[1], places)
             if boxes is None or len(boxes) > _MOST_BOXES:
                 yield from self._filled()
             else:

@@ -12,7 +12,7 @@ import pytest
 
 from tecomp import IndexMap
 from tecomp.ir import INT64, Buffer, BufferStore, PrimFunc, evaluate
-from tecomp.poly import CommonDigits, DigitAxis, common_digits, empty_boxes
+from tecomp.poly import CommonDigits, DigitAxis, common_digits, padding_boxes
 
 Map = Callable[..., list[Any]]
 
@@ -102,7 +102,7 @@ def test_boxes_cover_every_index_and_every_empty_place_once(
     taken[tuple(np.broadcast_arrays(*function(*np.indices(shape, sparse=True))))] = 1
     assert np.array_equal(count, taken.reshape(-1))
 
-    empty = empty_boxes(found.axes, offset, prod(places))
+    empty = padding_boxes(found.axes, offset, prod(places))
 
     assert empty is not None
     for start, dims in empty:
@@ -119,7 +119,7 @@ def test_boxes_cover_every_index_and_every_empty_place_once(
 def test_places_that_no_digit_counts_are_in_no_box(function: Map) -> None:
     found, (places,) = cut((12,), function)
 
-    assert empty_boxes(found.axes, found.offsets[0], prod(places)) is None
+    assert padding_boxes(found.axes, found.offsets[0], prod(places)) is None
 
 
 def test_what_is_no_sum_of_digits_is_right_as_an_expression() -> None:

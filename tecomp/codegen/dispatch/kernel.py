@@ -1,4 +1,4 @@
-"""The callable `Kernel`, and timing of its calls."""
+"""The callable `Kernel`, timing of its calls, and the code of kernels that run in sequence."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ from tecomp.codegen.dispatch.shape_binding import (
     extent_value,
     part_at_offset,
 )
-from tecomp.codegen.llvm.compiled import CompiledFunction
-from tecomp.codegen.llvm.ir_builder import float_bits
+from tecomp.codegen.llvm.compiled import CompiledFunction, KernelInterface
+from tecomp.codegen.llvm.ir_builder import Options, float_bits
+from tecomp.codegen.llvm.jit import link
 from tecomp.codegen.runtime.runtime_structs import (
     FIRST_ARGUMENT_WORD,
     OUT_OF_BOUNDS,
@@ -48,6 +49,7 @@ from tecomp.codegen.runtime.runtime_structs import (
 from tecomp.drawing.drawable import Pictured
 from tecomp.errors import CallError
 from tecomp.ir.extern.binding import RAISED as EXCEPTIONS
+from tecomp.ir.extern.binding import bind
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 
@@ -528,3 +530,26 @@ def _check_overlap(parameters: Sequence[KernelParameter], memories: Sequence[Arr
                     kind="unsupported-memory", where=parameter.where, position=other.position,
                     buffer=other.buffer.name,
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceCode:
+    """Machine code of kernels that run in sequence, as one function.
+
+    Attributes:
+        face: Call interface of the function.
+        params: Array parameters with their shapes in the program.
+        images: Object code of the distinct kernels, followed by the function that calls them.
+        has_places: Whether run-time errors can report the source location in user code.
+    """
+
+    face: KernelInterface
+    params: tuple[Buffer, ...]
+    images: tuple[bytes, ...]
+    has_places: bool
+
+    def linked(self) -> Kernel:
+        """Link the code, and return a callable kernel."""
+        head = self.face.head
+        code = link(self.images, self.face.entry, bind(self.face.calls))
+        return Kernel(CompiledFunction(self.face, code, Options(), lambda: head), self.params)

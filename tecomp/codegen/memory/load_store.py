@@ -25,9 +25,9 @@ from tecomp.codegen.llvm.ir_builder import (
     vector_of,
     zero,
 )
-from tecomp.codegen.memory.alignment import alignment
 from tecomp.codegen.memory.vector_access import (
     LaneRuns,
+    alignment,
     gather_lanes,
     is_streamed,
     load_prefix,

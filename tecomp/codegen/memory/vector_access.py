@@ -1,4 +1,4 @@
-"""Strided, gathered, partial and non-temporal vector access."""
+"""Strided, gathered, partial and non-temporal vector access, and known alignment."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tecomp.codegen.llvm.ir_builder import (
 from tecomp.codegen.ops.arithmetic import cast as emit_cast
 from tecomp.codegen.ops.index_ramps import as_ramp
 from tecomp.codegen.ops.vector_legalization import next_power_of_two
+from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
 from tecomp.ir.nodes.dtype import INT64, DType, represents_all
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -26,6 +27,7 @@ from tecomp.ir.nodes.expr import (
     Const,
     Expr,
     Ramp,
+    Select,
     Var,
     binary,
     cast,
@@ -351,3 +353,63 @@ def end_function(code: FunctionBuilder) -> None:
     if code.streams:
         code.do("fence seq_cst")
     code.do("ret void")
+
+
+# a % b is a minus a multiple of b, so common divisors of a and b divide a % b.
+_COMMON_DIVISOR_OPS = (BinOp.ADD, BinOp.SUB, BinOp.MOD, BinOp.MIN, BinOp.MAX)
+
+
+def alignment(code: FunctionBuilder, buffer: Buffer, index: Expr) -> int:
+    """Return the known alignment of the address of `buffer[..., index]` in bytes.
+
+    It follows from the alignment of the allocation and from the index. Arguments are aligned to
+    their element size only, which dispatch checks.
+    """
+    base = code.aligned.get(buffer.data)
+    element = buffer.dtype.scalar.bytes
+    if base is None:
+        return element
+    steps = buffer.dtype.bytes & -buffer.dtype.bytes
+    return max(min(base, divisor(index) * steps), element)
+
+
+def divisor(index: Expr) -> int:
+    """Return a power of two, `ALIGNMENT` at most, that always divides an integer expression.
+
+    >>> from tecomp.ir.nodes.expr import Var
+    >>> i, j = Var("i"), Var("j")
+    >>> divisor(i * 48 + j * 8), divisor(i + 4), divisor((i * 64) % 24)
+    (8, 1, 8)
+    """
+    return fold(index, _divisor, _divisor_operands)
+
+
+def _divisor_operands(node: Any) -> Sequence[Any]:
+    """Return the non-constant operands that determine the divisor of a node."""
+    kind = type(node)
+    if kind is Binary and node.op is BinOp.MUL:
+        # A product of two non-constants has no known divisor.
+        return [x for x, y in ((node.a, node.b), (node.b, node.a)) if _is_integer_literal(y)][:1]
+    if kind is Select or (kind is Binary and node.op in _COMMON_DIVISOR_OPS):
+        return node.a, node.b
+    return (node.value,) if kind is Cast and node.value.dtype.is_integer else ()
+
+
+def _divisor(node: Any, parts: Sequence[int]) -> int:
+    if _is_integer_literal(node):
+        return _power_of_two(node.value)
+    if not parts:
+        return 1
+    if isinstance(node, Binary) and node.op is BinOp.MUL:
+        number: Any = node.b if _is_integer_literal(node.b) else node.a
+        return min(parts[0] * _power_of_two(number.value), ALIGNMENT)
+    return min(parts)
+
+
+def _is_integer_literal(node: Any) -> bool:
+    return type(node) is Const and node.dtype.is_integer
+
+
+def _power_of_two(value: Any) -> int:
+    number = int(value)
+    return min(number & -number, ALIGNMENT) if number else ALIGNMENT
