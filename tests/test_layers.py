@@ -127,7 +127,6 @@ INSIDE = {
     "topi": [
         {"extents", "tag", "unsupported_names"},
         {"validation"},
-        {"type_stubs"},
         {"math", "scatter", "windows"},
         {"broadcast", "image", "signal", "sort"},
         {"creation"},

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from tecomp.compute.iter_var import IterVar
-from tecomp.constraints.alternative_layouts import dims_of_lanes
 from tecomp.constraints.operation_view import (
     AnalyzedOperation,
     OperandUse,
@@ -520,3 +519,16 @@ def _is_along(index: Expr, axes: set[IterVar]) -> bool:
     """
     used = free_variables(index)
     return bool(used) and all(var in axes for var in used)
+
+
+def dims_of_lanes(use: OperandUse, each: AnalyzedOperation, rule: OperandPadding) -> list[int]:
+    """Return the dimensions of an operand along rule axes that are lanes of another operand."""
+    wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
+    lanes = {
+        axis for other in each.inputs if other is not use
+        for k, axis in enumerate(each.axes) if axis in wanted and other.places.runs_along(k)
+    }
+    return [
+        dim for dim, index in enumerate(use.indices)
+        if any(var in lanes for var in free_variables(index))
+    ]

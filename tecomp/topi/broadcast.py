@@ -13,8 +13,15 @@ from tecomp.ir.nodes.argument_checks import broadcast_shape, shape_text
 from tecomp.topi import extents as sizes
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, element, place
-from tecomp.topi.type_stubs import as_binary_op, as_unary_op
-from tecomp.topi.validation import Operand, operand_of, shape_of, tensor_of, value_of
+from tecomp.topi.validation import (
+    Operand,
+    as_binary_op,
+    as_unary_op,
+    operand_of,
+    shape_of,
+    tensor_of,
+    value_of,
+)
 
 
 def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:
