@@ -53,8 +53,9 @@ class Residency:
         kept: Layouts of the values that stay in scratchpads from kernel to kernel.
         held: Bytes of such values on a core that a kernel neither reads nor computes, by the result
             of the kernel.
-        candidates: For spilled values with several readers that could stay in scratchpads from kernel to kernel, the
-            numbers of parts along each axis for which a reader finds its part on its own core.
+        candidates: For spilled values with several readers that could stay in scratchpads from
+            kernel to kernel, the numbers of parts along each axis for which a reader finds its
+            part on its own core.
     """
 
     groups: tuple[FusionGroup, ...]
