@@ -94,7 +94,7 @@ def sought(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         found.append(outputs)
         return before(outputs, *args, **options)
 
-    monkeypatch.setattr("tecomp.driver.auto_schedule.build_default_schedule", noted)
+    monkeypatch.setattr("tecomp.driver.build_cache.build_default_schedule", noted)
     return found
 
 
