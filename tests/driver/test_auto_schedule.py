@@ -160,7 +160,7 @@ def test_other_programs_and_other_libraries_are_not_found(
     built(formula())
     built(formula(3.0))
     assert len(sought) == 2
-    monkeypatch.setattr("tecomp.driver.auto_schedule.schedules", lambda: "another library")
+    monkeypatch.setattr("tecomp.driver.build_cache.schedules", lambda: "another library")
     built(formula())
     assert len(sought) == 3
 
