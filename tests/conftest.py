@@ -135,6 +135,15 @@ def _code_is_made_once(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def unregistered_functions() -> Iterator[None]:
+    """Remove the names of external functions that a test registers."""
+    before = set(tecomp.list_global_func_names())
+    yield
+    for name in set(tecomp.list_global_func_names()) - before:
+        tecomp.remove_global_func(name)
+
+
 class Agreement:
     """Comparison of one program with NumPy: compiled, and interpreted after every pass.
 

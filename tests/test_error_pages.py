@@ -26,6 +26,7 @@ CLASSES = {
 }
 
 
+@pytest.mark.usefixtures("unregistered_functions")
 @pytest.mark.parametrize("kind", error_pages())
 def test_the_first_example_makes_the_mistake_and_the_second_mends_it(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,14 +13,7 @@ from tests.messages import Diagnostic, diagnostic
 
 LIBC = ctypes.CDLL(None)
 
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """Remove the function names that a test registers."""
-    before = set(tecomp.list_global_func_names())
-    yield
-    for name in set(tecomp.list_global_func_names()) - before:
-        tecomp.remove_global_func(name)
+pytestmark = pytest.mark.usefixtures("unregistered_functions")
 
 
 def refusal(call: Any, *args: Any, **options: Any) -> Diagnostic:
