@@ -11,7 +11,6 @@ from importlib import import_module
 
 if typing.TYPE_CHECKING:
     from tecomp import copy_schedule, te, tir
-    from tecomp.compiled_copies import Relayout, relayout
     from tecomp.compute.access_relations import Access, Accesses, accesses
     from tecomp.compute.affine_index import Affine
     from tecomp.compute.expression_analysis import computes_terms
@@ -22,6 +21,7 @@ if typing.TYPE_CHECKING:
     from tecomp.driver.calibrate import calibrate
     from tecomp.driver.lowering_dump import lower
     from tecomp.driver.program_api import compile, load
+    from tecomp.driver.relayout import Relayout, relayout
     from tecomp.errors import (
         CacheError,
         CallError,
@@ -50,6 +50,7 @@ if typing.TYPE_CHECKING:
     from tecomp.ir.interpreter.evaluate import evaluate
     from tecomp.ir.parser.func_parser import parse
     from tecomp.layout.core.layout import FixedTiledLayout, Layout
+    from tecomp.layout.dma import DmaNest, Runs
     from tecomp.layout.formats.format import Format
     from tecomp.layout.formats.registry import storage_format
     from tecomp.layout.notations.cute import (
@@ -66,7 +67,6 @@ if typing.TYPE_CHECKING:
     from tecomp.layout.sharding.virtual_grid import GridMap
     from tecomp.layout.sticks.stick_formats import DataFormats, StickFormat
     from tecomp.layout.sticks.stick_layout import SpyreTensorLayout, StickLayout
-    from tecomp.layout.transfers import DmaNest, Runs
     from tecomp.lowering.pipeline import lower_all
     from tecomp.lowering.storage.flatten_buffer import flatten_buffer
     from tecomp.lowering.storage.physical_layout import apply_buffer_transforms
@@ -170,7 +170,7 @@ _EXPORTS = {
     "tecomp.compute.expression_analysis": "computes_terms",
     "tecomp.constraints.check": "Violation check_constraints",
     "tecomp.constraints.user_hints": "Hint hint relayout_to restickify",
-    "tecomp.compiled_copies": "Relayout relayout",
+    "tecomp.driver.relayout": "Relayout relayout",
     "tecomp.driver.build": "build",
     "tecomp.driver.calibrate": "calibrate",
     "tecomp.driver.lowering_dump": "lower",
@@ -197,7 +197,7 @@ _EXPORTS = {
     "tecomp.layout.sharding.virtual_grid": "GridMap",
     "tecomp.layout.sticks.stick_formats": "DataFormats StickFormat",
     "tecomp.layout.sticks.stick_layout": "SpyreTensorLayout StickLayout",
-    "tecomp.layout.transfers": "DmaNest Runs",
+    "tecomp.layout.dma": "DmaNest Runs",
     "tecomp.lowering.pipeline": "lower_all",
     "tecomp.lowering.storage.flatten_buffer": "flatten_buffer",
     "tecomp.lowering.storage.physical_layout": "apply_buffer_transforms",

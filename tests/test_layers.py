@@ -30,7 +30,7 @@ LAYERS = [
     {"copy_schedule", "cost_model", "lowering"},
     {"moves", "relayout_kernels"},
     {"driver"},
-    {"compiled_copies", "constraints"},
+    {"constraints"},
     {"te"},
     {"tir"},
     {"plugin"},
@@ -62,7 +62,7 @@ INSIDE = {
     "layout": [
         {"formats"},
         {"addressing"},
-        {"transfers"},
+        {"dma"},
         {"core"},
         {"hardware_tiles", "notations", "sticks"},
         {"sharding"},

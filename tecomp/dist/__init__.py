@@ -36,8 +36,8 @@ from tecomp.dist.runtime.dtensor import (
     start_redistribution,
     update_halo,
 )
+from tecomp.dist.runtime.point_to_point import Transfer
 from tecomp.dist.runtime.team import Team, team_of, world
-from tecomp.dist.runtime.transfers import Transfer
 
 __all__ = [
     "Box",

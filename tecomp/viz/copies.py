@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tecomp.compiled_copies import Relayout
 from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width
 from tecomp.drawing.panels import format_thousands, head, heading, legend, sample_indices
 from tecomp.drawing.svg import Svg
+from tecomp.driver.relayout import Relayout
 from tecomp.errors import LayoutError
 from tecomp.ir.nodes.printer import format_count, truncate
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.layout.core.layout import Layout, formula
+from tecomp.layout.dma import DmaNest, Runs
 from tecomp.layout.sharding.virtual_grid import GridMap
-from tecomp.layout.transfers import DmaNest, Runs
 from tecomp.poly.maps.brute_force import unravel
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.viz.layout import Scale, draw_memories, row_colours

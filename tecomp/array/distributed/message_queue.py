@@ -27,8 +27,8 @@ from tecomp.dist.runtime.collectives import (
     exscan,
 )
 from tecomp.dist.runtime.dtensor import start_redistribution
+from tecomp.dist.runtime.point_to_point import Transfer, TransferJob, TransferPlan
 from tecomp.dist.runtime.team import Team, team_of
-from tecomp.dist.runtime.transfers import Transfer, TransferJob, TransferPlan
 from tecomp.fork_gate import WorkLock
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 

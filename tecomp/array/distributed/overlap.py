@@ -29,7 +29,7 @@ from tecomp.array.graph.pending import PendingGraph
 from tecomp.array.statistics import counters
 from tecomp.caches import LRUCache, memoize
 from tecomp.dist.runtime.call_tracking import waits
-from tecomp.dist.runtime.transfers import Transfer
+from tecomp.dist.runtime.point_to_point import Transfer
 
 _TWICE = 2
 """Maximum growth of the computed elements, because boxes share some values."""

@@ -14,8 +14,8 @@ from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh, Partial, Placement, Places, Replicate, Shard
 from tecomp.dist.partition.redistribution import Redistribution, redistribution
 from tecomp.dist.runtime.collectives import combine_along_mesh
+from tecomp.dist.runtime.point_to_point import Transfer, TransferJob
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
-from tecomp.dist.runtime.transfers import Transfer, TransferJob
 from tecomp.errors import TeamError
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -25,8 +25,8 @@ from tecomp.layout.addressing.stored_tensor import (
     check_layout,
     offset_of,
 )
+from tecomp.layout.dma import DmaNest, Runs, copy_runs, dma_nests, host_runs
 from tecomp.layout.formats.format import Format
-from tecomp.layout.transfers import DmaNest, Runs, copy_runs, dma_nests, host_runs
 from tecomp.poly.maps.brute_force import unravel
 from tecomp.poly.maps.index_map import IndexMap
 
@@ -108,11 +108,11 @@ def _table(layout: StoredTensor) -> list[str]:
 
 
 # Referenced by name to avoid an upward import.
-_COPIES = EntryPoint("copies", "tecomp.compiled_copies", "tecomp.compilers")
+_COPIES = EntryPoint("copies", "tecomp.driver.relayout", "tecomp.compilers")
 
 
 class CopyCompiler(Protocol):
-    """Interface of the compiler of layout copies, implemented by `tecomp.compiled_copies`.
+    """Interface of the compiler of layout copies, implemented by `tecomp.driver.relayout`.
 
     The implementation depends on the driver, while layouts are below the compiler.
     """

@@ -25,11 +25,11 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 # Referenced by name to avoid an upward import.
-_CONVERTER = EntryPoint("converter", "tecomp.compiled_copies", "tecomp.compilers")
+_CONVERTER = EntryPoint("converter", "tecomp.driver.relayout", "tecomp.compilers")
 
 
 class FormatCompiler(Protocol):
-    """Interface of the compiler of format conversions, implemented by `tecomp.compiled_copies`.
+    """Interface of the compiler of format conversions, implemented by `tecomp.driver.relayout`.
 
     The implementation depends on the driver, while formats are below the compiler.
     """
