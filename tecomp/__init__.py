@@ -7,7 +7,8 @@ schedules or layouts.
 from __future__ import annotations
 
 import typing
-from importlib import import_module
+
+from tecomp.lazy_imports import lazy_names as _lazy_names
 
 if typing.TYPE_CHECKING:
     from tecomp import copy_schedule, te, tir
@@ -164,76 +165,21 @@ __all__ = [
     "xla_text",
 ]
 
-_EXPORTS = {
-    "tecomp.compute.access_relations": "Access Accesses accesses",
-    "tecomp.compute.affine_index": "Affine",
-    "tecomp.compute.expression_analysis": "computes_terms",
-    "tecomp.constraints.check": "Violation check_constraints",
-    "tecomp.constraints.user_hints": "Hint hint relayout_to restickify",
-    "tecomp.driver.relayout": "Relayout relayout",
-    "tecomp.driver.build": "build",
-    "tecomp.driver.calibrate": "calibrate",
-    "tecomp.driver.lowering_dump": "lower",
-    "tecomp.driver.program_api": "compile load",
-    "tecomp.errors": (
-        "CacheError CallError CapacityError DefinitionError InternalError LayoutError "
-        "LowerError MissingError MissingLibraryError ParseError ScheduleError TargetError "
-        "TeamError TecompError TecompWarning TypeMismatchError"
-    ),
-    "tecomp.ir.interpreter.evaluate": "evaluate",
-    "tecomp.ir.extern.c_function": "CFunction",
-    "tecomp.ir.extern.registry": (
-        "get_global_func list_global_func_names register_func remove_global_func"
-    ),
-    "tecomp.ir.parser.func_parser": "parse",
-    "tecomp.layout.core.layout": "FixedTiledLayout Layout",
-    "tecomp.layout.formats.format": "Format",
-    "tecomp.layout.formats.registry": "storage_format",
-    "tecomp.layout.notations.onednn_blocked": "blocked blocked_tag",
-    "tecomp.layout.notations.cute": "column_major cute cute_complement cute_text strided",
-    "tecomp.layout.notations.xla": "xla xla_text",
-    "tecomp.layout.sharding.shard_layout": "ShardLayout",
-    "tecomp.layout.sharding.ttnn": "TtnnLayout",
-    "tecomp.layout.sharding.virtual_grid": "GridMap",
-    "tecomp.layout.sticks.stick_formats": "DataFormats StickFormat",
-    "tecomp.layout.sticks.stick_layout": "SpyreTensorLayout StickLayout",
-    "tecomp.layout.dma": "DmaNest Runs",
-    "tecomp.lowering.pipeline": "lower_all",
-    "tecomp.lowering.storage.flatten_buffer": "flatten_buffer",
-    "tecomp.lowering.storage.physical_layout": "apply_buffer_transforms",
-    "tecomp.machine.descriptor": "Target",
-    "tecomp.machine.components": "Core MatmulUnit Rates VectorUnit",
-    "tecomp.machine.registry": "list_targets",
-    "tecomp.cost_model.roofline": "Roofline",
-    "tecomp.plugin.conformance": "check_target",
-    "tecomp.plugin.intrinsics": "intrinsics",
-    "tecomp.poly.maps.index_map": "IndexMap",
-    "tecomp.scheduling.replay": "replay",
-}
-"""Public names of this package by the module that defines them, separated by spaces."""
-
 _SUBMODULES = frozenset(("array", "dist", "copy_schedule", "schedules", "te", "tir", "topi"))
 """Public submodules that are imported lazily as attributes of this package."""
 
-_MODULE_OF = {name: home for home, names in _EXPORTS.items() for name in names.split()}
+
+def _missing(name: str) -> AttributeError:
+    from tecomp.compute.tvm_compat import unsupported_name_message
+
+    return unsupported_name_message(__name__, name)
 
 
 if not typing.TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name == "moves":
-            message = "tecomp.moves was renamed: use tecomp.copy_schedule"
-            import_module("warnings").warn(message, DeprecationWarning, stacklevel=2)
-            return import_module("tecomp.copy_schedule")
-        if name in _SUBMODULES:
-            return import_module(f"tecomp.{name}")
-        home = _MODULE_OF.get(name)
-        if home is None:
-            raise import_module("tecomp.compute.tvm_compat").unsupported_name_message(
-                __name__, name
-            )
-        value = globals()[name] = getattr(import_module(home), name)
-        return value
+    __getattr__ = _lazy_names(
+        __name__, submodules=_SUBMODULES, renamed={"moves": "tecomp.copy_schedule"},
+        missing=_missing,
+    )[0]
 
     def __dir__() -> list[str]:
         return sorted({*__all__, *_SUBMODULES})

@@ -1,16 +1,51 @@
-"""Load the public names of a package from its modules on first use."""
+"""Load public names of packages on first use, and modules that are above their users.
+
+Three tables replace import statements: the `if TYPE_CHECKING:` block of a package, the deprecated
+names that a package passes to `lazy_names`, and `UPWARD_REFERENCES`.
+"""
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any
+
+UPWARD_REFERENCES: Mapping[str, str] = MappingProxyType({
+    "array.controlled": "tecomp.array.distributed.creation",
+    "array.kernels": "tecomp.array.kernels.execution_plan",
+    "array.namespace_2025": "tecomp.array.v2025_12",
+    "codegen.emitter": "tecomp.codegen.emit.compile:module_text",
+    "driver.scheduler": "tecomp.schedules.auto:auto",
+    "graph.compile": "tecomp.graph.compile:compile_program",
+    "graph.load": "tecomp.graph.compile:load_program",
+    "layout.copies": "tecomp.driver.relayout",
+})
+"""Modules, and functions `module:name`, that modules of lower layers load when they call them."""
 
 
-def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def load_upward(name: str) -> Any:
+    """Return the module or function of an entry of `UPWARD_REFERENCES`.
+
+    >>> load_upward("graph.compile").__module__
+    'tecomp.graph.compile'
+    """
+    module, _, attribute = UPWARD_REFERENCES[name].partition(":")
+    found = import_module(module)
+    return getattr(found, attribute) if attribute else found
+
+
+def lazy_names(
+    package: str,
+    *,
+    submodules: frozenset[str] = frozenset(),
+    renamed: Mapping[str, str] = MappingProxyType({}),
+    missing: Callable[[str], AttributeError] | None = None,
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package whose names are loaded on first use.
 
     The names are those that the `if TYPE_CHECKING:` block of the package imports, so that the
@@ -18,6 +53,10 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
 
     Args:
         package: Full name of the package, `__name__`.
+        submodules: Names of submodules that are imported on first use.
+        renamed: Full name of the module that replaced each deprecated submodule; its use warns.
+        missing: Function that returns the error for a name that the package does not have.
+            Default: the error of the interpreter.
 
     >>> getattr_, dir_ = lazy_names("tecomp.constraints")
     >>> "Hint" in dir_(), getattr_("Hint").__module__
@@ -28,15 +67,23 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     """
 
     def load(name: str) -> object:
+        if name in renamed:
+            message = f"{package}.{name} was renamed: use {renamed[name]}"
+            import_module("warnings").warn(message, DeprecationWarning, stacklevel=2)
+            return import_module(renamed[name])
+        if name in submodules:
+            return import_module(f"{package}.{name}")
         if name == "__all__":
             return sorted(_modules(package))
         # Names such as `__path__` are asked for during imports; no package exports one.
         module = None if name.startswith("_") else _modules(package).get(name)
-        if module is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(module), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        if module is not None:
+            found = getattr(import_module(module), name)
+            setattr(sys.modules[package], name, found)
+            return found
+        if missing is not None:
+            raise missing(name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return load, lambda: sorted({*vars(sys.modules[package]), *_modules(package)})
 
@@ -49,7 +96,8 @@ def _modules(package: str) -> dict[str, str]:
     return {
         alias.name: node.module
         for block in ast.parse(source).body
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        if isinstance(block, ast.If)
+        and ast.unparse(block.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
         for node in block.body if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from typing import Any, TextIO
 
 from tecomp.fork_gate import wait_first
@@ -104,7 +103,9 @@ def _watched(stream: TextIO) -> None:
     watcher = _WATCHER.get(process)
     if watcher is None or not watcher.is_alive():
         # Import `threading` lazily: only processes with a terminal start the thread.
-        _WATCHER[process] = watcher = import_module("threading").Thread(
+        from threading import Thread
+
+        _WATCHER[process] = watcher = Thread(
             target=_watch, args=(stream,), name="tecomp: what takes long", daemon=True
         )
         watcher.start()

@@ -96,6 +96,7 @@ from tecomp.compute.tvm_compat import tag_scope
 from tecomp.compute.tvm_compat import unsupported_name_message as _absent
 from tecomp.ir.nodes.expr import Expr, Var, const
 from tecomp.ir.nodes.stmt import Stmt
+from tecomp.lazy_imports import lazy_names as _lazy_names
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis
@@ -232,6 +233,4 @@ __all__ = [
 
 
 if not typing.TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise _absent(__name__, name)
+    __getattr__ = _lazy_names(__name__, missing=lambda name: _absent(__name__, name))[0]

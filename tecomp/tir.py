@@ -26,6 +26,7 @@ from tecomp.compute.tvm_compat import (
     Sub,
 )
 from tecomp.compute.tvm_compat import unsupported_name_message as _absent
+from tecomp.lazy_imports import lazy_names as _lazy_names
 from tecomp.te import (
     AXIS_SEPARATOR,
     IndexMap,
@@ -200,6 +201,4 @@ __all__ = [
 
 
 if not typing.TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise _absent(__name__, name)
+    __getattr__ = _lazy_names(__name__, missing=lambda name: _absent(__name__, name))[0]

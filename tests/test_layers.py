@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from tecomp.lazy_imports import UPWARD_REFERENCES, load_upward
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tecomp"
@@ -322,7 +325,66 @@ def test_topi_is_written_with_te_and_the_library() -> None:
     }
 
     assert {module for module in used if not module.startswith("tecomp.ir.nodes.")} <= {
-        "tecomp", "tecomp.errors", "tecomp.te"}
+        "tecomp", "tecomp.errors", "tecomp.lazy_imports", "tecomp.te"}
+
+
+# Modules that import by a computed name: submodules of a package, figures, and optional libraries.
+BY_NAME = {
+    "tecomp.cli.common", "tecomp.codegen.llvm.jit", "tecomp.demo.main", "tecomp.drawing.drawable",
+    "tecomp.lazy_imports", "tecomp.poly.maps.index_map", "tecomp.ptensor.operation_registry",
+}
+# Modules that read the entry points of installed distributions.
+ENTRY_POINTS = {"tecomp.machine.registry", "tecomp.plugin.intrinsics"}
+
+
+def calls_of(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls in a file with the last name of the function."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func).rpartition(".")[2], node
+
+
+def test_modules_are_imported_by_statements() -> None:
+    by_name = {name for name, path in FILES.items() for called, _ in calls_of(path) if called == "import_module"}
+    given = {
+        call.args[0].value for path in FILES.values() for called, call in calls_of(path)
+        if called == "import_module" and isinstance(call.args[0], ast.Constant)
+    }
+    entry_points = {
+        name for name, path in FILES.items()
+        if "EntryPoint" in {alias for each in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                            if isinstance(each, ast.ImportFrom) for alias in (a.name for a in each.names)}
+    }
+
+    assert by_name == BY_NAME
+    assert not {module for module in given if module.startswith("tecomp")}
+    assert entry_points == ENTRY_POINTS
+
+
+def test_upward_references_resolve_and_are_used() -> None:
+    used = {
+        ast.literal_eval(call.args[0]) for name, path in FILES.items() if name != "tecomp.lazy_imports"
+        for called, call in calls_of(path) if called == "load_upward"
+    }
+
+    assert used == set(UPWARD_REFERENCES)
+    for name in UPWARD_REFERENCES:
+        assert load_upward(name) is not None
+
+
+def test_figures_resolve() -> None:
+    """Each class names its drawing function as `module:function` in `tecomp.viz`."""
+    named = {
+        node.value.value for path in FILES.values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Constant)
+        and ast.unparse(node.target) == "_drawn_by"
+    }
+
+    assert len(named) > 20
+    for each in named:
+        module, _, function = each.partition(":")
+        assert callable(getattr(import_module(f"tecomp.viz.{module}"), function)), each
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Arrays of the array-API standard: lazy, compiled, with devices and distributed arrays."""
 
-import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -169,11 +168,12 @@ from tecomp.array.functions.statistical import prod as prod
 from tecomp.array.functions.statistical import std as std
 from tecomp.array.functions.statistical import sum as sum
 from tecomp.array.functions.statistical import var as var
-from tecomp.array.interop.numpy_dispatch import unsupported_function_error
+from tecomp.array.interop.numpy_dispatch import unsupported_function_error as _missing_error
 from tecomp.array.jit import jit as jit
 from tecomp.array.reporting import report as report
 from tecomp.array.reporting import reset as reset
 from tecomp.array.reporting import timeline as timeline
+from tecomp.lazy_imports import lazy_names as _lazy_names
 
 __array_api_version__ = "2024.12"
 
@@ -182,18 +182,15 @@ _MODULES = {"statistics", "fft", "linalg"}
 
 def _is_shown(name: str, value: object) -> object:
     is_inside = isinstance(value, ModuleType) and name not in _MODULES
-    return not is_inside and name not in {"ModuleType", "TYPE_CHECKING", "absent_function"}
+    return not is_inside and name not in {"ModuleType", "TYPE_CHECKING"}
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name == "counters":
-            message = "tecomp.array.counters was renamed: use tecomp.array.statistics"
-            importlib.import_module("warnings").warn(message, DeprecationWarning, stacklevel=2)
-            return importlib.import_module("tecomp.array.statistics")
-        raise unsupported_function_error(
+    __getattr__ = _lazy_names(
+        __name__, renamed={"counters": "tecomp.array.statistics"},
+        missing=lambda name: _missing_error(
             name, [n for n, value in globals().items() if callable(value)]
-        )
+        ),
+    )[0]
 
     def __dir__() -> list[str]:
         """Return the public names of the namespace, without the modules of the package."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import import_module
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -492,7 +491,9 @@ def on_teams() -> Any:
 
     The import is lazy, because programs without a team do not need the communication packages.
     """
-    return import_module("tecomp.array.distributed.creation")
+    import tecomp.array.distributed.creation as creation
+
+    return creation
 
 
 _new = Array.__new__

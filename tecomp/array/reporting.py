@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -170,10 +169,9 @@ def timeline(team: Any) -> ChromeTrace:
     ['team 1', 'rank 0']
     """
     # Import lazily: programs without a team do not need the communication packages.
-    found: ChromeTrace = import_module("tecomp.array.distributed.timeline").lanes_of(
-        team, _cleared[0]
-    )
-    return found
+    from tecomp.array.distributed.timeline import lanes_of
+
+    return lanes_of(team, _cleared[0])
 
 
 def reset() -> None:

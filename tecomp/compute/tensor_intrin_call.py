@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -65,7 +64,8 @@ def find_mismatch(
         The first element that differs, with both values and its inputs; None if all elements agree.
     """
     # Import lazily: only intrinsics need the interpreter.
-    run = import_module("tecomp.ir.interpreter.evaluate").evaluate
+    from tecomp.ir.interpreter.evaluate import evaluate as run
+
     draw = np.random.default_rng(20)
     numbers = [_random(draw, (), var.dtype).item() for var in scalars]
     *inputs, before = (_random(draw, _shape(b), b.dtype) for b in buffers)

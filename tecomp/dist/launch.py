@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -328,7 +327,9 @@ def _run_rank() -> None:
     sys.meta_path.insert(0, _StartOfMpi(folder))
     if survives():
         mpi()  # the other processes wait for this one until MPI is initialized
-    import_module("mpi4py.run").run_command_line(sys.argv[1:])
+    from mpi4py.run import run_command_line
+
+    run_command_line(sys.argv[1:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from importlib.metadata import EntryPoint
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tecomp.compute.tensor import Tensor
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Extent
+from tecomp.lazy_imports import load_upward
 from tecomp.machine.descriptor import Target
 from tecomp.progress import log_debug, log_duration
 from tecomp.scheduling.schedule import Schedule
@@ -17,8 +17,6 @@ from tecomp.scheduling.schedule import Schedule
 if TYPE_CHECKING:
     from tecomp.layout.core.layout import Layout
     from tecomp.poly.maps.index_map import IndexMap
-
-_SCHEDULER = EntryPoint("auto", "tecomp.schedules.auto:auto", "tecomp.schedulers")
 
 
 def is_program(value: object) -> bool:
@@ -50,7 +48,7 @@ def build_default_schedule(
     names = ", ".join([each.name for each in many if isinstance(each, Tensor)])
     with log_duration(f"find a schedule of {names} for {target.name}"):
         hints = {"bounds": bounds} if bounds else {}
-        made: Schedule = _SCHEDULER.load()(
+        made: Schedule = load_upward("driver.scheduler")(
             outputs, target, layouts, division, strides, near, **hints)
     log_debug(
         "the schedule of %s for %s:\n%s", names, target.name, lambda: str(made.trace).rstrip()

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
-from importlib import import_module
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,7 +123,9 @@ class ScheduledKernel(Kernel):
 
     def _verified(self, quick: Quick) -> Quick:
         """Wrap a call with bounds checks before, and a comparison with the interpreter after it."""
-        verifier = import_module("tecomp.driver.verification").Verifier(
+        from tecomp.driver.verification import Verifier
+
+        verifier = Verifier(
             self.name, self._request.args, self._state, self.lowered, self._packing_of,
             [p.position for p in self._parameters if p.is_written],
         )
@@ -150,16 +151,18 @@ class ScheduledKernel(Kernel):
     def _checked_call(self) -> Quick:
         quick = super()._first_call()
         target = self._request.target
-        if target is None or all(m.capacity_bytes is None for m in target.memories.values()) or (
-            not _memory_check().is_open(self.lowered, target)
-        ):
+        if target is None or all(m.capacity_bytes is None for m in target.memories.values()):
+            return quick
+        from tecomp.driver.memory_check import check_fits, is_open
+
+        if not is_open(self.lowered, target):
             return quick
         fitting: set[tuple[tuple[str, int], ...]] = set()
 
         def checked(*arguments: Any) -> Any:
             sizes = self.sizes_of(arguments)
             if (key := tuple(sizes.items())) not in fitting:
-                _memory_check().check_fits(
+                check_fits(
                     self._request.schedule, self._request.args, self.lowered, target, sizes)
                 fitting.add(key)
             return quick(*arguments)
@@ -249,7 +252,7 @@ class ScheduledKernel(Kernel):
         """
         assert self._request.target is not None
         # Import lazily: only reports need the cost model.
-        reporting = import_module("tecomp.driver.profiling")
+        import tecomp.driver.profiling as reporting
         report: CostReport = reporting.report_of(
             self.name, self._state, self.lowered, self._request.target, sizes
         )
@@ -291,7 +294,9 @@ class ScheduledKernel(Kernel):
         arguments = arguments or self._zeros("timeline", sizes)
         # An ordinary call first reports invalid arguments with the kernel's own messages.
         self(*arguments)
-        trace: ChromeTrace = import_module("tecomp.driver.profiling").measure_trace(
+        from tecomp.driver.profiling import measure_trace
+
+        trace: ChromeTrace = measure_trace(
             self.lowered.final, self.signature, self._request.options, arguments
         )
         return trace
@@ -359,7 +364,7 @@ class ScheduledKernel(Kernel):
             sizes = self.sizes_of(arguments)
         assert self._request.target is not None
         # Import lazily: only rooflines need the cost model.
-        drawing = import_module("tecomp.driver.profiling")
+        import tecomp.driver.profiling as drawing
         found: Roofline = drawing.kernel_roofline(
             self.name if label is None else label, self._state, self.lowered, self._request.target,
             sizes, seconds,
@@ -436,17 +441,12 @@ class ScheduledKernel(Kernel):
 # The following modules are imported lazily: a kernel from the cache needs none of them.
 
 
-def _memory_check() -> Any:
-    return import_module("tecomp.driver.memory_check")
-
-
-def _dumps() -> Any:
-    return import_module("tecomp.driver.lowering_dump")
-
-
 def _dump_page(name: str) -> Path | None:
-    page: Path | None = _dumps().dump_destination(name) if os.environ.get(DUMP_FOLDER) else None
-    return page
+    if not os.environ.get(DUMP_FOLDER):
+        return None
+    from tecomp.driver.lowering_dump import dump_destination
+
+    return dump_destination(name)
 
 
 def _build_kernel(request: BuildRequest) -> ScheduledKernel:
@@ -573,13 +573,20 @@ def _build_code(
     request: BuildRequest, lowered: LoweringResult | None, *, schedule: Schedule, page: Path | None
 ) -> tuple[CompiledFunction, LoweringResult | None]:
     with attach_to_primitives(schedule):
-        told = _dumps().dump_build(request, page) if lowered is None and page else lowered
+        if lowered is None and page:
+            from tecomp.driver.lowering_dump import dump_build
+
+            lowered = dump_build(request, page)
         assert request.target is not None
         if any(stage.threads for stage in schedule.state):
-            _memory_check().check_grid(schedule.state, request.target)
-        compiled, lowered = get_or_build(request, told)
+            from tecomp.driver.memory_check import check_grid
+
+            check_grid(schedule.state, request.target)
+        compiled, lowered = get_or_build(request, lowered)
     if lowered is not None:
-        import_module("tecomp.driver.advice").emit_performance_warnings(
+        from tecomp.driver.advice import emit_performance_warnings
+
+        emit_performance_warnings(
             request.schedule, lowered, request.target
         )
     return compiled, lowered

@@ -10,7 +10,6 @@ from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from hashlib import sha256
-from importlib import import_module
 from importlib.util import find_spec
 from itertools import tee
 from pathlib import Path
@@ -165,12 +164,12 @@ class BuildRequest:
             TargetError: If the target cannot run the function.
         """
         # Import lazily: a kernel from the cache does not need the passes.
-        pipeline = import_module("tecomp.lowering.pipeline")
+        import tecomp.lowering.pipeline as pipeline
         lowered: LoweringResult = pipeline.lower_all(
             self.schedule, self.args, self.name, binds=self.binds)
         if self.target is None:
             return lowered
-        checks = import_module("tecomp.driver.memory_check")
+        import tecomp.driver.memory_check as checks
         lowered = checks.place_in_memories(self.schedule, self.args, lowered, self.target,
                                      guards=self.options.check_bounds)
         return lowered
@@ -203,7 +202,7 @@ def get_or_build(
         if lowered is None:
             log_debug("build %s: not built before", request.name)
             lowered = request.lowered()
-        compiler = import_module("tecomp.codegen.emit.compile")
+        import tecomp.codegen.emit.compile as compiler
         compiled: CompiledFunction = compiler.compile_function(
             lowered.final, **asdict(request.options)
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,11 +35,6 @@ from tecomp.scheduling.transform_layout import pad_function, physical_shape_of
 
 if TYPE_CHECKING:
     from tecomp.relayout_kernels.box_copy import CopyEndpoint
-
-
-def _boxes() -> Any:
-    # Import lazily: a kernel without layouts does not need copies.
-    return import_module("tecomp.relayout_kernels.box_copy")
 
 
 class LayoutPacker:
@@ -213,8 +207,10 @@ class LayoutPacker:
         for other in others:
             index_map = index_map.then(other)
         axes = index_map.initial_indices
-        side = _boxes().CopyEndpoint
-        return shape, side(IndexMapNode(axes, axes), shape), side(index_map, stored)
+        from tecomp.relayout_kernels.box_copy import CopyEndpoint
+
+        return (
+            shape, CopyEndpoint(IndexMapNode(axes, axes), shape), CopyEndpoint(index_map, stored))
 
     def _copy(self, *, packs: bool, fill: int) -> Kernel | None:
         """Return the specialized copy kernel of a constant shape, or None for symbolic shapes."""
@@ -222,17 +218,21 @@ class LayoutPacker:
             return None
         shape, logical, stored = self._sides
         sides = (logical, stored) if packs else (stored, logical)
-        copy = _boxes().CopySpec(shape, self.tensor.dtype, *sides, fill)
-        kernels = import_module("tecomp.relayout_kernels.kernel")
-        made: Kernel = kernels.kernel_of(copy, "pack" if packs else "unpack")
-        return made
+        # Import lazily: a kernel without layouts does not need copies.
+        from tecomp.relayout_kernels.box_copy import CopySpec
+        from tecomp.relayout_kernels.kernel import kernel_of
+
+        copy = CopySpec(shape, self.tensor.dtype, *sides, fill)
+        return kernel_of(copy, "pack" if packs else "unpack")
 
     @cached_property
     def _packer(self) -> Kernel:
         pad = self._stage.layout.pad_value
         if pad is None or isinstance(pad.value, Const):
             number = pad.value.value if pad and isinstance(pad.value, Const) else 0
-            fill = _boxes().bit_pattern(np.array([number]).astype(self.tensor.dtype.numpy))
+            from tecomp.relayout_kernels.box_copy import bit_pattern
+
+            fill = bit_pattern(np.array([number]).astype(self.tensor.dtype.numpy))
             if (kernel := self._copy(packs=True, fill=fill)) is not None:
                 return kernel
         source, copy = self._copied()

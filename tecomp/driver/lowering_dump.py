@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import reduce
 from html import escape
-from importlib import import_module
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -264,7 +263,7 @@ def _dump(build: BuildRequest, dump: Dump) -> LoweringResult:
     _dump_code(build, lowered, dump)
     if build.target is not None:
         try:
-            reporting = import_module("tecomp.driver.profiling")
+            import tecomp.driver.profiling as reporting
             cost = str(
                 reporting.report_of(
                     build.name, build.schedule.state, lowered, build.target, {}))

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tecomp.driver.advice import suggest_smaller_tile
 from tecomp.driver.static_shapes import in_numbers
@@ -175,12 +174,15 @@ def _check_spans(
     ]
     if not large:  # the usual case, in which the accesses are not analyzed
         return
-    sites = import_module("tecomp.cost_model.access_sites").sites_of(func, {})
+    from tecomp.cost_model.access_sites import sites_of
+    from tecomp.cost_model.interconnect import uses_by_core_loop
+
+    sites = sites_of(func, {})
     copies = {
         site.statement for site in sites.sites if target.memory(site.buffer.scope).scope == "host"
     }
     by_cores = tuple(site for site in sites.sites if site.statement not in copies)
-    uses = _exchange().uses_by_core_loop(replace(sites, sites=by_cores))
+    uses = uses_by_core_loop(replace(sites, sites=by_cores))
     for buffer in large:
         span = max((_span(buffer, each) for each in uses.get(buffer.data, ())), default=0)
         if span > limit:
@@ -268,22 +270,20 @@ def _shapes(lowered: LoweringResult) -> dict[Var, Shape]:
     return shapes
 
 
-def _exchange() -> Any:
-    # Import lazily: processors have no per-core memories and do not need the cost model.
-    return import_module("tecomp.cost_model.interconnect")
-
-
 def _residents(
     func: PrimFunc, target: Target, shapes: Mapping[Var, Shape]
 ) -> Iterator[ResidentBuffer]:
-    sites = import_module("tecomp.cost_model.access_sites").sites_of(func, {})
-    uses: Mapping[Var, BufferUses] = _exchange().uses_of(sites)
+    from tecomp.cost_model.access_sites import sites_of
+    from tecomp.cost_model.interconnect import BufferUses, uses_of
+
+    sites = sites_of(func, {})
+    uses = uses_of(sites)
     crossing = {each.data for each in _allocated_around_cores(func)}
     params = [param for param in func.params if isinstance(param, Buffer)]
     for buffer in (*params, *_allocated_around_cores(func)):
         memory = target.memory(buffer.scope)
         if memory.scope == "core" and (buffer.data in crossing or buffer.data in uses):
-            own = uses.get(buffer.data) or _exchange().BufferUses()
+            own = uses.get(buffer.data) or BufferUses()
             shape = shapes.get(buffer.data, buffer.shape)
             part = _part_of_a_core(buffer, shape, memory, own, sites.axes, target)
             yield ResidentBuffer(buffer, memory, part)
@@ -301,7 +301,9 @@ def _part_of_a_core(
         TargetError: If cores share an element, or the access of cores is not affine.
     """
     where = f"{buffer.name}: memory `{memory.name}` of target {target.name} is private to each core"
-    link: Link | None = _exchange().link_between(target, memory.name, memory.name)
+    from tecomp.cost_model.interconnect import link_between
+
+    link = link_between(target, memory.name, memory.name)
     if not axes:
         return bytes_of(buffer, memory) if is_sized(buffer) else 0
     cure = _cure(memory, link, axes)

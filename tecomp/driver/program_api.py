@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tecomp.compute.tensor import Tensor
+from tecomp.lazy_imports import load_upward
 from tecomp.machine.descriptor import Target
 
 if TYPE_CHECKING:
@@ -81,9 +81,6 @@ class CompiledProgram(Protocol):
         """Draw the program as SVG."""
 
 
-_COMPILER = EntryPoint("compile", "tecomp.graph.compile:compile_program", "tecomp.compilers")
-_LOADER = EntryPoint("load", "tecomp.graph.compile:load_program", "tecomp.compilers")
-
 
 def compile(
     outputs: Tensor | Sequence[Tensor],
@@ -140,7 +137,7 @@ def compile(
     array([[0., 0., 0., 0.],
            [3., 3., 3., 3.]], dtype=float32)
     """
-    program: CompiledProgram = _COMPILER.load()(
+    program: CompiledProgram = load_upward("graph.compile")(
         outputs, inputs, target, constants=constants, name=name, layouts=layouts,
         hints=hints, relayouts=relayouts, packed=packed,
     )
@@ -172,5 +169,5 @@ def load(folder: str | PathLike[str]) -> CompiledProgram:
     >>> program, program(np.arange(3, dtype="float32"))
     (<Program twice(X) -> Y: 1 kernel>, array([0., 2., 4.], dtype=float32))
     """
-    program: CompiledProgram = _LOADER.load()(folder)
+    program: CompiledProgram = load_upward("graph.load")(folder)
     return program

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib import import_module
 from math import prod
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
@@ -163,7 +162,7 @@ class ProgramKernel:
             LowerError: If there are too many iterations to count.
         """
         assert self.build.target is not None
-        reporting = import_module("tecomp.driver.profiling")
+        import tecomp.driver.profiling as reporting
         report: CostReport = reporting.report_of(
             self.build.name, self.build.schedule.state, self.lowered, self.build.target, {}
         )

@@ -6,15 +6,15 @@ The compiler modules are imported only on a cache miss, because importing them d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint, Hint
 from tecomp.errors import InternalError
-from tecomp.graph.compile_options import validate_request
+from tecomp.graph.compile_options import CompileRequest, validate_request
 from tecomp.graph.layout_candidates import Wanted
 from tecomp.graph.program import Program
 from tecomp.graph.serialization import (
@@ -25,6 +25,9 @@ from tecomp.graph.serialization import (
     store_cached_program,
 )
 from tecomp.machine.descriptor import Target
+
+if TYPE_CHECKING:
+    from tecomp.graph.report import ProgramDetails
 
 
 def compile_program(
@@ -47,14 +50,16 @@ def compile_program(
     found = load_cached_program(asked)
     if found is not None:
         try:
-            return Program(asked, found, lambda: _steps().details_of(asked))
+            return Program(asked, found, partial(_details_of, asked))
         except Exception:  # a corrupted entry whose code cannot be linked
             discard(asked)
-    native, details = _steps().compile_native(asked)
+    from tecomp.graph.compilation_steps import compile_native
+
+    native, details = compile_native(asked)
     try:
         program = Program(asked, native, lambda: details)
     except InternalError:  # corrupted object code in the cache
-        native, details = _steps().compile_native(asked, is_fresh=True)
+        native, details = compile_native(asked, is_fresh=True)
         program = Program(asked, native, lambda: details)
     store_cached_program(asked, native)
     return program
@@ -64,10 +69,13 @@ def load_program(folder: str | PathLike[str]) -> Program:
     """Load a program; `tecomp.load` documents the argument and the errors."""
     asked, native = load(folder)
     try:
-        return Program(asked, native, lambda: _steps().details_of(asked))
+        return Program(asked, native, partial(_details_of, asked))
     except (InternalError, AttributeError, IndexError) as error:
         raise corrupted_program_error(Path(folder), "its code cannot be linked") from error
 
 
-def _steps() -> Any:
-    return import_module("tecomp.graph.compilation_steps")
+def _details_of(request: CompileRequest) -> ProgramDetails:
+    """Return the internal structure of a program that came from a cache or a file."""
+    from tecomp.graph.compilation_steps import details_of
+
+    return details_of(request)

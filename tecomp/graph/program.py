@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from os import PathLike, fspath
 from os.path import splitext
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -46,8 +45,9 @@ def _again(asked: CompileRequest) -> CompiledProgram:
 
 def _plain_layouts(asked: CompileRequest) -> ProgramLayouts:
     """Compute the layouts on a target that has no layout rules: all are row-major."""
-    made: ProgramLayouts = import_module("tecomp.graph.compilation_steps").layouts_of(asked)
-    return made
+    from tecomp.graph.compilation_steps import layouts_of
+
+    return layouts_of(asked)
 
 
 class Program(Pictured):
@@ -107,7 +107,7 @@ class Program(Pictured):
         if not self._asked.packed:
             return {}
         # The layouts are stored with the machine code, so calls need not compute the details.
-        keys = import_module("tecomp.graph.definition_keys")
+        import tecomp.graph.definition_keys as keys
         found = keys.definitions_from(self._native.packed_in)
         return dict(zip(self._asked.packed, found, strict=True))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typing
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
@@ -28,11 +27,15 @@ _NARROWER = {
 def known_devices() -> tuple[str, ...]:
     """Return the names of all devices."""
     # Import lazily: arrays on the CPU do not need machine descriptions.
-    return (*import_module("tecomp.machine.registry").list_targets(), *_given)
+    from tecomp.machine.registry import list_targets
+
+    return (*list_targets(), *_given)
 
 
 def _targets() -> Any:
-    return import_module("tecomp.machine.descriptor").Target
+    from tecomp.machine.descriptor import Target
+
+    return Target
 
 
 def device_name(device: object, where: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from importlib import import_module
 from types import MappingProxyType
 
 from tecomp.compute.iter_var import IterKind, IterVar
@@ -370,7 +369,7 @@ def _is_product(extent: Extent, outer: Extent, inner: Extent) -> bool:
         return isinstance(outer, int) and isinstance(inner, int) and extent == outer * inner
     differs = index_value(extent) != index_value(outer) * index_value(inner)
     # Import lazily: only symbolic extents need isl.
-    sets = import_module("tecomp.poly.sets.to_isl")
+    import tecomp.poly.sets.to_isl as sets
     try:
         where = sets.condition(differs, sets.Space(tuple(free_variables(differs))))
         return bool(where.is_empty())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from tecomp.lazy_imports import lazy_names as _lazy_names
 from tecomp.topi import generic, image, nn, tag
 from tecomp.topi.broadcast import (
     add,
@@ -268,6 +269,4 @@ __all__ = [
 
 
 if not typing.TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        raise _absent(__name__, name)
+    __getattr__ = _lazy_names(__name__, missing=lambda name: _absent(__name__, name))[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import typing
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,7 @@ def explain(*arrays: Array) -> ExecutionExplanation:
     messages = distributed_hooks().explain(shared) if shared else ()
     work = computable(parts_of(nodes))
     # Import lazily: evaluating arrays does not need the explanation module.
-    explained = import_module("tecomp.array.kernels.explanation")
+    import tecomp.array.kernels.explanation as explained
     found: ExecutionExplanation = explained.explain_execution(work, messages, nodes)
     return found
 

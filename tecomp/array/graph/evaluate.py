@@ -6,8 +6,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
-from importlib.metadata import EntryPoint
 from time import perf_counter
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -28,6 +26,7 @@ from tecomp.array.graph.views import apply_view_chain, is_view
 from tecomp.caches import LRUCache
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
 from tecomp.fork_gate import no_fork
+from tecomp.lazy_imports import load_upward
 from tecomp.ptensor.devices import CPU
 from tecomp.ptensor.types import numpy_dtype
 
@@ -50,7 +49,7 @@ class ActivityLog:
     def begin(self) -> None:
         """Turn the log on."""
         if self.spans is None:
-            waits = import_module("tecomp.dist.runtime.call_tracking")
+            import tecomp.dist.runtime.call_tracking as waits
             self.spans, self._span = deque(maxlen=waits.KEPT_WAITS), waits.WaitInterval
 
     def note(self, work: PendingGraph, start: float, what: str = "") -> None:
@@ -64,10 +63,6 @@ class ActivityLog:
 
 lane = ActivityLog()
 """Log of this process."""
-
-
-# An entry point, because recording operations must not load the compiler.
-_COMPILER = EntryPoint("compiler", "tecomp.array.kernels.execution_plan", "tecomp.compilers")
 
 
 def evaluate(
@@ -212,7 +207,8 @@ def _run(work: PendingGraph) -> None:
 
 @cache
 def _compiler() -> Any:
-    return _COMPILER.load()
+    # Recording operations must not load the compiler.
+    return load_upward("array.kernels")
 
 
 def data_of(node: Node, why: str = "values") -> Buffer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -64,7 +63,9 @@ def places_of(mask: Buffer) -> Buffer:
     if not mask.size:
         return places
     counters.called += 1
-    _kernels().places_kernel()(mask, places, count)
+    from tecomp.array.indexing.data_dependent_kernels import places_kernel
+
+    places_kernel()(mask, places, count)
     return places[: int(count[0])].copy()
 
 
@@ -78,7 +79,9 @@ def normalize_index_array(indices: Buffer, extent: int) -> tuple[Buffer, int | N
     if not indices.size:
         return result, None
     counters.called += 1
-    _kernels().index_kernel(indices.dtype.name)(indices, np.array([extent]), result, wrong)
+    from tecomp.array.indexing.data_dependent_kernels import index_kernel
+
+    index_kernel(indices.dtype.name)(indices, np.array([extent]), result, wrong)
     place = int(wrong[0])
     return result, None if place < 0 else place
 
@@ -104,10 +107,12 @@ def take_rows(data: Buffer, axis: int, places: Buffer) -> Buffer:
     if data.dtype.kind == "c":
         source, target = source.view(data.real.dtype), target.view(data.real.dtype)
     counters.called += 1
+    from tecomp.array.indexing.data_dependent_kernels import elements_kernel, rows_kernel
+
     if source.shape[2] == 1:
-        _kernels().elements_kernel(source.dtype.name)(source[..., 0], places, target[..., 0])
+        elements_kernel(source.dtype.name)(source[..., 0], places, target[..., 0])
     else:
-        _kernels().rows_kernel(source.dtype.name)(source, places, target)
+        rows_kernel(source.dtype.name)(source, places, target)
     return result
 
 
@@ -121,16 +126,13 @@ def repeat_positions(counts: Buffer) -> tuple[Buffer, int | None]:
     if not counts.size:
         return ends, None
     counters.called += 1
-    _kernels().ends_kernel(counts.dtype.name)(ascontiguous(counts), ends, wrong)
+    from tecomp.array.indexing.data_dependent_kernels import ends_kernel, repeat_kernel
+
+    ends_kernel(counts.dtype.name)(ascontiguous(counts), ends, wrong)
     if wrong[0] >= 0:
         return ends[:0], int(wrong[0])
     places = memory((int(ends[-1]),), _INDEX)
     if places.size:
         counters.called += 1
-        _kernels().repeat_kernel()(ends, places)
+        repeat_kernel()(ends, places)
     return places, None
-
-
-def _kernels() -> Any:
-    # Import lazily: recording operations does not need the compiler.
-    return import_module("tecomp.array.indexing.data_dependent_kernels")

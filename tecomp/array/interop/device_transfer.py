@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from tecomp.array.graph.evaluate import data_of, evaluate
@@ -15,7 +14,9 @@ from tecomp.ptensor.types import PTensorType
 @cache
 def storage() -> Any:
     """Return the module for device layouts; imported lazily, because CPU arrays do not need it."""
-    return import_module("tecomp.array.kernels.device_storage")
+    import tecomp.array.kernels.device_storage as device_storage
+
+    return device_storage
 
 
 def device_buffer_of(node: Node) -> Any:
@@ -60,7 +61,9 @@ def in_layout(node: Node, layout: Any) -> Node:
         own = storage().layout_for(node.type, layout)
         made.placed(storage().copy_to_device(data_of(node), node.type, own))
     else:
-        relaid = import_module("tecomp.array.kernels.static_programs").relayout_buffer
+        from tecomp.array.kernels.static_programs import relayout_buffer
+
+        relaid = relayout_buffer
         made.placed(relaid(storage().device_buffer_of(node), layout))
     return made
 

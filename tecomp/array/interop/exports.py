@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from html import escape
-from importlib.metadata import EntryPoint
 from sys import getrefcount
 from types import ModuleType
 from typing import Any
@@ -17,6 +16,7 @@ from tecomp.array.indexing.data_dependent import copy_row_major
 from tecomp.array.indexing.setitem import is_borrowed
 from tecomp.array.validation import check_copy
 from tecomp.errors import ArrayBufferError, ArrayValueError
+from tecomp.lazy_imports import load_upward
 from tecomp.ptensor.devices import is_apart
 
 CPU = (1, 0)
@@ -28,9 +28,6 @@ COPIED_BYTES = 16 * 1024
 Compiled extensions that take small coefficient arrays require writable memory. A copy of 16 KiB
 takes 0.4 us, and `np.asarray` takes 3 us.
 """
-
-# Referenced by name to avoid an upward import: the module imports the namespace.
-_NEWEST = EntryPoint("namespace", "tecomp.array.v2025_12", "tecomp.array")
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
@@ -46,7 +43,9 @@ def namespace_of(version: str | None) -> ModuleType:
             "__array_namespace__: unsupported version {version!r}; supported versions: {versions}",
             version=version, versions=", ".join(VERSIONS),
         )
-    module: ModuleType = sys.modules["tecomp.array"] if version != VERSIONS[-1] else _NEWEST.load()
+    is_newest = version == VERSIONS[-1]
+    module: ModuleType = (
+        load_upward("array.namespace_2025") if is_newest else sys.modules["tecomp.array"])
     return module
 
 

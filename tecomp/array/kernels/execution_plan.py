@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from sys import maxsize
 from typing import Any, Protocol
 
@@ -288,7 +287,9 @@ def _of_arrays(work: PendingGraph) -> KernelRecipe | None:
 def run(work: PendingGraph) -> None:
     """Evaluate operations with size-polymorphic kernels, or else a program for the shapes."""
     if is_apart(work.nodes[work.outputs[0]].type.device):
-        import_module("tecomp.array.kernels.static_programs").run_placed(work)
+        from tecomp.array.kernels.static_programs import run_placed
+
+        run_placed(work)
         return
     recipe = select_kernel(work)
     if recipe is None or not recipe.is_worth_it:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 
 from tecomp.array.graph.node import Node, empty, materialized_node, record, tracing, type_of
 from tecomp.ptensor.devices import CPU, is_apart
@@ -40,7 +39,9 @@ def create_array(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
         parts = result[..., None].view(result.real.dtype) if type.dtype in PART else result
         first = () if part is None else part[1]
         # Import lazily: only creation functions need the compiler here.
-        import_module("tecomp.array.kernels.pointwise_kernels").fill(op, type.dtype, first, parts)
+        from tecomp.array.kernels.pointwise_kernels import fill
+
+        fill(op, type.dtype, first, parts)
     return materialized_node(result, type)
 
 

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import EntryPoint
 from itertools import count
 from pathlib import Path
 from runpy import run_module, run_path
@@ -35,6 +34,7 @@ from tecomp.dist.runtime.call_tracking import alone
 from tecomp.dist.runtime.mpi import mpi
 from tecomp.dist.runtime.team import world
 from tecomp.fork_gate import WorkLock
+from tecomp.lazy_imports import load_upward
 
 R = TypeVar("R")
 
@@ -168,10 +168,6 @@ def _receive(comm: Any, most: float | None = None) -> Message | None:
     return unpack_message(data)
 
 
-# Referenced by name to avoid an upward import of the distributed arrays.
-_ARRAYS = EntryPoint("arrays", "tecomp.array.distributed.creation", "tecomp.controlled")
-
-
 def main(words: list[str]) -> None:
     """Run a script on this process, with its collective operations on all processes.
 
@@ -180,7 +176,7 @@ def main(words: list[str]) -> None:
     """
     team = world()
     comm = mpi().COMM_WORLD.Dup()
-    _ARRAYS.load()
+    load_upward("array.controlled")
     if team.rank:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the controller ends all processes
         work(comm)

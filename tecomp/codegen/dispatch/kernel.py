@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from itertools import repeat
 from math import prod
 from struct import unpack
@@ -185,7 +184,7 @@ class Kernel(Pictured):
         """
         if isinstance(func, PrimFunc):
             # Import lazily: code from a cache does not need the emitter.
-            compiler = import_module("tecomp.codegen.emit.compile")
+            import tecomp.codegen.emit.compile as compiler
             func = compiler.compile_function(
                 func, check_bounds=check_bounds, fast_math=fast_math, fp_contract=fp_contract
             )

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 
 from tecomp.codegen.llvm.ir_builder import LlvmSource, Options
 from tecomp.codegen.llvm.jit import Entry, LlvmTarget, LoadedCode, assembly
 from tecomp.ir.extern.binding import Calls
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
+from tecomp.lazy_imports import load_upward
 
 Signature = tuple[Buffer | Var, ...]
 """Parameters of a kernel, with the shapes that callers pass."""
 LogicalShapes = tuple[tuple[Extent, ...] | None, ...]
 """Logical shape of each array parameter; None for scalars."""
-
-# Referenced by name, as an entry point is, to avoid an upward import.
-_EMITTER = EntryPoint("emitter", "tecomp.codegen.emit.compile:module_text", "tecomp.compilers")
-
 
 @dataclass(frozen=True, slots=True)
 class ModuleText:
@@ -121,7 +117,7 @@ class CompiledFunction:
     def source(self) -> LlvmSource:
         """LLVM module before the passes of LLVM."""
         if self._module is None:
-            self._module = _EMITTER.load()(self.func, self.options)
+            self._module = load_upward("codegen.emitter")(self.func, self.options)
         return self._module.source
 
     @property

@@ -60,7 +60,9 @@ def _lock_of(ffi: Any) -> Any:
 def llvm_version() -> str:
     """Return the versions of llvmlite and LLVM."""
     numbers = (str(number) for number in _llvm().llvm_version_info)
-    return f"{importlib.import_module('llvmlite').__version__} {'.'.join(numbers)}"
+    from llvmlite import __version__
+
+    return f"{__version__} {'.'.join(numbers)}"
 
 
 @cache

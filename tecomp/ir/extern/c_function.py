@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -241,7 +240,9 @@ def math_function(name: str) -> CFunction | None:
     if stem not in _COUNTS or stem + "f" * (kind == "float32") != name:
         return None
     # Import lazily: `ctypes.util` imports subprocess, shutil and further modules.
-    find = import_module("ctypes.util").find_library
+    from ctypes.util import find_library
+
+    find = find_library
     path = find("m") or find("c")
     library = None if path is None else ctypes.CDLL(path)
     if library is None or not hasattr(library, name):

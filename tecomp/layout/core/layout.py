@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -27,6 +26,7 @@ from tecomp.layout.addressing.stored_tensor import (
 )
 from tecomp.layout.dma import DmaNest, Runs, copy_runs, dma_nests, host_runs
 from tecomp.layout.formats.format import Format
+from tecomp.lazy_imports import load_upward
 from tecomp.poly.maps.brute_force import unravel
 from tecomp.poly.maps.index_map import IndexMap
 
@@ -108,7 +108,6 @@ def _table(layout: StoredTensor) -> list[str]:
 
 
 # Referenced by name to avoid an upward import.
-_COPIES = EntryPoint("copies", "tecomp.driver.relayout", "tecomp.compilers")
 
 
 class CopyCompiler(Protocol):
@@ -126,7 +125,7 @@ class CopyCompiler(Protocol):
 
 def _copies() -> CopyCompiler:
     """Load the implementation of `pack` and `unpack`."""
-    made: CopyCompiler = _COPIES.load()
+    made: CopyCompiler = load_upward("layout.copies")
     return made
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from math import prod
 from typing import Any, Protocol, TypeAlias
 
@@ -20,12 +19,12 @@ from tecomp.ir.nodes.argument_checks import as_int, as_ints, check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.operators import holds
+from tecomp.lazy_imports import load_upward
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
 # Referenced by name to avoid an upward import.
-_CONVERTER = EntryPoint("converter", "tecomp.driver.relayout", "tecomp.compilers")
 
 
 class FormatCompiler(Protocol):
@@ -43,7 +42,7 @@ class FormatCompiler(Protocol):
 
 def _converter() -> FormatCompiler:
     """Load the implementation of `encode_array` and `decode_array`."""
-    made: FormatCompiler = _CONVERTER.load()
+    made: FormatCompiler = load_upward("layout.copies")
     return made
 
 

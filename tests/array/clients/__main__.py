@@ -12,8 +12,8 @@ MODULES = ["scipy_statistics", "scipy_functions", "scikit_learn", "small_librari
 
 def main(modules: list[str], names: list[str]) -> int:
     """Print the faults and the number of successful calls; return whether a call failed."""
-    from tecomp.array.statistics import counters  # noqa: PLC0415  not before SciPy knows
-    from tests.array.clients.case import fault_of  # noqa: PLC0415
+    from tecomp.array.statistics import counters
+    from tests.array.clients.case import fault_of
 
     wrong = 0
     for module in modules:
