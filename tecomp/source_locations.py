@@ -46,7 +46,7 @@ def trim_traceback(error: BaseException) -> None:
         known.add(id(each))
         each.__traceback__ = _users_part(each.__traceback__)
         origin = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
-        if origin is not None and not _has_users_code(origin.__traceback__):
+        if origin is not None and _users_part(origin.__traceback__) is None:
             # The origin was raised and caught inside tecomp, and the message covers its content.
             each.__cause__ = origin = None
         each = origin
@@ -64,10 +64,6 @@ def _users_part(traceback: TracebackType | None) -> TracebackType | None:
         if _top(entry.tb_frame) != "tecomp":
             rest = TracebackType(rest, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return rest
-
-
-def _has_users_code(traceback: TracebackType | None) -> bool:
-    return _users_part(traceback) is not None
 
 
 @cache

@@ -102,7 +102,7 @@ def groups_of(p: StageGraph, target: Target) -> tuple[list[FusedStages], list[te
         if x not in taken and x not in inlined:
             found[x] = FusedStages(x, (x,))
     order = [found[x] for x in p.stages if x in found]
-    between = _between(order)
+    between = {x for group in order for x in group.chain[1:-1]}
     return order, [x for x in p.stages if x in inlined and x not in between]
 
 
@@ -133,11 +133,6 @@ def _after_reductions(p: StageGraph) -> set[te.Tensor]:
         if any(y.op.reduce_axis or y.op.output(0) in found for y in x.op.input_tensors):
             found.add(x)
     return found
-
-
-def _between(groups: Iterable[FusedStages]) -> set[te.Tensor]:
-    """Return the stages between a reduction and the output of its group, which inlines them."""
-    return {x for group in groups for x in group.chain[1:-1]}
 
 
 def _stages_to_inline(p: StageGraph) -> set[te.Tensor]:

@@ -69,10 +69,6 @@ def weak_scalar(type: PTensorType, value: object, where: str) -> Node | None:
         value = value.item()
     if not isinstance(value, Scalar):
         return None
-    return _convert_scalar(type, value, where)
-
-
-def _convert_scalar(type: PTensorType, value: Scalar, where: str) -> Node:
     name = of_scalar(value, type.dtype, where)
     if name not in dtypes_of(type.device):
         name = default_dtype(name, type.device)

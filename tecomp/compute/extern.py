@@ -451,7 +451,13 @@ def extern(
     """
     name = name_of(name, "te.extern")
     where = f"te.extern {name}"
-    read = _inputs(inputs, where)
+    read = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
+    for tensor in read:
+        if not isinstance(tensor, Tensor):
+            raise TypeMismatchError(
+                "{where}: inputs must be tensors, got {tensor!r} ({type})",
+                kind="invalid-type", where=where, tensor=tensor, type=type(tensor).__name__,
+            )
     shapes = _shapes(shape, where)
     outs = _declared_buffers(out_buffers, f"{where}: out_buffers")
     if dtype is None and len(outs) == len(shapes):
@@ -513,17 +519,6 @@ def _name_buffers(own: Sequence[Buffer], given: Sequence[Buffer], where: str) ->
 def _anywhere(tensor: Tensor) -> Iterator[Expr]:
     """Return unknown indices for each axis of a tensor."""
     return (Call(_ANYWHERE, (), INT64) for _ in tensor.shape)
-
-
-def _inputs(inputs: object, where: str) -> tuple[Tensor, ...]:
-    given = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
-    for tensor in given:
-        if not isinstance(tensor, Tensor):
-            raise TypeMismatchError(
-                "{where}: inputs must be tensors, got {tensor!r} ({type})",
-                kind="invalid-type", where=where, tensor=tensor, type=type(tensor).__name__,
-            )
-    return given
 
 
 def _shapes(shape: Any, where: str) -> list[tuple[Extent, ...]]:

@@ -181,7 +181,14 @@ def scan(
     for parts in zip(starts, rules, states, strict=True):
         _check_types(*parts, where)
         _check_shapes(*parts, states[0], where)
-    _check_first_steps(starts, where)
+    for start in starts[1:]:
+        if not _are_equal_shapes(start.shape[:1], starts[0].shape[:1]):
+            raise DefinitionError(
+                "{where}: {start} has {extent} steps and {start_name} {extent2}; the states of a "
+                "scan must have the same number of initial steps",
+                kind="scan", where=where, start=starts[0].name, extent=starts[0].shape[0],
+                start_name=start.name, extent2=start.shape[0],
+            )
     axis = tuple(_axes(starts[0], rules))
     location = user_location()
 
@@ -313,17 +320,6 @@ def _check_shapes(
             "only the first steps as init",
             kind="scan", where=where, start=start.name, first=first, steps=steps,
         )
-
-
-def _check_first_steps(starts: Sequence[Tensor], where: str) -> None:
-    for start in starts[1:]:
-        if not _are_equal_shapes(start.shape[:1], starts[0].shape[:1]):
-            raise DefinitionError(
-                "{where}: {start} has {extent} steps and {start_name} {extent2}; the states of a "
-                "scan must have the same number of initial steps",
-                kind="scan", where=where, start=starts[0].name, extent=starts[0].shape[0],
-                start_name=start.name, extent2=start.shape[0],
-            )
 
 
 def _are_equal_shapes(one: Sequence[Extent], other: Sequence[Extent]) -> bool:

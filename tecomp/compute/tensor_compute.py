@@ -124,7 +124,7 @@ def tensor_compute(
 
     body = tuple(_around_condition(value, (*call.reduce_axis, *rest), moved) for value
         in own.op.body)
-    read = {node.tensor: node for value in own.op.body for node in _loads(value)}
+    read = {node.tensor: node for value in own.op.body for node in nodes_of(TensorLoad, value)}
     return TensorComputeOp(
         name, (*around, *data), body, tag, attrs, user_location(), intrin=own,
         operands=tuple(moved(read[tensor]) for tensor in own.inputs), scalars=call.scalars,
@@ -167,7 +167,3 @@ def _around_condition(
         return moved(value)
     return replace(
         value, axis=axes, source=tuple(map(moved, value.source)), condition=moved(value.condition))
-
-
-def _loads(value: Expr) -> list[TensorLoad]:
-    return nodes_of(TensorLoad, value)

@@ -230,7 +230,14 @@ def computation(
         LayoutError: If an extent is not constant, or a layout has another shape than its tensor.
     """
     loads = loads_of(body)
-    unknown = _unknown(loads, op.name)
+    found: dict[int, DataDependentIndex] = {}
+    for load in loads:
+        for index, extent in zip(load.indices, load.tensor.shape, strict=True):
+            for node in walk(index):
+                if isinstance(node, TensorLoad) and id(node) not in found:
+                    var = Var(str(node), INT64)
+                    found[id(node)] = DataDependentIndex(node, var, _number(extent, op.name))
+    unknown = tuple(found.values())
     axes = (*op.axis, *op.reduce_axis)
     extents = tuple(_number(axis.extent, op.name) for axis in axes)
     dims = (*axes, *(each.var for each in unknown))
@@ -281,17 +288,6 @@ def loads_of(body: Expr) -> list[TensorLoad]:
 
     roots = body.source if isinstance(body, Reduce) else (body,)
     return [node for node in walk(*roots, parts=parts) if isinstance(node, TensorLoad)]
-
-
-def _unknown(loads: Sequence[TensorLoad], where: str) -> tuple[DataDependentIndex, ...]:
-    found: dict[int, DataDependentIndex] = {}
-    for load in loads:
-        for index, extent in zip(load.indices, load.tensor.shape, strict=True):
-            for node in walk(index):
-                if isinstance(node, TensorLoad) and id(node) not in found:
-                    var = Var(str(node), INT64)
-                    found[id(node)] = DataDependentIndex(node, var, _number(extent, where))
-    return tuple(found.values())
 
 
 def _index(index: Expr, unknown: Sequence[DataDependentIndex]) -> Expr:

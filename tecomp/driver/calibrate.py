@@ -105,7 +105,8 @@ def calibrate(target: str | Path | Target = "cpu", *, again: bool = False) -> Ta
     if found is None or len(found.read_bytes_per_second) != len(core.cache_bytes) + 1:
         with log_duration("calibrate"):
             found = measure_rates(core)
-        _keep(key, found)
+        if (store := current_store()) is not None:
+            store.put(key, json.dumps(table_of(found)).encode())
     _KNOWN[key] = found
     return replace(machine, rates=found)
 
@@ -267,8 +268,3 @@ def _load_rates(key: str) -> Rates | None:
 def _decode_rates(content: bytes) -> Rates:
     table = json.loads(content)
     return read_table(Rates, table, TomlPosition("kept rates", table))
-
-
-def _keep(key: str, rates: Rates) -> None:
-    if (store := current_store()) is not None:
-        store.put(key, json.dumps(table_of(rates)).encode())

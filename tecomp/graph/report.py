@@ -370,16 +370,12 @@ def trace(report: ProgramReport, plan: ArenaPlan) -> ChromeTrace:
     for number, kernel in enumerate(report.kernels):
         live = sum(value.bytes for value in plan.live(number))
         events.append(level("bytes between kernels", now * 1e6, "bytes", live))
-        seconds = _seconds(kernel)
+        seconds = kernel.seconds or kernel.bound or _MOMENT
         events.append(bar(
             kernel.name, kernel.bound_by, now * 1e6, seconds * 1e6, said=_describe(kernel)))
         now += seconds
     events.append(level("bytes between kernels", now * 1e6, "bytes", 0))
     return trace_of(events)
-
-
-def _seconds(kernel: KernelReport) -> float:
-    return kernel.seconds or kernel.bound or _MOMENT
 
 
 def _describe(kernel: KernelReport) -> dict[str, Any]:

@@ -221,7 +221,10 @@ def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
     box = _to_memory(_neighbours_as_one(_forwards(box)))
     if (short := _join_short_rows(box)) is not None:
         return _build_loops(*short, threads)
-    moves = _moves(box)
+    memories = box.memories
+    moves = moves_of(
+        box.dims, memories.widths, memories.vector_bytes, by_source=memories.result.scope == "local"
+    )
     if not box.memories.is_streamed:
         return _build_loops(box, moves, threads)
     if moves.is_transposed:
@@ -230,13 +233,6 @@ def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
         # Non-temporal stores of partial cache lines would have to be combined in memory.
         return _build_loops(replace(box, memories=box.memories.through_caches()), moves, threads)
     return _build_loops(box, replace(moves, line_bytes=1), threads)
-
-
-def _moves(box: CopiedBox) -> Moves:
-    memories = box.memories
-    return moves_of(
-        box.dims, memories.widths, memories.vector_bytes, by_source=memories.result.scope == "local"
-    )
 
 
 def _to_memory(box: CopiedBox) -> CopiedBox:

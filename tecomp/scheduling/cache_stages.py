@@ -73,9 +73,15 @@ def cache_read(
                 kind="no-consumer", where=where, reader=reader.name, source=source.name,
                 names=names,
             )
-    copy = _copy_of(tensor, f"{source.name}.{scope}")
+    name = f"{source.name}.{scope}"
+    axes = tuple(
+        IterVar(f"ax{k}", dom=Range(Const(0), index_value(extent)), kind=IterKind.DATA)
+        for k, extent in enumerate(tensor.shape)
+    )
+    load = TensorLoad(tensor, axes, tensor.op.location)
+    copy = ComputeOp(name, axes, (load,), location=tensor.op.location)
     cached = copy.output(0)
-    after = _position(state, source) + 1
+    after = next(k for k, s in enumerate(state.stages) if s.key is source.key) + 1
     stages = (
         *state.stages[:after],
         initial_stage(copy, is_output=False, scope=scope),
@@ -427,15 +433,6 @@ def _is_reduction_relation(relation: Relation) -> bool:
     return False
 
 
-def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
-    axes = tuple(
-        IterVar(f"ax{k}", dom=Range(Const(0), index_value(extent)), kind=IterKind.DATA)
-        for k, extent in enumerate(tensor.shape)
-    )
-    load = TensorLoad(tensor, axes, tensor.op.location)
-    return ComputeOp(name, axes, (load,), location=tensor.op.location)
-
-
 def check_plain_reduction(stage: StageState, where: str, why: str) -> Reduce:
     """Return the reduction of a stage, if it has one value, no condition and no initial value.
 
@@ -512,7 +509,3 @@ def _is_output_of(
 ) -> bool:
     same_stage = state.find(candidate.op) is source
     return same_stage and candidate.value_index == tensor.value_index
-
-
-def _position(state: ScheduleState, stage: StageState) -> int:
-    return next(k for k, s in enumerate(state.stages) if s.key is stage.key)

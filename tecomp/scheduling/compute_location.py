@@ -276,7 +276,7 @@ def create_group(
     parent: GroupKey | None = None
     for group in state.groups:
         theirs = {stage.key for stage in stages_of(state, group)}
-        if members <= theirs and (parent is None or _is_inside(state, group, parent)):
+        if members <= theirs and (parent is None or parent in state.around(group)):
             parent = group
         elif theirs < members:
             inside.append(group)
@@ -332,10 +332,6 @@ def place_group(
 def stages_of(state: ScheduleState, group: GroupKey) -> list[StageState]:
     """Return the stages of a group and of its inner groups."""
     return [stage for stage in state if group in state.around(stage.group)]
-
-
-def _is_inside(state: ScheduleState, group: GroupKey, other: GroupKey) -> bool:
-    return other in state.around(group)
 
 
 def _is_placed_by(state: ScheduleState, stage: StageState, group: GroupKey) -> bool:

@@ -111,7 +111,15 @@ def transform_layout(
     if stage.is_placeholder:
         return state.update(changed), ()
     before = stage.layout_axes
-    after = _axes(index_map, before, new_shape)
+    names = dict(zip(index_map.initial_indices, (axis.name for axis in before), strict=True))
+    taken: set[str] = set()
+    axes = []
+    for k, (result, extent) in enumerate(zip(index_map.final_indices, new_shape, strict=True)):
+        name = _axis_name(result, names) or f"axis{k}"
+        name = name if name not in taken else f"{name}.{k}"
+        taken.add(name)
+        axes.append(IterVar(name, dom=Range(Const(0), index_value(extent)), kind=IterKind.DATA))
+    after = tuple(axes)
     if loops == "logical" or isinstance(stage.op, ScanOp | ExternOp | TensorComputeOp):
         return state.update(replace(changed, layout_axes=after)), before
     changed = _reloop(changed, LayoutTransform(before, after, index_map), where)
@@ -321,20 +329,6 @@ def _kept_pad_value(
             kind="pad-value", where=where,
         )
     return PadValue(tuple(Var(f"p{k}") for k in range(len(shape))), earlier.value)
-
-
-def _axes(
-    index_map: IndexMap, before: tuple[IterVar, ...], shape: Sequence[Extent]
-) -> tuple[IterVar, ...]:
-    names = dict(zip(index_map.initial_indices, (axis.name for axis in before), strict=True))
-    taken: set[str] = set()
-    axes = []
-    for k, (result, extent) in enumerate(zip(index_map.final_indices, shape, strict=True)):
-        name = _axis_name(result, names) or f"axis{k}"
-        name = name if name not in taken else f"{name}.{k}"
-        taken.add(name)
-        axes.append(IterVar(name, dom=Range(Const(0), index_value(extent)), kind=IterKind.DATA))
-    return tuple(axes)
 
 
 def _axis_name(result: Expr, names: dict[Var, str]) -> str | None:

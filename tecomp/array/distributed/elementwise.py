@@ -244,11 +244,7 @@ def _cost(
 
 
 def _by(given: Partition, mesh: Mesh, cuts: Sequence[AxisBlocks]) -> Partition:
-    return partition_from_blocks(PTensorType(given.shape, _name(given)), mesh, cuts)
-
-
-def _name(given: Partition) -> str:
-    return str(given.dtype.name)
+    return partition_from_blocks(PTensorType(given.shape, str(given.dtype.name)), mesh, cuts)
 
 
 def transfer_bytes(source: Partition, target: Partition) -> int:

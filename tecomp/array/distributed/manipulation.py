@@ -352,7 +352,7 @@ def _along_a_row(
     """Compute `take_along_axis` if all other axes have size 1."""
     if not type.size:
         return empty_sharded(type, mesh_of([x, indices]))
-    row, places = (partitioned_rule(_as_row(each.type), [each], _row_of(each.type)) for each
+    row, places = (partitioned_rule(Reshape((each.type.size,)), [each], _row_of(each.type)) for each
         in (x, indices))
     found = partitioned_rule(Take((0,), 0), [row, places], _row_of(type))
     return partitioned_rule(Reshape(type.shape), [found], type)
@@ -360,10 +360,6 @@ def _along_a_row(
 
 def _row_of(type: PTensorType) -> PTensorType:
     return type.like((type.size,))
-
-
-def _as_row(type: PTensorType) -> Reshape:
-    return Reshape((type.size,))
 
 
 @rule.register

@@ -6,7 +6,7 @@ flight, and borders that are computed after the messages have arrived.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from time import perf_counter
@@ -152,7 +152,15 @@ class InFlightExchange:
         choice = choice_for(self._transfer.name)
         cutting = self._cutting(work) if choice.pays() else None
         if cutting is not None:
-            _in_boxes(work, cutting, self.wait)
+            results = {place: work.memory(place) for place in work.outputs}
+            try:
+                _compute_boxes(work, cutting.core, results, "core")
+            finally:
+                self.wait()
+            for border in cutting.borders:
+                _compute_boxes(work, border, results, "border")
+            for place, data in results.items():
+                work.nodes[place].computed(data)
             counters.overlapped += 1
             choice.was_cut(perf_counter() - self._start)
             return
@@ -198,18 +206,6 @@ def plan_overlap(graph: OpGraph, given: tuple[Box | None, ...]) -> OverlapPlan |
     )
     total = sum([each.size for each in (made.core, *made.borders)])
     return made if total <= _TWICE * sum([type.size for type in types]) else None
-
-
-def _in_boxes(work: PendingGraph, cutting: OverlapPlan, wait: Callable[[], None]) -> None:
-    results = {place: work.memory(place) for place in work.outputs}
-    try:
-        _compute_boxes(work, cutting.core, results, "core")
-    finally:
-        wait()
-    for border in cutting.borders:
-        _compute_boxes(work, border, results, "border")
-    for place, data in results.items():
-        work.nodes[place].computed(data)
 
 
 def _compute_boxes(

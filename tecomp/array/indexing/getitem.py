@@ -120,7 +120,7 @@ def select_at(node: Node, key: Any) -> Node:
         return view
     entries = entries_of(key, node.type, WHERE)
     if not is_basic(entries):
-        return _elements(node, entries)
+        return take_at(*resolve_take_arguments(node, entries, WHERE))
     is_alone = node.type.team is None and not tracing.depth
     if is_alone and any(isinstance(entry, IntegerKey) for entry in entries):
         # Evaluate the whole array: reads of further elements are then views, without compilation.
@@ -184,11 +184,6 @@ def _part(node: Node, entries: Sequence[Entry]) -> Node:
     kept = [entry for entry in entries if not isinstance(entry, IntegerKey)]
     new = tuple([axis for axis, entry in enumerate(kept) if isinstance(entry, NewAxisKey)])
     return apply_view(ExpandDims(new), result) if new else result
-
-
-def _elements(node: Node, entries: Sequence[Entry]) -> Node:
-    """Return the elements at an index with arrays."""
-    return take_at(*resolve_take_arguments(node, entries, WHERE))
 
 
 def resolve_take_arguments(

@@ -152,7 +152,16 @@ def _entry(part: Any, axis: int, shape: Shape, where: str) -> Entry:
     if part is None:
         return NewAxisKey()
     if isinstance(part, slice):
-        return _span(part, shape[axis], where)
+        extent = shape[axis]
+        try:
+            start, stop, step = part.indices(extent)
+        except (TypeError, ValueError) as error:
+            raise ArrayIndexError(
+                "{where}: {part!r} is not a valid slice: {reason}; use integers and a nonzero step",
+                where=where, part=part, reason=error,
+            ) from None
+        count = len(range(start, stop, step))
+        return SliceKey(start, step, count) if count else SliceKey(0, 1, 0)
     if isinstance(part, BooleanMaskKey):
         return part
     if isinstance(part, Node):
@@ -185,18 +194,6 @@ def out_of_bounds(number: int, axis: int, extent: int, where: str) -> ArrayIndex
         "{where}: index {number} is out of bounds for axis {axis} with size {extent}; {inside}",
         where=where, number=number, axis=axis, extent=extent, inside=inside,
     )
-
-
-def _span(part: slice, extent: int, where: str) -> SliceKey:
-    try:
-        start, stop, step = part.indices(extent)
-    except (TypeError, ValueError) as error:
-        raise ArrayIndexError(
-            "{where}: {part!r} is not a valid slice: {reason}; use integers and a nonzero step",
-            where=where, part=part, reason=error,
-        ) from None
-    count = len(range(start, stop, step))
-    return SliceKey(start, step, count) if count else SliceKey(0, 1, 0)
 
 
 def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:

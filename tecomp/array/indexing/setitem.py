@@ -108,15 +108,11 @@ def is_constant(data: Buffer) -> bool:
         elif isinstance(owner, memoryview):
             owner = owner.obj
         else:
-            return _is_constant_object(owner)
-
-
-def _is_constant_object(owner: object) -> bool:
-    try:
-        with memoryview(owner) as view:  # type: ignore[arg-type]
-            return view.readonly
-    except TypeError:
-        return False
+            try:
+                with memoryview(owner) as view:
+                    return view.readonly
+            except TypeError:
+                return False
 
 
 def copy_as_stored(data: Buffer) -> Buffer:

@@ -102,7 +102,8 @@ def define_program(
         values.append(define(op, given, kinds, result))
     wanted: list[te.Tensor] = []
     for k in outputs:
-        tensor = _join(values[k])
+        value = values[k]
+        tensor = interleave_complex(value, "joined") if isinstance(value, ComplexTensor) else value
         # An identity copy is either an input or another output.
         is_there = any(tensor is other for other in (*inputs, *wanted))
         wanted.append(_copy(tensor) if is_there else tensor)
@@ -137,10 +138,6 @@ def _value(tensor: te.Tensor, type: PTensorType, at: StridedArray | PermutedArra
     return ComplexTensor(view(0), view(1)) if type.dtype in PART else view()
 
 
-def _join(value: Value) -> te.Tensor:
-    return interleave_complex(value, "joined") if isinstance(value, ComplexTensor) else value
-
-
 _device_programs: LRUCache[Any, DeviceProgram] = LRUCache("array.device_programs")
 _relayouts: LRUCache[Any, Any] = LRUCache("array.relayouts")
 
@@ -166,23 +163,19 @@ class DeviceProgram:
 def run_placed(work: PendingGraph) -> None:
     """Evaluate pending operations on the device of the arrays; the results stay there."""
     with placing:
-        _run(work)
-
-
-def _run(work: PendingGraph) -> None:
-    made = placed_program_of(work)
-    outputs = [work.nodes[k] for k in work.outputs]
-    device = outputs[0].type.device
-    given = [_argument(node, made) for node in work.leaves]
-    counters.called += 1
-    costs_of(device).programs[made.program] += 1
-    found = made.program(*given)
-    results = found if isinstance(found, tuple) else (found,)
-    for node, layout, data in zip(outputs, made.layouts, results, strict=True):
-        if layout is None:
-            _store_host_result(node, data)
-        else:
-            node.placed(DeviceBuffer(node.type, layout, data, made.program))
+        made = placed_program_of(work)
+        outputs = [work.nodes[k] for k in work.outputs]
+        device = outputs[0].type.device
+        given = [_argument(node, made) for node in work.leaves]
+        counters.called += 1
+        costs_of(device).programs[made.program] += 1
+        found = made.program(*given)
+        results = found if isinstance(found, tuple) else (found,)
+        for node, layout, data in zip(outputs, made.layouts, results, strict=True):
+            if layout is None:
+                _store_host_result(node, data)
+            else:
+                node.placed(DeviceBuffer(node.type, layout, data, made.program))
 
 
 def _store_host_result(node: Node, data: Buffer) -> None:

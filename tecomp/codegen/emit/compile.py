@@ -80,7 +80,18 @@ def _module_text(
     name, wanted = plain_name(func.name), machine or LlvmTarget()
     module = ModuleBuilder(name, options, list(func.sites), lambda: dots_of(wanted),
                     lambda: has_masks(wanted), lambda: has_fma(wanted), line_of=line_of)
-    body = _body(module, func)
+    is_one_call = isinstance(func.body, For) and func.body.kind is ForKind.PARALLEL
+    passes = PassSelection.NONE if is_one_call else passes_for(func.body, module.options)
+    code = FunctionBuilder(module, {}, passes=passes)
+    for reserved in ("record", "thread"):
+        code.name(reserved)
+    parameters = ["ptr %record", "ptr %thread"]
+    for var in arguments_of(func):
+        code.env[var] = f"%{code.name(var.name)}"
+        parameters.append(parameter(var, code.env[var]))
+    emit_stmt(code, func.body)
+    end_function(code)
+    body = code.function("internal void", f"{module.name}.body", ", ".join(parameters))
     source = _source(module, [_entry(module, func), body])
     calls = tuple([(symbol, signature) for signature, symbol in module.called.items()])
     return ModuleText(source, f"{name}.entry", tuple(module.sites), module.outlined > 0, calls)
@@ -123,21 +134,6 @@ def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
 def output_params(func: PrimFunc) -> frozenset[Var]:
     """Return the data variables of the buffers that `func` writes."""
     return frozenset([node.buffer.data for node in nodes_of(BufferStore, func.body)])
-
-
-def _body(module: ModuleBuilder, func: PrimFunc) -> LlvmFunction:
-    is_one_call = isinstance(func.body, For) and func.body.kind is ForKind.PARALLEL
-    passes = PassSelection.NONE if is_one_call else passes_for(func.body, module.options)
-    code = FunctionBuilder(module, {}, passes=passes)
-    for reserved in ("record", "thread"):
-        code.name(reserved)
-    parameters = ["ptr %record", "ptr %thread"]
-    for var in arguments_of(func):
-        code.env[var] = f"%{code.name(var.name)}"
-        parameters.append(parameter(var, code.env[var]))
-    emit_stmt(code, func.body)
-    end_function(code)
-    return code.function("internal void", f"{module.name}.body", ", ".join(parameters))
 
 
 def _entry(module: ModuleBuilder, func: PrimFunc) -> LlvmFunction:

@@ -92,7 +92,7 @@ def _cast(code: FunctionBuilder, node: Cast) -> Rule:
 def _binary(code: FunctionBuilder, node: Binary) -> Rule:
     if node.op is BinOp.AND:
         return (yield from _conjunction(code, node))
-    if node.op is BinOp.ADD and _is_dot(node.b):
+    if node.op is BinOp.ADD and isinstance(node.b, Call) and node.b.name == "dot":
         return (yield from _dot_added(code, node.a, node.b))
     a = yield node.a
     b = yield node.b
@@ -101,10 +101,6 @@ def _binary(code: FunctionBuilder, node: Binary) -> Rule:
         # LLVM would emit a masked store, which is many times slower.
         a, b = b, a
     return binary(code, node.op, node.a.dtype, a, b, _literal_integer(node.b))
-
-
-def _is_dot(node: Expr) -> bool:
-    return isinstance(node, Call) and node.name == "dot"
 
 
 def _dot_added(code: FunctionBuilder, start: Expr, node: Any) -> Rule:

@@ -43,7 +43,10 @@ def emit_outside_call(code: FunctionBuilder, call: ExternCall) -> None:
     callee = callee_of(call, code.module.name)
     symbol = code.module.outside(callee)
     if call.convention is CallingConvention.C:
-        _call_c(code, call, symbol)
+        given = [_c_argument(code, each) for each in call.arguments if not isinstance(each, str)]
+        kinds = ", ".join(kind for kind, _ in given)
+        code.module.declarations.setdefault(f"declare void @{symbol}({kinds})")
+        code.do(f"call void @{symbol}({', '.join(f'{kind} {value}' for kind, value in given)})")
         return
     words = _words(code, call, callee)
     number = code.op(f"call i64 @{symbol}(ptr {words})")
@@ -84,13 +87,6 @@ def _check_ends(code: FunctionBuilder, array: ArrayArgument) -> None:
         for axis, place in enumerate((*rows, index)):
             run_rule(code, check_axis(code, array.place.buffer, axis, place, None))
     end_if(code, guard)
-
-
-def _call_c(code: FunctionBuilder, call: ExternCall, symbol: str) -> None:
-    given = [_c_argument(code, each) for each in call.arguments if not isinstance(each, str)]
-    kinds = ", ".join(kind for kind, _ in given)
-    code.module.declarations.setdefault(f"declare void @{symbol}({kinds})")
-    code.do(f"call void @{symbol}({', '.join(f'{kind} {value}' for kind, value in given)})")
 
 
 def _c_argument(code: FunctionBuilder, argument: Expr | Stmt) -> tuple[str, str]:

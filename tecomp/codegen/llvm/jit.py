@@ -157,7 +157,13 @@ def _optimize(source: LlvmSource, tools: _Tools) -> Any:
     module = _parse(source.text, tools.target_machine)
     is_plain = bool(source.plain_loops)
     if is_plain not in tools.builders:
-        tools.builders[is_plain] = _pass_builder(tools.target_machine, is_plain=is_plain)
+        llvm = _llvm()
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        options.loop_vectorization = is_plain
+        options.loop_interleaving = is_plain
+        options.slp_vectorization = False
+        options.loop_unrolling = is_plain
+        tools.builders[is_plain] = llvm.create_pass_builder(tools.target_machine, options)
     builder = tools.builders[is_plain]
     if is_plain:
         _keep_apart(module, source)
@@ -171,16 +177,6 @@ def _optimize(source: LlvmSource, tools: _Tools) -> Any:
             function.add_function_attribute("noinline")
             function.add_function_attribute("optnone")
     return module
-
-
-def _pass_builder(target_machine: Any, *, is_plain: bool) -> Any:
-    llvm = _llvm()
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = is_plain
-    options.loop_interleaving = is_plain
-    options.slp_vectorization = False
-    options.loop_unrolling = is_plain
-    return llvm.create_pass_builder(target_machine, options)
 
 
 def _keep_apart(module: Any, source: LlvmSource) -> None:

@@ -324,7 +324,13 @@ def _call(names: NameResolver, node: ast.Call) -> Any:
         names.source.refuse(node, _OUTSIDE)
     arguments = [evaluate_node(names, part) for part in node.args]
     if function.id == "len" and len(arguments) == 1:
-        return _length(names, node, arguments[0])
+        given = arguments[0]
+        if isinstance(given, HybridArray):
+            return given.shape[0]
+        if isinstance(given, tuple | list):
+            return len(given)
+        names.source.refuse(
+            node, "is the length of a value that is neither a tensor nor a list; pass one of these")
     known = FUNCTIONS.get(function.id)
     if known is not None:
         if any(isinstance(each, HybridArray) for each in arguments):
@@ -377,15 +383,6 @@ def _bits(op: ast.operator, a: int, b: int) -> int:
     if isinstance(op, ast.Pow):
         return (a.bit_length() - 1) * b
     return a.bit_length() + b if isinstance(op, ast.LShift) else 0
-
-
-def _length(names: NameResolver, node: ast.expr, given: Any) -> Any:
-    if isinstance(given, HybridArray):
-        return given.shape[0]
-    if isinstance(given, tuple | list):
-        return len(given)
-    names.source.refuse(
-        node, "is the length of a value that is neither a tensor nor a list; pass one of these")
 
 
 _RULES: Mapping[type[ast.expr], Callable[[NameResolver, Any], Any]] = MappingProxyType({

@@ -34,7 +34,7 @@ def mpi() -> Any:
         raise MissingLibraryError(
             "dist: teams of processes require MPI, which cannot be loaded ({reason}); install the "
             "extra that provides it: pip install 'tecomp[mpi]'",
-            reason=_first_line(error),
+            reason=str(error).partition("\n")[0],
         ) from error
     return MPI
 
@@ -55,10 +55,6 @@ def _is_installed(package: str) -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
 
 
 _PASSED_ON = 0.5

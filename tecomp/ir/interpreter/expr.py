@@ -161,7 +161,7 @@ class _Compiler:
     def __init__(self, scope: SlotScope, root: Expr) -> None:
         self.scope = scope
         self.blocks = [_Block()]
-        self.uses = _count_uses(root)
+        self.uses = Counter(id(part) for node in walk(root) for part in children(node))
         # Nesting depth of the operand closures of each open rule.
         self.depths: list[int] = []
 
@@ -184,10 +184,6 @@ class _Compiler:
 
         self.blocks[-1].known[id(node)] = stored
         return stored, 0
-
-
-def _count_uses(root: Expr) -> Counter[int]:
-    return Counter(id(part) for node in walk(root) for part in children(node))
 
 
 def compile_expr(scope: SlotScope, root: Expr) -> Closure:

@@ -155,7 +155,7 @@ def broadcast_shape(shapes: Sequence[Sequence[Extent]], where: str) -> tuple[Ext
         for k, extent in enumerate(shape, rank - len(shape)):
             if _is_one(extents[k]):
                 extents[k] = extent
-            elif not _is_one(extent) and not _is_same_kind(extents[k], extent):
+            elif not _is_one(extent) and not structural_equal(as_expr(extents[k]), as_expr(extent)):
                 told = " and ".join(map(shape_text, shapes))
                 raise DefinitionError(
                     "{where}: shapes {told} do not broadcast: axis {axis} has extents {extent} "
@@ -178,7 +178,3 @@ def broadcast_index(shape: Sequence[Extent], index: Sequence[Expr]) -> tuple[Exp
 def _is_one(extent: Extent) -> bool:
     """Return whether an axis has extent 1 and is therefore broadcast."""
     return is_const(as_expr(extent), 1)
-
-
-def _is_same_kind(one: Extent, other: Extent) -> bool:
-    return structural_equal(as_expr(one), as_expr(other))

@@ -106,7 +106,15 @@ def _refuse_syntax(error: SyntaxError) -> NoReturn:
 
 
 def _function(source: ParseContext, node: ast.FunctionDef) -> PrimFunc:
-    decorators = _decorators(source, node)
+    decorators: dict[str, ast.Call] = {}
+    for decorator in node.decorator_list:
+        match decorator:
+            case ast.Call(func=ast.Name(id="layout_transform_map" | "pad_value" as name), args=[]):
+                decorators[name] = decorator
+            case ast.Call(func=ast.Name(id="sites" as name), keywords=[]):
+                decorators[name] = decorator
+            case _:
+                source.refuse(decorator, "unknown decorator")
     # Decorators may also refer to buffers of the body by name.
     named = {
         str(entry.arg): Var(str(entry.arg), HANDLE)
@@ -136,19 +144,6 @@ def _function(source: ParseContext, node: ast.FunctionDef) -> PrimFunc:
 
 def _entries_of(decorators: dict[str, ast.Call], name: str) -> list[ast.keyword]:
     return decorators[name].keywords if name in decorators else []
-
-
-def _decorators(source: ParseContext, node: ast.FunctionDef) -> dict[str, ast.Call]:
-    found: dict[str, ast.Call] = {}
-    for decorator in node.decorator_list:
-        match decorator:
-            case ast.Call(func=ast.Name(id="layout_transform_map" | "pad_value" as name), args=[]):
-                found[name] = decorator
-            case ast.Call(func=ast.Name(id="sites" as name), keywords=[]):
-                found[name] = decorator
-            case _:
-                source.refuse(decorator, "unknown decorator")
-    return found
 
 
 def _parameters(

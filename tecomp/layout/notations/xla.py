@@ -159,7 +159,13 @@ def xla_text(layout: Layout) -> str:
     for order, tiles in sorted(tried, key=lambda text: len(text[1])):
         again = _layout_or_none(layout, order, tiles)
         if again is not None and same_memory(layout, again):
-            return _format_tiles(layout, order, tiles)
+            space = re.fullmatch(r"space\.(\d{1,18})", layout.memory)
+            marks = f":T{''.join(map(_tile_text, tiles))}" if tiles else ""
+            marks += f"S({space[1]})" if space else ""
+            return (
+                f"{_NAMES[layout.storage.name]}[{','.join(map(str, layout.shape))}]"
+                f"{{{','.join(map(str, order))}{marks}}}"
+            )
     raise _unsaid(layout)
 
 
@@ -172,18 +178,6 @@ def _layout_or_none(
         )
     except LayoutError:
         return None
-
-
-def _format_tiles(
-    layout: Layout, minor_to_major: Sequence[int], tiles: Sequence[Sequence[int]]
-) -> str:
-    space = re.fullmatch(r"space\.(\d{1,18})", layout.memory)
-    marks = f":T{''.join(map(_tile_text, tiles))}" if tiles else ""
-    marks += f"S({space[1]})" if space else ""
-    return (
-        f"{_NAMES[layout.storage.name]}[{','.join(map(str, layout.shape))}]"
-        f"{{{','.join(map(str, minor_to_major))}{marks}}}"
-    )
 
 
 def _tiles(

@@ -94,24 +94,20 @@ def _unlaid_buffers(
     program: PreparedSchedule, definition: Definition, op: ExternOp
 ) -> Iterator[tuple[Buffer, Buffer | None]]:
     """Yield the buffer of each operand, with the buffer of its copy if calls require one."""
-    taken = _called_operands(op.statement)
+    every: set[Var] = set()
+    by_address: set[Var] = set()
+    for node in walk(op.statement):
+        if isinstance(node, ExternCall):
+            data = {array.place.buffer.data for array in node.arrays}
+            every |= data
+            by_address |= data if node.convention is CallingConvention.C else set()
+    taken = _Taken(frozenset(every), frozenset(by_address))
     stages = [*(program.state.stage(t.op) for t in op.inputs),
               *(definition.stage for _ in definition.buffers)]  # fmt: skip
     actual = [*(program.buffer_of(tensor) for tensor in op.inputs), *definition.buffers]
     for own, stage, real in zip(op.buffers, stages, actual, strict=True):
         copy = Buffer(f"{real.name}.plain", real.shape, real.dtype)
         yield real, copy if taken.needs_copy(own, stage) else None
-
-
-def _called_operands(statement: Stmt) -> _Taken:
-    every: set[Var] = set()
-    by_address: set[Var] = set()
-    for node in walk(statement):
-        if isinstance(node, ExternCall):
-            data = {array.place.buffer.data for array in node.arrays}
-            every |= data
-            by_address |= data if node.convention is CallingConvention.C else set()
-    return _Taken(frozenset(every), frozenset(by_address))
 
 
 def _rewrite_to_buffers(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:

@@ -53,7 +53,14 @@ def _mark_scans(program: PreparedSchedule) -> tuple[PreparedSchedule, _Late | No
     late: _Late | None = None
     for key, inside in step_stages(program.state, program.states).items():
         definition = program.definitions[key]
-        one = _one_element(program, definition, inside)
+        scope = LoopScope.of_sizes(program.integers, program.symbolic_extents)
+        own = tuple(Var(axis.name) for axis in definition.axis)
+        scope = replace(scope, params=(*scope.params, *own))
+        space = scope.space(definition.axis)
+        here = later_steps(definition, all_elements(program, definition, scope), scope)
+        here = equality_points(here, space, list(zip(definition.axis, own, strict=True)))
+        read = _state_read(program, definition, {definition.stage.key: here}, inside, scope)
+        one = _Element(definition, own, Space(definition.axis, scope.params), read)
         late = late or one.late()
         pointwise = replace(definition, is_pointwise=one.is_alone())
         program = replace(program, definitions={**program.definitions, key: pointwise})
@@ -173,19 +180,6 @@ class _Element:
                 pw_aff(axis, self.space).ne_set(pw_aff(value, self.space))
             )
         return bool(self.read.intersect(beside).is_empty())
-
-
-def _one_element(
-    program: PreparedSchedule, definition: Definition, inside: set[Operation]
-) -> _Element:
-    scope = LoopScope.of_sizes(program.integers, program.symbolic_extents)
-    own = tuple(Var(axis.name) for axis in definition.axis)
-    scope = replace(scope, params=(*scope.params, *own))
-    space = scope.space(definition.axis)
-    here = later_steps(definition, all_elements(program, definition, scope), scope)
-    here = equality_points(here, space, list(zip(definition.axis, own, strict=True)))
-    read = _state_read(program, definition, {definition.stage.key: here}, inside, scope)
-    return _Element(definition, own, Space(definition.axis, scope.params), read)
 
 
 def _hidden(program: PreparedSchedule, definition: Definition) -> LowerError:

@@ -243,7 +243,7 @@ def _strides(node: BufferRealize, shape: tuple[Extent, ...]) -> tuple[Extent, ..
         for aligned, factor, offset in node.aligns:
             if aligned == axis:
                 # Round up to the next number that is `offset` modulo `factor`.
-                dense = _add_extents(dense, _modulo(_subtract_extents(offset, dense), factor))
+                dense = _add_extents(dense, _subtract_extents(offset, dense) % factor)
         strides.append(dense)
         dense = _times(dense, shape[axis])
     return tuple(reversed(strides))
@@ -259,10 +259,6 @@ def _subtract_extents(a: Extent, b: Extent) -> Extent:
 
 def _times(a: Extent, b: Extent) -> Extent:
     return a * b if isinstance(a, int) and isinstance(b, int) else index_value(a) * b
-
-
-def _modulo(a: Extent, b: int) -> Extent:
-    return a % b
 
 
 _PATTERN = 0xA5

@@ -311,20 +311,14 @@ def check_rolling(program: PreparedSchedule) -> None:
                 "elements; remove it",
                 kind="loop-carried", where=where, name=name,
             )
-        _check_loop(program, stage, stage.attach, where)
-
-
-def _check_loop(
-    program: PreparedSchedule, stage: StageState, attach: ComputedAt, where: str
-) -> None:
-    parent, axis = program.state.stage(attach.stage), attach.axis
-    if loop_kinds(parent).get(axis) in _AT_ONCE:
-        raise LowerError(
-            "{where}: the iterations of {axis} of {parent} run in parallel, so there is no "
-            "previous iteration; compute {stage} in a loop inside of that one",
-            kind="loop-carried", where=where, axis=axis.name, parent=parent.name,
-            stage=stage.name,
-        )
+        parent, axis = program.state.stage(stage.attach.stage), stage.attach.axis
+        if loop_kinds(parent).get(axis) in _AT_ONCE:
+            raise LowerError(
+                "{where}: the iterations of {axis} of {parent} run in parallel, so there is no "
+                "previous iteration; compute {stage} in a loop inside of that one",
+                kind="loop-carried", where=where, axis=axis.name, parent=parent.name,
+                stage=stage.name,
+            )
 
 
 @dataclass(frozen=True)

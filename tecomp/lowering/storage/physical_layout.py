@@ -260,7 +260,7 @@ class _Layouts:
             at = dict(zip(inverse.initial_indices, place, strict=True))
             empty.append(substitute(nothing, at))
             place = tuple(inverse.map_indices(place))
-        ranges = {index: (0, _last(extent))
+        ranges = {index: (0, extent - 1)
                   for index, extent in zip(pad.indices, shapes[-1], strict=True)}
         where = simplify(logical_or(*empty), ranges)
         if isinstance(where, Const) and not where.value:
@@ -283,10 +283,6 @@ def _check_map_separators(memory: Buffer, maps: Sequence[IndexMapNode]) -> None:
         kind="layout-shape-mismatch", description=said, memory=memory.name,
         axis_separators=said.axis_separators, memory_axis_separators=memory.axis_separators,
     )
-
-
-def _last(extent: Extent) -> Extent:
-    return extent - 1
 
 
 def _no_memory(func: PrimFunc, data: Var, step: str, what: str) -> LowerError:

@@ -110,7 +110,13 @@ def find_shared_element(
     identity = isl.Map.identity(meeting.get_space())
     clash = meeting.subtract(identity)
     if not clash.is_empty():
-        return _witness(owned, clash)
+        pair = clash.sample()
+        one, other = (_coordinates(part.sample_point()) for part in (pair.domain(), pair.range()))
+        least, most = sorted((one, other))
+        both = owned.intersect_domain(_point(owned, least)).range().intersect(
+            owned.intersect_domain(_point(owned, most)).range()
+        )
+        return CoreSharing((least, most), _coordinates(both.lexmin().sample_point()), ())
     return CoreSharing(None, (), _spans(owned))
 
 
@@ -192,16 +198,6 @@ def _elements_by_core(use: CoreAccess) -> isl.Map:
     core = index_relation(use.core, space).intersect_domain(points)
     elements = index_relation(use.indices, space).intersect_domain(points)
     return core.reverse().apply_range(elements)
-
-
-def _witness(owned: isl.Map, clash: isl.Map) -> CoreSharing:
-    pair = clash.sample()
-    one, other = (_coordinates(part.sample_point()) for part in (pair.domain(), pair.range()))
-    least, most = sorted((one, other))
-    both = owned.intersect_domain(_point(owned, least)).range().intersect(
-        owned.intersect_domain(_point(owned, most)).range()
-    )
-    return CoreSharing((least, most), _coordinates(both.lexmin().sample_point()), ())
 
 
 def _point(owned: isl.Map, values: tuple[int, ...]) -> isl.Set:
