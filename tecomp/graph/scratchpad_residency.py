@@ -14,7 +14,7 @@ device memory, and so do the shards if the cores that compute the value divide i
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -22,8 +22,16 @@ from tecomp.compute.define import placeholder
 from tecomp.compute.expression_analysis import substitute_inputs
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import CapacityError, LayoutError, TargetError
+from tecomp.errors import LayoutError
 from tecomp.graph.dag import ProgramGraph
+from tecomp.graph.divided_kernels import (
+    DividedKernel,
+    FusedKernels,
+    UndividedReason,
+    division_of,
+    division_text,
+    format_extents,
+)
 from tecomp.graph.fusion import FusionGroup, group_inputs
 from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.graph.value_placement import (
@@ -36,9 +44,9 @@ from tecomp.graph.value_placement import (
 )
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.layout.sharding.shard_layout import ShardLayout
-from tecomp.schedules.fusion.scratchpad import DividedResult, divide_result
+from tecomp.schedules.fusion.scratchpad import DividedResult
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
-from tecomp.schedules.scratchpad.work_division import DivisionSpec, UndividedResult
+from tecomp.schedules.scratchpad.work_division import DivisionSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,102 +96,11 @@ def residency(
         return Residency(tuple(groups))
     return _Chooser(groups, graph, places, where, barred).chosen()
 
-
-_Reason = tuple[SpillKind, str]
-
 _BETWEEN_KERNELS: Container[SpillKind] = ("readers", "many", "room", "division", "copied")
 """Reasons for which a value may still stay in scratchpads from kernel to kernel."""
 
 _MOST = 8
 """Maximum number of resident values per kernel; lowering time grows faster than linearly."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Along:
-    """Division of a value.
-
-    Attributes:
-        count: Number of parts along each axis.
-        cores: For each axis, the axis of the result of the core loop with the same parts.
-    """
-
-    count: tuple[int, ...]
-    cores: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _KernelTiling:
-    """A kernel with its division.
-
-    Attributes:
-        name: Name of the result.
-        found: Division, or the reason why there is none.
-        own: Placeholders that stand for the operands in the divided kernel.
-        size: Size of the result in bytes.
-        cores: For each axis of the result, the axis of the last member with the same parts.
-    """
-
-    name: str
-    found: DividedResult | _Reason
-    own: Mapping[Tensor, Tensor]
-    size: int
-    cores: tuple[int | None, ...]
-
-    @property
-    def cut(self) -> DivisionSpec:
-        """Division of the kernel."""
-        assert isinstance(self.found, DividedResult)
-        return self.found.cut
-
-    @property
-    def parts(self) -> str:
-        """Number of parts per axis, as text."""
-        assert isinstance(self.found, DividedResult)
-        return _times(self.found.outline.count)
-
-    def part_of(self, x: Tensor) -> tuple[int, ...]:
-        """Return the shape of the part of an operand that one core reads."""
-        assert isinstance(self.found, DividedResult)
-        return tuple(span.extent for span in self.found.needs[self.own[x]])
-
-    def along(self, x: Tensor) -> _Along | None:
-        """Return the division of an operand; None if several cores read the same elements."""
-        assert isinstance(self.found, DividedResult)
-        axes = self.found.along(self.own[x])
-        if axes is None:
-            return None
-        counts = (1, *self.found.outline.count)
-        count = tuple(counts[0 if axis is None else axis + 1] for axis in axes)
-        return _Along(count, tuple(None if axis is None else self.cores[axis] for axis in axes))
-
-    def cost(self, best: _KernelTiling) -> int:
-        """Return the extra traffic over the best division, in bytes, scaled to the busiest core."""
-        assert isinstance(self.found, DividedResult)
-        assert isinstance(best.found, DividedResult)
-        largest, least = prod(self.found.outline.core), prod(best.found.outline.core)
-        moved: int = self.found.outline.read + self.size
-        before: int = best.found.outline.read + best.size
-        more: int = moved * largest // least - before
-        return more
-
-
-@dataclass(frozen=True, slots=True)
-class _Joint:
-    """Kernels that share one core loop.
-
-    Attributes:
-        last: Number of the kernel that computes the result of the loop.
-        members: Kernels by number, with their divisions.
-        near: Resident values with their bytes per core, in reverse order.
-        taken: Bytes of resident values that are live during each member.
-        cuts: Division of the resident values.
-    """
-
-    last: int
-    members: Mapping[int, _KernelTiling]
-    near: Mapping[Tensor, int] = field(default_factory=dict)
-    taken: Mapping[int, int] = field(default_factory=dict)
-    cuts: Mapping[Tensor, DivisionSpec] = field(default_factory=dict)
 
 
 class _Chooser:
@@ -209,7 +126,7 @@ class _Chooser:
         for k, group in enumerate(groups):
             for x in group_inputs(group):
                 self.readers.setdefault(x, []).append(k)
-        self.joints: dict[int, _Joint] = {}
+        self.joints: dict[int, FusedKernels] = {}
         self.kept: dict[Tensor, ShardLayout] = {}
         self.held = dict.fromkeys(range(len(groups)), 0)
         self.fixed: set[int] = set()
@@ -232,7 +149,7 @@ class _Chooser:
                 self._keep(x, 0, None)
         return self._result(tuple(reversed(spills)))
 
-    def _keep_result(self, k: int, reason: _Reason) -> None:
+    def _keep_result(self, k: int, reason: UndividedReason) -> None:
         """Keep the result of a kernel in scratchpads for other kernels.
 
         Raises:
@@ -249,7 +166,7 @@ class _Chooser:
                 raise ReshardError(x, ())
             why = reason if isinstance(view.found, DividedResult) else view.found
             raise self._refusal(x, why[1] if refused is None else refused)
-        self.joints[k] = _Joint(k, {k: view})
+        self.joints[k] = FusedKernels(k, {k: view})
         self._keep(x, k, k)
 
     def _keep(self, x: Tensor, first: int, made: int | None) -> None:
@@ -319,7 +236,7 @@ class _Chooser:
             if prod(count) > 1 and any(self._on_same_cores(r, x, count) for r in readers)
         )
 
-    def _on_same_cores(self, r: int, x: Tensor, count: Sequence[int]) -> _KernelTiling | None:
+    def _on_same_cores(self, r: int, x: Tensor, count: Sequence[int]) -> DividedKernel | None:
         """Return a reader divided such that each core reads the shard that it has, or None."""
         if self._reads_memory(r, x) is not None:
             return None
@@ -330,7 +247,7 @@ class _Chooser:
         return next((view for view in found if self._is_on_same_cores(view, x, count)), None)
 
     @staticmethod
-    def _is_on_same_cores(view: _KernelTiling, x: Tensor, count: Sequence[int]) -> bool:
+    def _is_on_same_cores(view: DividedKernel, x: Tensor, count: Sequence[int]) -> bool:
         along = view.along(x)
         if along is None or along.count != tuple(count):
             return False
@@ -344,7 +261,7 @@ class _Chooser:
             "layouts: {x} cannot stay in `{scratchpad}` in shards {count}: {reason}; use another "
             "grid, or remove its layout",
             kind="layout-requirement", x=x.name, scratchpad=self.where.scratchpad,
-            count=_times(self.barred.shards[x].count), reason=why,
+            count=format_extents(self.barred.shards[x].count), reason=why,
         )
 
     def _result(self, spills: tuple[Spill, ...]) -> Residency:
@@ -386,7 +303,7 @@ class _Chooser:
             layout.shard_nbytes for x, layout in self.kept.items() if x in own
         )
 
-    def _residents(self, joint: _Joint, kernel: Tensor) -> list[ResidentValue]:
+    def _residents(self, joint: FusedKernels, kernel: Tensor) -> list[ResidentValue]:
         return [
             ResidentValue(
                 x, bytes_of(x, self.places.stored), size, tuple(joint.cuts[x].cores.values()),
@@ -395,19 +312,19 @@ class _Chooser:
             for x, size in reversed([*joint.near.items()])
         ]
 
-    def _place(self, k: int) -> _Reason | None:
+    def _place(self, k: int) -> UndividedReason | None:
         """Assign a kernel to a core loop; return the reason if its result must be stored."""
         best = self._view(k, DivisionSpec())
         reason = self._in_memory(k, best) or self._read_from_memory(k)
         found = self._joined(k, best) if reason is None else reason
-        if isinstance(found, _Joint):
+        if isinstance(found, FusedKernels):
             for member in found.members:
                 self.joints[member] = found
             return None
-        self.joints[k] = _Joint(k, {k: best})
+        self.joints[k] = FusedKernels(k, {k: best})
         return found
 
-    def _in_memory(self, k: int, best: _KernelTiling) -> _Reason | None:
+    def _in_memory(self, k: int, best: DividedKernel) -> UndividedReason | None:
         """Return the reason why a result must be stored regardless of its readers, or None."""
         op, barred = self.groups[k].result, self.barred
         x = op.output(0)
@@ -428,13 +345,13 @@ class _Chooser:
             return "steps", f"one kernel makes {op.num_outputs} values at once"
         return None if isinstance(best.found, DividedResult) else best.found
 
-    def _read_from_memory(self, k: int) -> _Reason | None:
+    def _read_from_memory(self, k: int) -> UndividedReason | None:
         """Return the reason why a reader requires a value in memory; None if no reader does."""
         x = self.groups[k].result.output(0)
         reasons = (self._reads_memory(r, x) for r in self.readers.get(x, ()))
         return next((reason for reason in reasons if reason is not None), None)
 
-    def _reads_memory(self, r: int, x: Tensor) -> _Reason | None:
+    def _reads_memory(self, r: int, x: Tensor) -> UndividedReason | None:
         """Return the reason why a kernel reads a value from memory under any division, or None."""
         op, view = self.groups[r].result, self.joints[r].members[r]
         if op in self.barred.relayouts:
@@ -453,7 +370,7 @@ class _Chooser:
         refused = self.barred.refused.get(self.groups[self.joints[r].last].result)
         return None if refused is None else ("room", refused)
 
-    def _joined(self, k: int, best: _KernelTiling) -> _Joint | _Reason | None:
+    def _joined(self, k: int, best: DividedKernel) -> FusedKernels | UndividedReason | None:
         """Return the core loop of the readers with a kernel added, or the reason why that fails."""
         x = self.groups[k].result.output(0)
         readers = self.readers.get(x, ())
@@ -461,7 +378,7 @@ class _Chooser:
             return None
         last = dict.fromkeys(self.joints[r].last for r in readers)
         if len(last) > 1:
-            names = " and ".join(_division_text(self.joints[r].members[r]) for r in readers)
+            names = " and ".join(division_text(self.joints[r].members[r]) for r in readers)
             return "readers", f"{names} read it, each in a kernel of its own"
         joint = self.joints[readers[0]]
         if len(joint.near) == _MOST:
@@ -469,20 +386,23 @@ class _Chooser:
         wanted = self.barred.shards.get(x)
         if wanted is not None:
             made = self._attempt(k, best, self._sharded(joint, x, wanted.count), None)
-            if not isinstance(made, _Joint) or tuple(made.cuts[x].cores.values()) == wanted.count:
+            if not isinstance(made, FusedKernels):
                 return made
-            return "division", f"its readers divide it {_times(made.cuts[x].cores.values())}"
+            parts = tuple(made.cuts[x].cores.values())
+            if parts == wanted.count:
+                return made
+            return "division", f"its readers divide it {format_extents(parts)}"
         found = self._attempt(k, best, joint, 0)
-        if isinstance(found, _Joint) or joint.near or joint.last in self.fixed:
+        if isinstance(found, FusedKernels) or joint.near or joint.last in self.fixed:
             return found
         narrow = self._narrowed(joint, x)
         if narrow is None:
             return found
         other, cost = narrow
         again = self._attempt(k, best, other, cost)
-        return again if isinstance(again, _Joint) else found
+        return again if isinstance(again, FusedKernels) else found
 
-    def _sharded(self, joint: _Joint, x: Tensor, wanted: Sequence[int]) -> _Joint:
+    def _sharded(self, joint: FusedKernels, x: Tensor, wanted: Sequence[int]) -> FusedKernels:
         """Divide the single kernel of a core loop to match the shards of an operand."""
         view = joint.members[joint.last]
         is_fixed = bool(joint.near) or joint.last in self.fixed
@@ -498,7 +418,7 @@ class _Chooser:
         found = isinstance(other.found, DividedResult)
         return replace(joint, members={joint.last: other}) if found else joint
 
-    def _narrowed(self, joint: _Joint, x: Tensor) -> tuple[_Joint, int] | None:
+    def _narrowed(self, joint: FusedKernels, x: Tensor) -> tuple[FusedKernels, int] | None:
         """Return a single-kernel loop divided along fewer axes to match a value, and its cost."""
         view = joint.members[joint.last]
         assert isinstance(view.found, DividedResult)
@@ -509,8 +429,8 @@ class _Chooser:
         return replace(joint, members={joint.last: other}), other.cost(view)
 
     def _attempt(
-        self, k: int, best: _KernelTiling, joint: _Joint, cost: int | None
-    ) -> _Joint | _Reason:
+        self, k: int, best: DividedKernel, joint: FusedKernels, cost: int | None
+    ) -> FusedKernels | UndividedReason:
         """Return a core loop with a kernel added, or the reason why that fails.
 
         Args:
@@ -526,10 +446,10 @@ class _Chooser:
         along, first = found[0], readers[0]
         if along is None or any(each != along for each in found):
             first = readers[found.index(None)] if None in found else readers[-1]
-            part = _times(first.part_of(x))
+            whole, part = format_extents(sizes_of(x)), format_extents(first.part_of(x))
             return "division", (
-                f"it is divided {best.parts}, and of {_times(sizes_of(x))} elements a core reads "
-                f"{part} for {_division_text(first)}"
+                f"it is divided {best.parts}, and of {whole} elements a core reads {part} for "
+                f"{division_text(first)}"
             )
         near = self._bytes_near(x, along.count)
         cut = DivisionSpec(dict(enumerate(along.count)))
@@ -540,18 +460,20 @@ class _Chooser:
         parts = zip(along.count, made.found.outline.core, first.part_of(x), strict=True)
         if any(count > 1 and own != part for count, own, part in parts):
             return "division", (
-                f"it is divided {best.parts}, and {_division_text(first)} reads parts of "
-                f"{_times(first.part_of(x))}, that would cut sticks or tiles of it"
+                f"it is divided {best.parts}, and {division_text(first)} reads parts of "
+                f"{format_extents(first.part_of(x))}, that would cut sticks or tiles of it"
             )
         total, saved = (cost or 0) + made.cost(best), (1 + len(readers)) * made.size
         if cost is not None and total >= saved:
             return "division", (
-                f"it is divided {best.parts}, and {_division_text(first)} reads it divided "
+                f"it is divided {best.parts}, and {division_text(first)} reads it divided "
                 f"{made.parts}: made so it costs {total:_} bytes more, and {saved:_} are saved"
             )
         return self._with_room(k, replace(made, cores=along.cores), joint, near)
 
-    def _with_room(self, k: int, made: _KernelTiling, joint: _Joint, near: int) -> _Joint | _Reason:
+    def _with_room(
+        self, k: int, made: DividedKernel, joint: FusedKernels, near: int
+    ) -> FusedKernels | UndividedReason:
         """Add a kernel to a core loop if its result fits into the scratchpads while it is live."""
         x = self.groups[k].result.output(0)
         last = max(self.readers[x])
@@ -568,7 +490,7 @@ class _Chooser:
             if not isinstance(view.found, DividedResult):
                 return "room", self._no_room(near, taken[r] + held - near)
         cuts = {**joint.cuts, x: DivisionSpec(made.cut.cores)}
-        return _Joint(
+        return FusedKernels(
             joint.last, {k: made, **joint.members}, {**joint.near, x: near}, taken, cuts
         )
 
@@ -583,7 +505,7 @@ class _Chooser:
         part = [ceil_div(n, parts) for n, parts in zip(sizes_of(x), count, strict=True)]
         return int(self.where.bytes_near(x, part))
 
-    def _view(self, k: int, cut: DivisionSpec, taken: int = 0) -> _KernelTiling:
+    def _view(self, k: int, cut: DivisionSpec, taken: int = 0) -> DividedKernel:
         """Divide a kernel.
 
         Args:
@@ -602,22 +524,4 @@ class _Chooser:
             cuts={} if cut == DivisionSpec() else {result: cut},
         )
         size, cores = bytes_of(x, self.places.stored), tuple(range(len(x.shape)))
-        return _KernelTiling(x.name, _outline(result, where), own, size, cores)
-
-
-def _outline(result: Tensor, where: Placement) -> DividedResult | _Reason:
-    try:
-        found = divide_result(result, where)
-    except CapacityError as error:
-        return "room", error.message
-    except TargetError as error:
-        return "division", error.message
-    return (found.kind, found.reason) if isinstance(found, UndividedResult) else found
-
-
-def _division_text(view: _KernelTiling) -> str:
-    return f"{view.name} (divided {view.parts})"
-
-
-def _times(sizes: Iterable[int]) -> str:
-    return " x ".join(map(str, sizes))
+        return DividedKernel(x.name, division_of(result, where), own, size, cores)

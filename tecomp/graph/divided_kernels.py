@@ -1,0 +1,127 @@
+"""Divisions of kernels among cores that share values in scratchpads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from tecomp.compute.tensor import Tensor
+from tecomp.errors import CapacityError, TargetError
+from tecomp.graph.value_placement import SpillKind
+from tecomp.schedules.fusion.scratchpad import DividedResult, divide_result
+from tecomp.schedules.scratchpad.placement import Placement
+from tecomp.schedules.scratchpad.work_division import DivisionSpec, UndividedResult
+
+UndividedReason = tuple[SpillKind, str]
+"""Kind of the reason why a kernel is not divided, and its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperandDivision:
+    """Division of a value.
+
+    Attributes:
+        count: Number of parts along each axis.
+        cores: For each axis, the axis of the result of the core loop with the same parts.
+    """
+
+    count: tuple[int, ...]
+    cores: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DividedKernel:
+    """Kernel with its division.
+
+    Attributes:
+        name: Name of the result.
+        found: Division, or the reason why there is none.
+        own: Placeholders of the operands in the divided kernel.
+        size: Size of the result in bytes.
+        cores: For each axis of the result, the axis of the last member with the same parts.
+    """
+
+    name: str
+    found: DividedResult | UndividedReason
+    own: Mapping[Tensor, Tensor]
+    size: int
+    cores: tuple[int | None, ...]
+
+    @property
+    def cut(self) -> DivisionSpec:
+        """Division of the kernel."""
+        assert isinstance(self.found, DividedResult)
+        return self.found.cut
+
+    @property
+    def parts(self) -> str:
+        """Number of parts per axis, as text."""
+        assert isinstance(self.found, DividedResult)
+        return format_extents(self.found.outline.count)
+
+    def part_of(self, x: Tensor) -> tuple[int, ...]:
+        """Return the shape of the part of an operand that one core reads."""
+        assert isinstance(self.found, DividedResult)
+        return tuple(span.extent for span in self.found.needs[self.own[x]])
+
+    def along(self, x: Tensor) -> OperandDivision | None:
+        """Return the division of an operand; None if several cores read the same elements."""
+        assert isinstance(self.found, DividedResult)
+        axes = self.found.along(self.own[x])
+        if axes is None:
+            return None
+        counts = (1, *self.found.outline.count)
+        count = tuple(counts[0 if axis is None else axis + 1] for axis in axes)
+        cores = tuple(None if axis is None else self.cores[axis] for axis in axes)
+        return OperandDivision(count, cores)
+
+    def cost(self, best: DividedKernel) -> int:
+        """Return the extra traffic over the best division, in bytes, scaled to the busiest core."""
+        assert isinstance(self.found, DividedResult)
+        assert isinstance(best.found, DividedResult)
+        largest, least = prod(self.found.outline.core), prod(best.found.outline.core)
+        moved: int = self.found.outline.read + self.size
+        before: int = best.found.outline.read + best.size
+        more: int = moved * largest // least - before
+        return more
+
+
+@dataclass(frozen=True, slots=True)
+class FusedKernels:
+    """Kernels that share one core loop.
+
+    Attributes:
+        last: Number of the kernel that computes the result of the loop.
+        members: Kernels by number, with their divisions.
+        near: Resident values with their bytes per core, in reverse order.
+        taken: Bytes of resident values that are live during each member.
+        cuts: Division of the resident values.
+    """
+
+    last: int
+    members: Mapping[int, DividedKernel]
+    near: Mapping[Tensor, int] = field(default_factory=dict)
+    taken: Mapping[int, int] = field(default_factory=dict)
+    cuts: Mapping[Tensor, DivisionSpec] = field(default_factory=dict)
+
+
+def division_of(result: Tensor, where: Placement) -> DividedResult | UndividedReason:
+    """Return how the cores divide a kernel, or the reason why they do not."""
+    try:
+        found = divide_result(result, where)
+    except CapacityError as error:
+        return "room", error.message
+    except TargetError as error:
+        return "division", error.message
+    return (found.kind, found.reason) if isinstance(found, UndividedResult) else found
+
+
+def division_text(view: DividedKernel) -> str:
+    """Format the name of a kernel and its division."""
+    return f"{view.name} (divided {view.parts})"
+
+
+def format_extents(sizes: Iterable[int]) -> str:
+    """Format extents, such as `4 x 8`."""
+    return " x ".join(map(str, sizes))
