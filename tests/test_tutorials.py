@@ -104,7 +104,7 @@ def test_a_tutorial_has_all_its_parts(path: Path) -> None:
     assert len(code) <= 12
     assert "except " in script
     words = script.replace("\n# ", " ")
-    assert [words.count(part) for part in ("You need: ", "**Predict.**", "**Exercise.**")] == [1] * 3
+    assert [words.count(part) for part in ("Prerequisites: ", "**Predict.**", "**Exercise.**")] == [1] * 3
     assert script.endswith("# check(answer)\n")
 
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 1. A first kernel
 #
-# You will write down a formula on arrays, compile it to native code, call it on arrays of NumPy,
-# and ask what it costs. You need: NumPy. Time: ten minutes.
+# You will define a tensor expression, compile it to native code, call it on NumPy arrays and read
+# its cost report. Prerequisites: NumPy. Time: ten minutes.
 
 # %%
 import numpy as np
@@ -16,19 +16,20 @@ C = te.compute((1000,), lambda i: A[i] * 2.0 + B[i], name="C")
 print(C.shape, C.dtype)
 
 # %% [markdown]
-# Nothing was computed. `A` and `B` stand for arrays that will come with a call, and `C` is a
-# definition: for each index `i`, what its element is. The function was called once, with a
-# symbol.
+# Nothing is computed yet. `A` and `B` are placeholders for the arrays of a later call. `C` is a
+# definition: it gives the element at each index `i`. The lambda was called once, with a symbolic
+# index.
 #
-# *When* the elements are computed is a schedule. The first one is the obvious loop:
+# A schedule determines *when* the elements are computed. The default schedule is a plain loop:
 
 # %%
 s = te.create_schedule(C)
 print(tecomp.lower(s, [A, B, C]))
 
 # %% [markdown]
-# **Predict.** The loops are compiled for your processor, and called on three arrays. The result
-# is written into the third. What will `c[10]` be, if `a` is 0, 1, 2 ... and all of `b` is 0.5?
+# **Predict.** The loop is compiled for your processor and called on three arrays. The result is
+# written to the third array. What is the value of `c[10]` if `a` is 0, 1, 2 ... and all elements
+# of `b` are 0.5?
 
 # %%
 kernel = tecomp.build(s, [A, B, C], target="cpu", name="axpy")
@@ -42,14 +43,14 @@ print(c[10])
 np.testing.assert_array_equal(c, a * 2 + b)
 
 # %% [markdown]
-# A kernel shows itself as a picture: its loops, what is inside of them, and the buffers.
+# A kernel is displayed as a figure: its loops, their bodies and the buffers.
 
 # %%
 kernel
 
 # %% [markdown]
-# What does a call cost? The answer is counted from the loops, nothing is run: the bytes that are
-# read and written, the operations, and how many cycles the processor needs at least.
+# What does a call cost? The report is derived from the loops without running them: the bytes read
+# and written, the operations, and a lower bound of the cycles.
 
 # %%
 report = kernel.report()
@@ -59,8 +60,9 @@ assert report.of("global", "read").bytes == 2 * 1000 * 4
 assert report.of("global", "write").bytes == 1000 * 4
 
 # %% [markdown]
-# A kernel checks its arguments before it runs. An error says where, what, and what to do instead.
-# Uncaught, it also shows your own line. Here is one on purpose, an array of the wrong type:
+# A kernel checks its arguments before it runs. An error states the location, the problem and the
+# remedy. If it is not caught, it also shows your source line. The next cell causes an error on
+# purpose, with an array of the wrong dtype:
 
 # %%
 try:
@@ -69,9 +71,10 @@ except tecomp.CallError as error:
     print(error.message)
 
 # %% [markdown]
-# Another picture: `tecomp.compile` makes a program of several definitions without a schedule, and
-# draws it. Time runs downwards. `H` is computed on the way, and one kernel makes both, so that `H`
-# needs no memory of its own. (In a script, `program.save("axpy.svg")` writes it to a file.)
+# `tecomp.compile` compiles several definitions to a program, without a schedule. Its figure shows
+# the memory plan; time runs downwards. `H` is an intermediate value. One kernel computes both
+# tensors, so `H` needs no memory. (In a script, `program.save("axpy.svg")` writes the figure to a
+# file.)
 
 # %%
 H = te.compute((1000,), lambda i: A[i] * A[i], name="H")
@@ -83,9 +86,9 @@ program.picture()
 
 
 # %% [markdown]
-# **Exercise.** Define the outer product of two vectors, a matrix with `a[i] * b[j]` at `(i, j)`.
-# Change the body of `answer`, and take away the `#` of the last line. The assertion is the
-# specification. One solution is in `solutions/`.
+# **Exercise.** Define the outer product of two vectors: a matrix with `a[i] * b[j]` at `(i, j)`.
+# Change the body of `answer`, and remove the `#` in the last line. The assertion is the
+# specification. A solution is in `solutions/`.
 
 # %%
 def answer(A, B):

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 2. Loops: split, reorder, vectorize
 #
-# You will change the loops of a kernel step by step, watch what each step does to them, and make
-# it twenty times as fast, without touching the formula. You need: tutorial 1. Time: ten minutes.
+# You will transform the loops of a kernel step by step, observe the effect of each step, and make
+# the kernel twenty times as fast, without changing the definition. Prerequisites: tutorial 1.
+# Time: ten minutes.
 
 # %%
 import numpy as np
@@ -24,10 +25,12 @@ s = te.create_schedule(S)
 show(s)
 
 # %% [markdown]
-# `S` has the sums of the columns of `A`. The loop over `k` is inside: one column after the other,
-# from top to bottom. Two neighbours of a column are 1500 elements apart in memory.
+# `S` contains the column sums of `A`. The loop over `k` is the inner loop: columns are summed one
+# after the other, from top to bottom. Adjacent elements of a column are 1500 elements apart in
+# memory.
 #
-# A function to measure with. It checks the numbers, too, since a schedule must never change them:
+# The next cell defines a function that measures a kernel. It also checks the results, because a
+# schedule must never change them:
 
 # %%
 a = np.random.default_rng(0).random((n, m), dtype=np.float32)
@@ -41,11 +44,12 @@ def milliseconds(s):
     return kernel.timeit(a, sums).min * 1e3
 
 
-print(f"columns one by one  {milliseconds(s):6.3f} ms")
+print(f"column by column    {milliseconds(s):6.3f} ms")
 
 # %% [markdown]
-# **Predict.** `reorder` exchanges the loops: for each row, add its elements to all sums. There
-# are as many additions as before, and many more writes. Is it faster or slower?
+# **Predict.** `reorder` interchanges the loops: the elements of each row are added to all sums.
+# The number of additions is the same, but there are many more writes. Is the kernel faster or
+# slower?
 
 # %%
 (j,) = S.op.axis
@@ -55,15 +59,15 @@ print(f"row by row          {milliseconds(s):6.3f} ms")
 s[S].domain_picture(k, j)
 
 # %% [markdown]
-# The picture has the first iterations, with the number of each: row by row. Arrows are dependences:
-# what is added to a sum, is added to what the row above left of it.
+# The figure shows the first iterations and numbers them in execution order: row by row. Arrows are
+# dependences: each iteration adds to the result of the iteration in the row above.
 #
-# Memory is read in its order now, each line of it once, and neighbours can be added up by one
-# vector instruction. The sums themselves are few, and stay in the first cache.
+# Memory is now read sequentially, each cache line once, and one vector instruction can add
+# adjacent elements. There are few sums, and they stay in the first-level cache.
 #
-# `split` cuts a loop into two: blocks, and what is inside a block. The next schedule walks down a
-# block of 64 columns at a time. 64 does not divide 1500, so the last block is shorter. The picture
-# shows the loops before and after the last call:
+# `split` divides a loop into an outer loop over blocks and an inner loop within a block. The next
+# schedule processes a block of 64 columns at a time. 64 does not divide 1500, so the last block is
+# shorter. The figure shows the loops before and after the last call:
 
 # %%
 s = te.create_schedule(S)
@@ -73,9 +77,9 @@ show(s)
 s.step_picture()
 
 # %% [markdown]
-# `vectorize` says that all iterations of a loop are computed at once. The loop has 64 of them,
-# and 28 in the last block; lowering takes the two cases apart, so that no vector has to ask how
-# long it is. `parallel` gives the blocks to all processors:
+# `vectorize` executes all iterations of a loop in vector lanes. The loop has 64 iterations, and 28
+# in the last block. Lowering separates the two cases, so vectors need no length check. `parallel`
+# distributes the blocks over all processors:
 
 # %%
 s[S].vectorize(ji)
@@ -84,11 +88,11 @@ show(s)
 print(f"blocks of columns   {milliseconds(s):6.3f} ms")
 
 # %% [markdown]
-# Whether that is faster than the line above depends on the machine: how many processors there
-# are, and how many of them it takes to use all of its memory's bandwidth. Only measuring tells.
+# Whether this is faster than the previous version depends on the machine: on the number of
+# processors, and on how many of them saturate the memory bandwidth. Only a measurement shows it.
 #
-# Every step was recorded. The trace prints as a function that makes the schedule again. As JSON
-# it can be stored, and replayed on the same definition:
+# Every primitive call is recorded. The trace prints as a function that reproduces the schedule. As
+# JSON it can be stored and replayed on the same definition:
 
 # %%
 print(s.trace)
@@ -97,8 +101,8 @@ again = tecomp.replay(s.trace.to_json(), S)
 assert str(tecomp.lower(again, [A, S])) == str(tecomp.lower(s, [A, S]))
 
 # %% [markdown]
-# One mistake on purpose. The iterations of `k` all add to the same sum, so they cannot be the
-# lanes of one vector:
+# The next cell causes an error on purpose. All iterations of `k` add to the same sum, so they
+# cannot be vector lanes:
 
 # %%
 try:
@@ -107,16 +111,16 @@ except tecomp.ScheduleError as error:
     print(error.message)
 
 # %% [markdown]
-# A picture: which elements of a small matrix are neighbours in memory. Follow the arrows from row
-# to row, then think of a loop that walks down a column.
+# The figure shows which elements of a small matrix are adjacent in memory. Follow the arrows from
+# row to row, then imagine a loop that goes down a column.
 
 # %%
 tecomp.Layout.of((6, 8), "float32", lambda i, j: [i, j])
 
 
 # %% [markdown]
-# **Exercise.** Give the schedule of a sum of two matrices these loops, from outside to inside:
-# blocks of 32 rows, which run on all processors; the rows of a block; vectors of 16.
+# **Exercise.** Schedule the sum of two matrices with these loops, from outer to inner: blocks of
+# 32 rows, distributed over all processors; the rows of a block; vectors of 16.
 
 # %%
 def answer(s, T):

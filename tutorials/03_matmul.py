@@ -1,9 +1,9 @@
 # %% [markdown]
-# # 3. A matmul, from naive towards the machine's peak
+# # 3. A matrix product, from naive loops to the peak of the machine
 #
-# You will take the three loops of a product of matrices and make them fifty times as fast, by
-# changes of the schedule alone, and know after each how far it is from what the processor can do.
-# You need: tutorial 2. Time: fifteen minutes.
+# You will make the three loops of a matrix product fifty times as fast by schedule changes only,
+# and compare each step with the limits of the processor. Prerequisites: tutorial 2. Time: fifteen
+# minutes.
 
 # %%
 import numpy as np
@@ -17,20 +17,21 @@ k = te.reduce_axis((0, n), name="k")
 C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
 
 # %% [markdown]
-# The roofline first: what can a core do at best? The system does not tell. So it is measured, once
-# for each machine, by products that stay in registers and by sums of arrays in each cache and in
-# memory. You will know the schedule of those products by the end.
+# First the roofline: what can one core achieve at best? The operating system does not report this,
+# so it is measured once per machine: arithmetic with products that stay in registers, bandwidth
+# with sums of arrays in each cache and in memory. At the end of this tutorial you will know the
+# schedule of these products.
 #
-# Each schedule below is compared with that, and its numbers with NumPy's. `steps` is the roofline
-# of all of them, to which each adds itself:
+# Each schedule below is compared with the roofline, and its results with NumPy. `steps` is the
+# roofline to which each schedule adds its point:
 
 # %%
 cpu = tecomp.calibrate("cpu")
 peak = cpu.rates.flops["float32"]
 one_by_one = cpu.rates.scalar_flops["float32"]
-print(f"on one core {peak / 1e9:.0f} GFLOP/s with vectors, {one_by_one / 1e9:.0f} without")
+print(f"on one core {peak / 1e9:.0f} GFLOP/s with vectors, {one_by_one / 1e9:.0f} scalar")
 lanes = cpu.core.vector_bytes // 4
-print(f"{lanes} numbers in a vector, {cpu.core.vector_registers} vectors in registers")
+print(f"{lanes} lanes per vector, {cpu.core.vector_registers} vector registers")
 
 a, b = np.random.default_rng(0).random((2, n, n), dtype=np.float32)
 c = np.empty((n, n), np.float32)
@@ -52,15 +53,16 @@ def measure(name, s):
 measure("naive", te.create_schedule(C))
 
 # %% [markdown]
-# A line that slopes is what a cache or memory lets through, a level one what computing allows. The
-# product does 43 operations for each byte of its matrices, so it stands far right of where
-# the slopes end: no memory has to bind it, only the way in which the loops use it. All
-# schedules stand at the same place, and have to climb.
+# Sloped lines are the bandwidths of caches and memory, and horizontal lines are peak arithmetic
+# rates. The product executes 43 operations per byte of its matrices, so its point is far to the
+# right of the slopes: it is not bound by memory bandwidth in principle, only by how the loops use
+# memory. All schedules have the same intensity and differ in height.
 #
-# The naive loops add up one element at a time, and walk down a column of `B`.
+# The naive loops add one element at a time and read `B` column by column.
 #
-# **Predict.** With `k` outside of `j`, a row of `B` times one number is added to a row of `C`.
-# Memory is read in its order, and neighbours are computed at once. What is still slow about it?
+# **Predict.** With `k` outside `j`, a row of `B` times one element of `A` is added to a row of
+# `C`. Memory is read sequentially, and adjacent elements are computed in one vector. What is still
+# slow?
 
 # %%
 s = te.create_schedule(C)
@@ -69,22 +71,22 @@ s[C].reorder(i, k, j)
 measure("reordered", s)
 
 # %% [markdown]
-# Each addition reads an element of `C` and writes it back. For two operations there are three
-# accesses, and the core can do more operations than accesses. The report counts them. In
-# the picture of one row of `C`, an arrow is an element that is written, and read again for the
-# next `k`:
+# Each addition reads an element of `C` and writes it back. There are three memory accesses per two
+# operations, and the core can execute more operations than accesses. The report counts them. In
+# the figure of one row of `C`, an arrow is an element that is written, and read again for the next
+# `k`:
 
 # %%
 report = tecomp.build(s, [A, B, C], target=cpu).report()
 operations = sum(report.operations.values())
 moved = report.of("global", "read").bytes + report.of("global", "write").bytes
-print(operations / moved, "operations for each byte")
+print(operations / moved, "operations per byte")
 s[C].domain_picture(k, j)
 
 # %% [markdown]
-# So a tile of `C` should stay in registers while `k` runs through. `cache_write` makes a stage
-# that computes a tile in a memory of its own; `local`, with all of its loops unrolled or vectors,
-# becomes registers. The picture shows where the tile is computed:
+# Therefore a tile of `C` should stay in registers during the loop over `k`. `cache_write` creates
+# a stage that computes a tile in a separate memory. In memory `local`, a stage whose loops are all
+# unrolled or vectorized is allocated to registers. The figure shows where the tile is computed:
 
 # %%
 rows, columns = cpu.core.vector_registers // 4, 2 * lanes
@@ -112,12 +114,12 @@ measure("small tile", tiled(4, lanes)[0])
 measure("tile", s)
 
 # %% [markdown]
-# A step of `k` reads `rows` numbers of `A` and `columns` of `B` for `2 * rows * columns`
-# operations: larger tiles are better, until there are no more registers. Here half of them are
-# sums, which do not wait for each other.
+# A step of `k` reads `rows` elements of `A` and `columns` elements of `B` for `2 * rows * columns`
+# operations. Larger tiles are better, until the registers are exhausted. Here half of the
+# registers are accumulators, which are independent of each other.
 #
-# One mistake on purpose: `k` is a loop of the tile since `cache_write`, and none of `C`, so that
-# nothing can be computed there:
+# The next cell causes an error on purpose. Since `cache_write`, `k` is a loop of the tile and not
+# of `C`, so nothing can be computed at it:
 
 # %%
 s, jo, tile = tiled(rows, columns)
@@ -127,10 +129,10 @@ except tecomp.ScheduleError as error:
     print(error.message)
 
 # %% [markdown]
-# A tile reads a strip of `B`, `columns` of all rows. In `B` they are far apart. A layout of a
-# copy puts each strip together, once for all tiles that read it. For large matrices that matters
-# most; here `B` is in a cache anyway. The picture is that of the copy, for a small matrix and
-# strips of four columns:
+# A tile reads a strip of `B`: `columns` columns of all rows, which are far apart in memory. A
+# layout of a copy makes each strip contiguous, once for all tiles that read it. This matters most
+# for large matrices; here `B` is in a cache in any case. The figure shows the layout of the copy
+# for a small matrix and strips of four columns:
 
 # %%
 tecomp.Layout.of((6, 12), "float32", lambda p, q: [q // 4, p, q % 4])
@@ -142,9 +144,9 @@ s[strips].transform_layout(lambda p, q: [q // columns, p, q % columns])
 measure("strips", s)
 
 # %% [markdown]
-# The last step is the outer loop on all cores. `tecomp.schedules.auto` takes all of these
-# decisions itself, for any size; its trace is a schedule like the ones above. Both use
-# all cores, so there are dashed roofs for these: so many times that of one core.
+# The last step parallelizes the outer loop over all cores. `tecomp.schedules.auto` takes all of
+# these decisions itself, for any size; its trace is a schedule like those above. Both use all
+# cores, so the figure also has dashed roofs: the roof of one core times the number of cores.
 
 # %%
 s[C].parallel(jo)
@@ -153,9 +155,9 @@ measure("auto", tecomp.schedules.auto(C, cpu))
 
 
 # %% [markdown]
-# **Exercise.** Compute a product of matrices with a bias for each column, `A @ B + bias`, such
-# that the product is computed in the loop over blocks of 8 rows of the sum: no more than 8 rows
-# of it are in memory at one time. In `answer`, `P` is the product and `S` the sum.
+# **Exercise.** Compute a matrix product with a bias per column, `A @ B + bias`. Compute the
+# product at the loop over blocks of 8 rows of the sum, so that at most 8 of its rows are in memory
+# at a time. In `answer`, `P` is the product and `S` the sum.
 
 # %%
 def answer(s, P, S):

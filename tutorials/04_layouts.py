@@ -1,9 +1,9 @@
 # %% [markdown]
-# # 4. Where does an element live?
+# # 4. Layouts: from indices to addresses
 #
-# You will store a matrix in blocks, ask where an element is and which element is at a place, see
-# the padding that appears, meet the error for a map that loses elements, and compile a kernel
-# that writes such a layout. You need: tutorial 1. Time: ten minutes.
+# You will store a matrix in blocks, map indices to addresses and addresses to indices, inspect the
+# padding, see the error for an index map that is not injective, and compile a kernel that writes
+# such a layout. Prerequisites: tutorial 1. Time: ten minutes.
 
 # %%
 import numpy as np
@@ -16,21 +16,22 @@ blocks = Layout.of((3, 10), "float32", lambda i, j: [j // 4, i, j % 4])
 print(blocks)
 
 # %% [markdown]
-# A layout is a function from the index of an element to its place. `blocks` cuts the columns into
-# blocks of four, and stores one block after the other: `j // 4` is the block, `j % 4` the column
-# in it. The shape of memory follows from the function: 3 blocks of 3 rows of 4. The table has an
-# address on the left, and the elements that are there.
+# A layout is a function from the index of an element to its physical index. `blocks` splits the
+# columns into blocks of four, and stores one block after the other: `j // 4` is the block, `j % 4`
+# the column within the block. The physical shape is derived from the function: 3 blocks of 3 rows
+# of 4 columns. The table lists addresses on the left, followed by the elements stored there.
 #
-# The same as a picture:
+# The same layout as a figure:
 
 # %%
 blocks
 
 # %% [markdown]
-# Ten columns do not fill three blocks of four, so some places hold no element: they are padding.
+# Ten columns do not fill three blocks of four, so some addresses hold no element. They are
+# padding.
 #
-# **Predict.** The next layout has 4 columns of blocks, 1000 rows, and 64 elements to a block.
-# That is 256,000 places for 200,000 elements. Which are the 56,000 empty ones?
+# **Predict.** The next layout has 4 blocks of columns, 1000 rows, and 64 elements per block. These
+# are 256,000 addresses for 200,000 elements. Which are the 56,000 padding addresses?
 
 # %%
 sticks = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
@@ -40,10 +41,11 @@ print(places, condition)
 assert sticks.padding_count == 56_000
 
 # %% [markdown]
-# This is a formula, not a list: the places whose column, `64 * p0 + p2`, is beyond the last one.
-# It was derived with integer sets, and takes as long for a tensor of any size.
+# The answer is a formula, not a list: the addresses whose column, `64 * p0 + p2`, is beyond the
+# last one. It is derived with integer sets, in a time that does not depend on the size of the
+# tensor.
 #
-# A layout is asked in both directions, and brings whole arrays to their places and back:
+# A layout answers queries in both directions, and packs and unpacks whole arrays:
 
 # %%
 print(sticks.place((3, 130)), sticks.offset((3, 130)))
@@ -54,8 +56,9 @@ x = np.random.default_rng(0).random((1000, 200)).astype(np.float16)
 np.testing.assert_array_equal(sticks.unpack(sticks.pack(x)), x)
 
 # %% [markdown]
-# Not each function is a layout. Two elements must not share a place, which is proved, or refuted
-# by two elements that do. Here is the mistake on purpose, `% 32` for blocks of 64:
+# Not every function is a layout. Two elements must not have the same address. Injectivity is
+# proved, or refuted by two elements that collide. The next cell causes this error on purpose, with
+# `% 32` for blocks of 64:
 
 # %%
 try:
@@ -64,8 +67,8 @@ except tecomp.LayoutError as error:
     print(error.message)
 
 # %% [markdown]
-# The proof looks at the function and not at its form. In the first of these lines columns are
-# mixed by a factor that has no divisor in common with 10, in the second by one that has:
+# The proof considers the function, not its form. The first of the next lines permutes the columns
+# by a factor that is coprime to 10, the second by a factor that is not:
 
 # %%
 Layout.of((8, 10), "float32", lambda i, j: [i, j * 3 % 10])
@@ -76,9 +79,9 @@ except tecomp.LayoutError as error:
     print(error.message)
 
 # %% [markdown]
-# A schedule gives a tensor its layout by `transform_layout`. The loops follow: they run through
-# the elements in the order of memory, and the last block is shorter. Nothing is written to
-# padding, unless a `pad_value` is given:
+# In a schedule, `transform_layout` sets the layout of a tensor. The loops follow: they iterate
+# over the elements in memory order, and the last block is shorter. Padding is not written unless a
+# `pad_value` is given:
 
 # %%
 A = te.placeholder((3, 10), name="A")
@@ -88,8 +91,7 @@ s[B].transform_layout(lambda i, j: [j // 4, i, j % 4], pad_value=0.0)
 print(tecomp.lower(s, [A, B]))
 
 # %% [markdown]
-# The kernel writes an array of the shape of memory; `unpack` brings it back to the order of
-# NumPy:
+# The kernel writes an array of the physical shape. `unpack` copies it to row-major order:
 
 # %%
 kernel = tecomp.build(s, [A, B], target="cpu")
@@ -102,8 +104,8 @@ np.testing.assert_array_equal(kernel.unpack(B, b), a + 1)
 
 
 # %% [markdown]
-# **Exercise.** Write the function that keeps a matrix of `(1024, 256)` in tiles of 8 rows and 64
-# columns, so that one tile is contiguous, and the tiles of one row of tiles follow each other.
+# **Exercise.** Write the index map that stores a matrix of `(1024, 256)` in tiles of 8 rows and 64
+# columns. Each tile is contiguous, and the tiles of one row of tiles follow each other.
 
 # %%
 def answer(i, j):

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 5. Axis separators and N-d memory
 #
-# You will write a kernel for memory that takes two indices, as images of a GPU and some
-# scratchpads do, and see where a compiler usually makes one index of all. You need: tutorial 4.
-# Time: ten minutes.
+# You will write a kernel for a memory with two indices per address, such as GPU images and some
+# scratchpads, and see where a compiler usually flattens all indices to one. Prerequisites:
+# tutorial 4. Time: ten minutes.
 
 # %%
 import numpy as np
@@ -18,21 +18,21 @@ s = te.create_schedule(Y)
 print(tecomp.lower(s, [X, Y]))
 
 # %% [markdown]
-# An image with 16 channels; negative numbers become 0. Both tensors have four axes, and both
-# buffers one: the memory of most machines is flat, and lowering adds up `h * 128 + w * 16 + c`.
+# A ReLU on an image with 16 channels. Both tensors have four axes, and both buffers have one: the
+# memory of most machines is flat, and lowering computes the address `h * 128 + w * 16 + c`.
 #
-# `te.AXIS_SEPARATOR` in a layout says that a new axis of memory begins here. The axes before it
-# are flattened to the first index, and those behind it to the second:
+# `te.AXIS_SEPARATOR` in a layout starts a new physical axis. The axes before it are flattened to
+# the first index, and the axes after it to the second:
 
 # %%
 s[Y].transform_layout(lambda n, h, w, c: [n, h, te.AXIS_SEPARATOR, w, c])
 print(tecomp.lower(s, [X, Y]))
 
 # %% [markdown]
-# `Y` has 8 rows of 128 places now, and its rows need not follow each other in memory.
+# `Y` now has 8 rows of 128 elements, and the rows need not be contiguous in memory.
 #
 # **Predict.** The next layout also puts blocks of four channels, `c // 4`, before the rows. What
-# will be the shape of the buffer, and the two indices?
+# are the shape of the buffer and its two indices?
 
 # %%
 s = te.create_schedule(Y)
@@ -40,11 +40,11 @@ s[Y].transform_layout(lambda n, h, w, c: [n, c // 4, h, te.AXIS_SEPARATOR, w, c 
 print(tecomp.lower(s, [X, Y]))
 
 # %% [markdown]
-# 4 blocks of 8 rows make 32 rows; a row has 8 pixels of 4 channels. A pixel of four channels is a
-# texel of an image on a GPU.
+# 4 blocks of 8 rows are 32 rows, and a row has 8 pixels of 4 channels. A pixel of four channels is
+# a texel of a GPU image.
 #
-# The layout and the shape of memory are values, which can be asked. Here for a smaller image,
-# with a picture; `|` in the formula is the separator:
+# The layout and the physical shape are values that a program can inspect. The next cell does so
+# for a smaller image, with a figure; `|` in the formula is the separator:
 
 # %%
 layout = tecomp.Layout.of(
@@ -54,9 +54,8 @@ print(layout.physical_shape, layout.memory_shape, layout.index_map)
 layout
 
 # %% [markdown]
-# A memory of a target says how many indices it takes, its rank. `global.texture` of the processor
-# is a table of rows, each of which starts a cache line; it stands for the textures of real
-# devices.
+# The `rank` of a target memory is the number of indices per address. `global.texture` of the CPU
+# is a table of rows, each aligned to a cache line; it emulates the textures of real devices.
 
 # %%
 cpu = tecomp.Target.load("cpu")
@@ -72,7 +71,7 @@ print(y.shape)
 np.testing.assert_array_equal(kernel.unpack(Y, y), np.maximum(x, 0))
 
 # %% [markdown]
-# One mistake on purpose, the memory without the separator:
+# The next cell causes an error on purpose: the memory without the separator.
 
 # %%
 s = te.create_schedule(Y)
@@ -83,9 +82,9 @@ except tecomp.TargetError as error:
     print(error.message)
 
 # %% [markdown]
-# The cost of a kernel depends on the form of memory: runs of elements that follow each other end
-# where a row does. The same operation on the described GPU, once with rows of whole lines of the
-# image, once with one texel to a row:
+# The cost of a kernel depends on the physical shape: contiguous runs end at the end of a row. The
+# same operation on the GPU description, first with whole image lines as rows, then with one texel
+# per row:
 
 # %%
 gpu = tecomp.Target.load("texture2d")
@@ -107,8 +106,8 @@ assert lines.runs < texels.runs
 
 
 # %% [markdown]
-# **Exercise.** A scratchpad takes three indices: a block of 8 channels, a row of the image, and
-# the places of that row, with its 8 channels side by side. Write the layout.
+# **Exercise.** A scratchpad has three indices: a block of 8 channels, a row of the image, and the
+# position in this row, with its 8 channels contiguous. Write the layout.
 
 # %%
 def answer(n, h, w, c):

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 6. Sticks and DMA
 #
-# You will store a matrix in sticks of 128 bytes, as some accelerators do, get the copy loops for
-# a DMA engine, run them, and turn the sticks around. You need: tutorial 4. Time: fifteen minutes.
+# You will store a matrix in sticks of 128 bytes, as some accelerators do, generate the copy loops
+# of a DMA engine, run them, and restickify the matrix. Prerequisites: tutorial 4. Time: fifteen
+# minutes.
 
 # %%
 import numpy as np
@@ -15,29 +16,30 @@ print(sticks)
 print(sticks.device_size, sticks.device_strides, sticks.padding_count)
 
 # %% [markdown]
-# A stick is what such a machine loads at once: 64 numbers of two bytes, all from one dimension.
-# 200 columns are 4 sticks, the last with 8 numbers in it. The machine wants the rows in whole
-# groups of 64 too, so 100 rows become 128. `device_size` is the shape in its memory.
+# A stick is the unit that such a machine loads at once: 64 elements of two bytes along one
+# dimension. 200 columns need 4 sticks, the last with 8 elements. The machine also requires the
+# rows in whole groups of 64, so 100 rows are padded to 128. `device_size` is the shape in device
+# memory.
 #
-# In a picture: which pieces of a row lie in one block, and how much is padding.
+# The figure shows which contiguous parts of a row are in one block, and how much is padding.
 
 # %%
 sticks
 
 # %% [markdown]
-# A DMA engine copies by nests of loops: how often each loop runs, and how far a step of it is on
-# the device and on the host. Padding is not copied.
+# A DMA engine copies by loop nests. Each loop has an iteration count, and a stride on the device
+# and on the host. Padding is not copied.
 #
-# **Predict.** How many nests does it take to copy the matrix, and what differs between them?
+# **Predict.** How many loop nests copy the matrix, and how do they differ?
 
 # %%
 for nest in sticks.dma():
     print(nest)
 
 # %% [markdown]
-# Two: one for the 3 whole sticks of a row, and one for the 8 numbers that are left. All counts
-# are of elements. `as_loops()` is the same as text, which is Python. So it can be run, and be
-# compared with what `pack` makes:
+# Two: one for the 3 full sticks of a row, and one for the remaining 8 elements. All counts are in
+# elements. `as_loops()` returns the nests as Python text, so they can be run and compared with the
+# result of `pack`:
 
 # %%
 full, tail = sticks.dma()
@@ -55,8 +57,8 @@ np.testing.assert_array_equal(rows[1, :100], x[:, 64:128])
 np.testing.assert_array_equal(rows[3, :100, :8], x[:, 192:])
 
 # %% [markdown]
-# A part of the matrix is copied by nests of its own; so is a matrix that the host has in another
-# order. How good a copy is depends on its runs, the pieces that lie together on both sides:
+# A slice of the matrix has its own loop nests, and so does a matrix in another order on the host.
+# The quality of a copy depends on its runs, the segments that are contiguous on both sides:
 
 # %%
 print(*sticks.dma(start=(0, 64), extents=(40, 56)))
@@ -65,9 +67,10 @@ print(sticks.runs())
 assert sticks.runs().count == 100 * 4
 
 # %% [markdown]
-# The dimension of the sticks is a choice: a sum over it is made within sticks, a sum over another
-# one between them. The second form of `StickLayout` takes a padded size, and an order of
-# dimensions; sticks are of the last one. A mistake on purpose: 100 rows are not whole sticks.
+# The stick dimension is a choice: a sum along it reduces within sticks, a sum along another
+# dimension adds whole sticks. The second form of `StickLayout` takes a padded size and a dimension
+# order; the last dimension is the stick dimension. The next cell causes an error on purpose: 100
+# rows are not a whole number of sticks.
 
 # %%
 try:
@@ -76,8 +79,8 @@ except tecomp.LayoutError as error:
     print(error.message)
 
 # %% [markdown]
-# The message says how. `size` is what the tensor is without padding. `relayout` compiles the copy
-# from one layout to the other; there is not one run of two elements in it, and it goes through
+# The message names the remedy: `size` is the unpadded size of the tensor. `relayout` compiles the
+# copy from one layout to another. No two elements form a run here, so the copy transposes in
 # registers:
 
 # %%
@@ -88,11 +91,11 @@ restick = tecomp.relayout(sticks, turned)
 np.testing.assert_array_equal(turned.unpack(restick(sticks.pack(x))), x)
 
 # %% [markdown]
-# The numbers above are small integers, as this machine keeps `float16` with one bit of the
-# fraction less, and `pack` converts to that.
+# The values above are small integers, because this machine stores `float16` with one fraction bit
+# less, and `pack` converts to this format.
 #
-# In a schedule, tensors lie in the machine's memory `ddr` in sticks, and cores compute in their
-# scratchpads `lx`. Copies between the two are what `cache_read` and `cache_write` make; the
+# In a schedule, tensors are stored in sticks in the device memory `ddr`, and the cores compute in
+# their scratchpads `lx`. `cache_read` and `cache_write` create the copies between them, and the
 # report counts them:
 
 # %%
@@ -112,8 +115,8 @@ print(tecomp.build(s, [A, B], target=machine).report())
 
 
 # %% [markdown]
-# **Exercise.** A batch of 5 matrices of 100 by 150 has its sticks along the rows' index,
-# dimension 1. Make the layout, without padding in dimension 2.
+# **Exercise.** A batch of 5 matrices of 100 by 150 has its sticks along the row index, dimension
+# 1. Create the layout, without padding in dimension 2.
 
 # %%
 def answer():

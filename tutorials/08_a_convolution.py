@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 8. A convolution on a photograph
 #
-# You will look for edges in a photograph, in eight directions and three sizes, and store what is
-# found in blocks of channels, NCHWc, so that the processor's vectors are full. You need: tutorials
-# 3 and 4, and the extra `demo`. Time: ten minutes.
+# You will detect edges in a photograph, in eight directions and three sizes, and store the result
+# in blocks of channels, NCHWc, so that the vectors of the processor are full. Prerequisites:
+# tutorials 3 and 4, and the extra `demo`. Time: ten minutes.
 
 # %%
 import numpy as np
@@ -20,8 +20,8 @@ print(image.shape, "images, rows, columns, colours")
 Image.fromarray((255 * photograph).astype(np.uint8))
 
 # %% [markdown]
-# A filter is a small picture, and the convolution says at each pixel how much the photograph
-# looks like it. These are slopes of brightness. The order of axes is that of the photograph,
+# A filter is a small image, and the convolution computes at each pixel how well the photograph
+# matches it. These filters are brightness gradients. The axis order is that of the photograph,
 # NHWC: images, height, width, channels.
 
 # %%
@@ -53,8 +53,8 @@ C = te.compute(
 )
 
 # %% [markdown]
-# `P` is the photograph with two rows and columns of zeros around it: 5 by 5 pixels are needed for
-# each one, also at the border. NumPy says what is right:
+# `P` is the photograph, padded with two rows and columns of zeros, because each pixel needs 5 by 5
+# input pixels, also at the border. NumPy provides the expected result:
 
 # %%
 padded = np.pad(image, ((0, 0), (2, 2), (2, 2), (0, 0)))
@@ -77,13 +77,13 @@ def measure(name, s, weights, layout=None):
 measure("naive", te.create_schedule(C), weights)
 
 # %% [markdown]
-# **Predict.** The filters are the last axis of `C` and of `W`: neighbours in memory. A vector is
-# to hold the sums of 8 filters at a pixel. What does a step of the sum read of the photograph, and
-# what of `W`? What is gained by several pixels at a time?
+# **Predict.** The filters are the last axis of `C` and of `W`, so they are contiguous. A vector
+# holds the sums of 8 filters at one pixel. What does a step of the sum read from the photograph,
+# and what from `W`? Why does it help to compute several pixels at a time?
 
 # %%
 def scheduled(blocked):
-    """The sums of eight pixels, each a vector of filters, stay in registers."""
+    """Keep the sums of eight pixels, each a vector of filters, in registers."""
     s = te.create_schedule(C)
     sums = s.cache_write(C, "local")
     if blocked:
@@ -107,19 +107,19 @@ def scheduled(blocked):
 measure("vectors", scheduled(False), weights)
 
 # %% [markdown]
-# One number of the photograph for each pixel, and one vector of `W` for all eight of them.
+# One element of the photograph per pixel, and one vector of `W` for all eight pixels.
 #
-# A tile reads 8 of 24 filters, and what it writes are 8 of 24 channels of some pixels: parts of
-# rows of memory, with gaps between. NCHWc has the block of channels outside, and what one tile
-# needs is in one piece. The next convolution finds its channels as vectors too. As a picture, for
-# two rows of three pixels:
+# A tile reads 8 of 24 filters, and writes 8 of 24 channels of some pixels: parts of memory rows,
+# with gaps. In NCHWc the block of channels is an outer axis, and the data of one tile are
+# contiguous. The next convolution can also load its channels as vectors. The figure shows two rows
+# of three pixels:
 
 # %%
 tecomp.Layout.of((1, 2, 3, 24), "float32", lambda n, y, x, k: [n, k // 8, y, x, k % 8])
 
 # %% [markdown]
-# In the schedule it is one line for each tensor. The formula of `C` stays as it is; loops and
-# accesses follow. The weights are packed once:
+# In the schedule this is one call per tensor. The definition of `C` does not change; loops and
+# accesses follow the layout. The weights are packed once:
 
 # %%
 packed = tecomp.Layout.of(weights.shape, "float32", lambda r, q, c, k: [k // 8, r, q, c, k % 8])
@@ -127,11 +127,11 @@ blocks = tecomp.Layout.of(expected.shape, "float32", lambda n, y, x, k: [n, k //
 edges = measure("NCHWc", scheduled(True), packed.pack(weights), blocks)
 
 # %% [markdown]
-# The time is nearly the same: 24 filters of this size are in the first cache as they are. With
-# hundreds of channels they are not, and then the order of memory decides.
+# The time is nearly the same: 24 filters of this size fit into the first-level cache in either
+# layout. With hundreds of channels they do not fit, and the layout becomes decisive.
 #
-# One mistake on purpose. An array that is not packed has another shape, and is refused rather than
-# read in the wrong order:
+# The next cell causes an error on purpose. An array that is not packed has another shape, and is
+# rejected instead of being read in the wrong order:
 
 # %%
 kernel = tecomp.build(scheduled(True), [X, W, C])
@@ -141,8 +141,8 @@ except tecomp.TecompError as error:
     print(error.message)
 
 # %% [markdown]
-# How far is that from what the library makes of the same formula? It looks at the accesses, finds
-# a convolution, and chooses tiles for the processor at hand:
+# How does this compare with the automatic schedule of the same definition? The scheduler analyses
+# the accesses, recognizes a convolution, and selects tiles for the host CPU:
 
 # %%
 library = tecomp.compile(C, [X], constants={W: weights})
@@ -153,9 +153,9 @@ Image.fromarray((255 * (1 - strength / strength.max())).astype(np.uint8))
 
 
 # %% [markdown]
-# **Exercise.** Half of the edges would do: change the size of the block, `block(k)`, so that the
-# layout of `C` wastes as few places as possible for 20 filters, and vectors still have at least
-# four lanes. `padding_count` of the layout is what is wasted.
+# **Exercise.** Half of the edge filters would suffice. Change the block size, `block(k)`, so that
+# the layout of `C` has as little padding as possible for 20 filters, and vectors still have at
+# least four lanes. `padding_count` of the layout is the amount of padding.
 
 # %%
 def answer():

@@ -1,17 +1,17 @@
 # %% [markdown]
-# # 9. Legality: ask why not
+# # 9. Legality: why a schedule is rejected
 #
-# You will ask for schedules that would compute something else, read why they are refused, and
-# follow each message to a schedule that is right. You need: tutorial 2. Time: ten minutes.
+# You will request schedules that would change the result, read why they are rejected, and follow
+# each message to a legal schedule. Prerequisites: tutorial 2. Time: ten minutes.
 #
-# A primitive never changes what is computed. What cannot be proved is refused, by a message that
-# names the values and what to do instead; a traceback ends with the expression in your code that
-# was refused. The schedule is then as it was before.
+# A primitive never changes the result. If legality cannot be proved, the primitive raises an error
+# that names the conflicting elements and the remedy. The traceback ends at the rejected call in
+# your code. The schedule is left unchanged.
 #
-# `rfactor`, and `reorder` of reduction loops, combine elements in another order. Sums of floats
-# round differently then. A reducer of your own must be commutative: of equal elements it prefers
-# the one with the lesser index, not the one that comes first. `rfactor` of such a search keeps the
-# first index anyway; `reorder` does not.
+# `rfactor`, and `reorder` of reduction loops, combine elements in another order, so floating-point
+# sums round differently. A user-defined reducer must be commutative: among equal elements it must
+# select by index and not by order, for example the smallest index. `rfactor` of such a search
+# keeps the first index anyway; `reorder` does not.
 
 # %%
 import numpy as np
@@ -33,12 +33,12 @@ def ask(question):
     except tecomp.TecompError as error:
         print(error.message)
     else:
-        print("it is legal")
+        print("legal")
 
 
 # %% [markdown]
-# **Predict.** The sums of rows: can the rows be computed by several processors? Can the elements
-# of a row be added up by several?
+# **Predict.** The row sums of a matrix: can several processors compute different rows? Can several
+# processors add the elements of one row?
 
 # %%
 s = te.create_schedule(R)
@@ -46,8 +46,8 @@ ask(lambda: s[R].parallel(R.op.axis[0]))
 ask(lambda: s[R].parallel(k))
 
 # %% [markdown]
-# The iterations of `k` update one element. The message names the way out: `rfactor` makes partial
-# sums, one for each iteration of a loop, and those are apart from each other.
+# All iterations of `k` update one element. The message names the remedy: `rfactor` computes
+# partial sums, one per iteration of a loop, which are independent.
 
 # %%
 s = te.create_schedule(R)
@@ -57,9 +57,10 @@ ask(lambda: s[partial].parallel(partial.op.axis[0]))
 print(tecomp.lower(s, [A, R], stop_after="nest").body)
 
 # %% [markdown]
-# `C` reads two rows of `P`. `compute_at` computes `P` anew where it is needed: exactly the rows
-# that a block of `C` reads, the two that go beyond the block included. That is more work, and no
-# wrong number. Nobody said `bounds`; they are derived from the accesses:
+# `C` reads two rows of `P`. `compute_at` recomputes `P` where it is needed: exactly the rows that
+# a block of `C` reads, including the rows shared with the next block. This is redundant
+# computation, but the result is correct. The bounds are derived from the accesses; nobody
+# specifies them:
 
 # %%
 s = te.create_schedule(C)
@@ -68,8 +69,7 @@ s[P].compute_at(s[C], io)
 print(tecomp.lower(s, [A, C], stop_after="nest").body)
 
 # %% [markdown]
-# What if another stage reads `P` as well, outside of that loop? Then there would be nothing for
-# it to read:
+# What if another stage outside this loop also reads `P`? Its input would not exist:
 
 # %%
 D = te.compute((n, n), lambda i, j: P[i, j] + 1.0, name="D")
@@ -79,8 +79,8 @@ s[P].compute_at(s[D], D.op.axis[0])
 ask(lambda: tecomp.lower(s, [A, E]))
 
 # %% [markdown]
-# A scan makes each row from the one before. Its steps are in order, whatever the machine; the
-# elements of one step are not:
+# A scan computes each row from the previous row. Its steps are sequential on every machine; the
+# elements of one step are independent:
 
 # %%
 X, last = te.placeholder((n, n), name="X"), te.placeholder((n, n), name="last")
@@ -92,9 +92,9 @@ ask(lambda: s[total].parallel(total.op.scan_axis))
 ask(lambda: s[step].vectorize(step.op.axis[1]))
 
 # %% [markdown]
-# On a machine whose cores have memories of their own, it matters where data are. Here seven cores
-# make rows of `P`, each in its scratchpad, and seven make rows of `C`. The refusal names an
-# element that one core makes and another reads:
+# If each core has a private memory, the location of data matters. Here seven cores compute rows of
+# `P`, each in its scratchpad, and seven cores compute rows of `C`. The error names an element that
+# one core computes and another core reads:
 
 # %%
 machine = tecomp.Target.load("stick128")
@@ -113,8 +113,8 @@ on_cores(s, P, C)
 ask(lambda: tecomp.build(s, [A, C], target=machine))
 
 # %% [markdown]
-# The message has two ways out. One is a copy over the link between the cores. The other: each
-# core computes the rows of `P` that it needs itself.
+# The message offers two remedies. One is a copy over the link between the cores. With the other,
+# each core computes the rows of `P` that it needs:
 
 # %%
 s = te.create_schedule(C)
@@ -129,23 +129,23 @@ np.testing.assert_array_equal(c, a[:-2] * 2 + a[2:] * 2)
 print(kernel.report())
 
 # %% [markdown]
-# What that call changed, before and after it:
+# The loops before and after this call:
 
 # %%
 s.step_picture()
 
 # %% [markdown]
-# Another picture: the same definitions as a program, without a schedule. What goes from which
-# kernel to which is what legality is about.
+# The next figure shows the same definitions as a program without a schedule. Legality concerns the
+# values that are passed between kernels.
 
 # %%
 tecomp.compile([C, R], [A]).picture()
 
 
 # %% [markdown]
-# **Exercise.** Copy the rows from the other cores instead: `P` is computed once, on seven cores,
-# in `lx`, and `s.cache_read` makes a stage that copies what a core needs of it. Then no row is
-# computed twice.
+# **Exercise.** Copy the rows from the other cores instead: compute `P` once, on seven cores, in
+# `lx`, and use `s.cache_read` to create a stage that copies the rows that a core needs. Then no
+# row is computed twice.
 
 # %%
 def answer(s, P, C):

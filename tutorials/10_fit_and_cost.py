@@ -1,9 +1,8 @@
 # %% [markdown]
-# # 10. Fit, traffic and cost on a described machine
+# # 10. Capacity, traffic and cost on a target description
 #
-# You will run a kernel as a machine with scratchpads would, see what has room there, and find
-# what its time goes into, before there is such a machine. You need: tutorials 2 and 6. Time: ten
-# minutes.
+# You will run a kernel for a machine with scratchpads, check whether its data fit, and find its
+# bottleneck, before the machine exists. Prerequisites: tutorials 2 and 6. Time: ten minutes.
 
 # %%
 import numpy as np
@@ -18,13 +17,13 @@ for name in ("ddr", "lx"):
     print(name, memory.scope, memory.usable_bytes, memory.read_bytes_per_cycle)
 
 # %% [markdown]
-# A target is a file: memories with their size and rate, links between them, cores, and what a
-# core computes with. `ddr` is one memory for the whole chip, and each of 32 cores has a
-# scratchpad `lx` of its own.
+# A target is a file: memories with their capacity and bandwidth, links between them, cores, and
+# compute units. `ddr` is one memory of the whole chip, and each of 32 cores has a private
+# scratchpad `lx`.
 #
-# A kernel for it copies rows to scratchpads, computes there, and copies back. `nparts` says in
-# how many parts the rows are cut, and each part is on a core; `block` is how many rows of it are
-# in the scratchpad at one time:
+# A kernel for this machine copies rows to scratchpads, computes there, and copies the results
+# back. `nparts` is the number of parts into which the rows are split, one per core. `block` is the
+# number of rows that are in the scratchpad at a time:
 
 # %%
 A = te.placeholder((4096, 1024), "float16", name="A")
@@ -48,12 +47,12 @@ report = tecomp.build(schedule(32, 16), [A, B], target=machine).report()
 print(report)
 
 # %% [markdown]
-# Nothing was run for that. Bytes, runs and operations are counted from the loops, exactly, and
-# cycles follow from the rates in the file. Each resource works at the same time as the others, so
-# the busiest one decides.
+# The report does not run the kernel. Bytes, runs and operations are counted exactly from the
+# loops, and cycles follow from the rates in the file. The resources work concurrently, so the
+# busiest one determines the time.
 #
-# **Predict.** The kernel is bound by a memory of the chip, and reads and writes each element
-# once. What will the time be with 8 cores instead of 32? And with one?
+# **Predict.** The kernel is bound by a memory of the chip, and reads and writes each element once.
+# What is its time with 8 cores instead of 32? With one core?
 
 # %%
 for cores in (32, 8, 1):
@@ -61,12 +60,12 @@ for cores in (32, 8, 1):
     print(f"{cores:3} cores  {report.cycles:10,.0f} cycles, bound by {report.bound_by}")
 
 # %% [markdown]
-# A few cores are enough to keep that memory busy. Where the bound is another one, more of them
-# help.
+# A few cores saturate this memory. If another resource is the bottleneck, more cores help.
 #
-# A block of 16 rows takes 32 KB in the scratchpad. The result takes nothing more: each element is
-# stored in the place from which it was read. What if a core takes all of its 128 rows at once, and
-# has 128 KB? One mistake on purpose, on a machine that has less of it:
+# A block of 16 rows occupies 32 KB of the scratchpad. The result needs no additional memory,
+# because each element is stored in place of its input. What if a core processes all of its 128
+# rows at once, which needs 128 KB? The next cell causes this error on purpose, on a machine with a
+# smaller scratchpad:
 
 # %%
 small = machine.overridden(memory={"lx": {"capacity_bytes": 131_072, "reserved_bytes": 0}})
@@ -76,7 +75,7 @@ except tecomp.CapacityError as error:
     print(error.message)
 
 # %% [markdown]
-# The message names the buffers, and a schedule that fits: it was tried. So it is taken:
+# The message names the buffers, and a schedule that fits; the compiler has checked it. Use it:
 
 # %%
 kernel = tecomp.build(schedule(32, 64), [A, B], target=small)
@@ -86,19 +85,18 @@ kernel(a, b)
 np.testing.assert_allclose(b, a * a + a, rtol=2e-3)
 
 # %% [markdown]
-# The report of it as a picture: what runs when, how busy each core is, how much memory is used,
-# and the roofline. A core has two blocks: while it loads the first there is nothing to store, and
-# while it stores the last nothing to load. So the order takes half as long again as the busiest
-# memory works; smaller blocks overlap more.
+# The report as a figure: the timeline, the load of each core, the memory usage, and the roofline.
+# A core processes two blocks. While it loads the first there is nothing to store, and while it
+# stores the last there is nothing to load. The time is therefore one and a half times that of the
+# busiest memory; smaller blocks overlap better.
 
 # %%
 kernel.report()
 
 # %% [markdown]
-# What goes where over time is a trace that [Perfetto](https://ui.perfetto.dev) and
-# `chrome://tracing` open: `kernel.report().trace()`. Last, a program on this machine,
-# which chooses layouts and schedules itself: what kernels there are, and what is in memory as
-# time goes:
+# `kernel.report().trace()` returns a timeline that [Perfetto](https://ui.perfetto.dev) and
+# `chrome://tracing` open. Finally, a program on this machine, for which the compiler selects
+# layouts and schedules: its kernels, and the memory contents over time:
 
 # %%
 program = tecomp.compile(B, [A], target=machine)
@@ -107,8 +105,8 @@ program.picture()
 
 
 # %% [markdown]
-# **Exercise.** What would a memory `ddr` of twice the rate bring? Make that machine of the
-# description, and give its cycles for `schedule(32, 16)`.
+# **Exercise.** What would a memory `ddr` of twice the bandwidth gain? Derive this machine from the
+# description, and return its cycles for `schedule(32, 16)`.
 
 # %%
 def answer(machine):

@@ -1,13 +1,13 @@
 # %% [markdown]
-# # 11. Tensorize: give your engine its instruction
+# # 11. Tensorize: use an instruction of your engine
 #
-# You will describe an instruction that multiplies small tiles, have it checked, put it in the
-# place of loops, and see it take tiles at the edge and other layouts. You need: tutorials 2, 4
-# and 9. Time: ten minutes.
+# You will declare an instruction that multiplies small tiles, verify it, replace loops with it,
+# and apply it to partial tiles and other layouts. Prerequisites: tutorials 2, 4 and 9. Time: ten
+# minutes.
 #
-# Machines have instructions that do the work of a whole nest of loops: a product of 4x4 tiles, a
-# sum of dot products, a copy of a stick. A compiler has to know two things about one: what it
-# computes, and how it is called.
+# Machines have instructions that execute a whole loop nest: a product of 4x4 tiles, a dot product,
+# a copy of a stick. A compiler needs two descriptions of an instruction: what it computes, and how
+# it is called.
 
 # %%
 import numpy as np
@@ -19,16 +19,16 @@ T = 4
 
 
 def tile_product():
-    """What the instruction computes, as any computation is written."""
+    """Definition of the instruction, a tensor expression."""
     a, b = (te.placeholder((T, T), name=name) for name in "ab")
     r = te.reduce_axis((0, T), name="r")
     return te.compute((T, T), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="c")
 
 
 # %% [markdown]
-# How it is called are statements on operands: what computes a tile from nothing, what sets it to
-# the initial value, and what adds to it, for loops of the sum that are outside. Here they are
-# loops; for a real engine they would be a call of it, `te.call_extern("mma_4x4", ...)`.
+# The call is described by statements on operands: one that computes a tile, one that initializes
+# it, and one that updates it, for reduction loops outside the tile. Here the statements are loops;
+# for a real engine they would be a call, `te.call_extern("mma_4x4", ...)`.
 
 # %%
 def each(statement):
@@ -50,8 +50,8 @@ mma = te.decl_tensor_intrin(tile_product().op, run, name="mma")
 print(mma.name)
 
 # %% [markdown]
-# The two descriptions are compared by running them, on random values. One mistake on purpose, an
-# index in the wrong order, does not get as far as a schedule:
+# The two descriptions are compared by running them on random values. The next cell causes an error
+# on purpose: an index in the wrong order is detected before the intrinsic is used in a schedule:
 
 # %%
 def transposed(ins, outs):
@@ -71,8 +71,8 @@ except tecomp.TecompError as error:
     print(error.message)
 
 # %% [markdown]
-# Now a product of matrices. Tiles of `C` are outside, the loops of one tile inside, and the
-# outermost of those is replaced with all that is in it:
+# Now a matrix product. The loops over tiles of `C` are outside, the loops within one tile inside,
+# and `tensorize` replaces the outermost of the inner loops with its body:
 
 # %%
 def product(m, n, depth):
@@ -95,13 +95,13 @@ A, B, C = product(8, 12, 16)
 print(tecomp.lower(tensorized(C, mma), [A, B, C], stop_after="nest").body)
 
 # %% [markdown]
-# A `TensorOp` says which operation the statements are, and what they touch. That the loops
-# compute what the instruction computes was decided on the sets of elements that are read and
-# written, so names and the order of axes do not matter, and nor do layouts.
+# A `TensorOp` node names the operation and its operands. Whether the loops match the instruction
+# is decided on the sets of elements that they read and write. Names, axis order and layouts
+# therefore do not matter.
 #
-# **Predict.** A product of 10 by 13, with a sum of 16, has tiles that go over the edge. How many
-# instructions will that be? Must you pad the matrices? (The picture below is the first
-# product: what is left of its loops, and the instruction.)
+# **Predict.** A product of 10 by 13, with a reduction over 16, has partial tiles. How many
+# instructions are executed? Do you need to pad the matrices? (The figure below shows the first
+# product: the remaining loops and the instruction.)
 
 # %%
 def check_product(m, n, depth, intrinsic=mma):
@@ -120,12 +120,12 @@ A, B, C = product(8, 12, 16)
 tecomp.lower(tensorized(C, mma), [A, B, C], stop_after="nest").picture()
 
 # %% [markdown]
-# 3 by 4 tiles, four times each: tiles at the edge are there, and masked. What they would read
-# beyond the end of the sum is 0, which changes nothing. For a maximum that would not do, and the
-# schedule would be refused until the padding holds a value that does.
+# 3 by 4 tiles, four times each: partial tiles are included, and masked. Elements beyond the end of
+# the reduction are read as 0, which does not change a sum. For a maximum this would be incorrect,
+# and the schedule is rejected unless the padding holds a suitable value.
 #
-# An engine wants its tiles side by side in memory. A layout says so, and the operands follow:
-# their strides come from the schedule and not from the instruction. The picture is `A` in tiles:
+# An engine requires contiguous tiles. A layout provides them, and the operands follow: their
+# strides come from the schedule and not from the intrinsic. The figure shows `A` in tiles:
 
 # %%
 A, B, C = product(8, 12, 16)
@@ -136,7 +136,7 @@ print(tecomp.lower(s, [A, B, C]).body)
 tecomp.Layout.of((8, 16), "float32", lambda i, k: [i // T, k // T, i % T, k % T])
 
 # %% [markdown]
-# What the loops compute is not always what the instruction does. The refusal shows both:
+# If the loops do not compute what the instruction computes, the error shows both:
 
 # %%
 A, B = te.placeholder((8, 8), name="A"), te.placeholder((8, 8), name="B")
@@ -149,8 +149,8 @@ except tecomp.TecompError as error:
 
 
 # %% [markdown]
-# **Exercise.** Give that one an instruction too: the product of tiles in which `max` takes the
-# place of the sum and `+` that of the product, as in the longest paths of a graph.
+# **Exercise.** Declare an instruction for this product of tiles, with `max` in place of the sum
+# and `+` in place of the product, as used for longest paths in a graph.
 
 # %%
 def answer():

@@ -1,13 +1,13 @@
 # %% [markdown]
-# # 12. Write a target, and ship it as a plug-in
+# # 12. Write a target and package it as a plug-in
 #
-# You will describe a machine in a file, run programs on it, see what it costs, mend a mistake in
-# the description, and know what to put around the file so that others can install it. You need:
-# tutorials 6 and 10. Time: ten minutes.
+# You will describe a machine in a file, run programs on it, read their cost, fix an error in the
+# description, and package the file so that others can install it. Prerequisites: tutorials 6 and
+# 10. Time: ten minutes.
 #
-# The machine: eight cores around a memory on their chip, whose rows go to a scratchpad of each
-# core. It works on rows of 16 numbers. It does not exist, or not yet: that is when a description
-# is worth most.
+# The machine: eight cores that share an on-chip memory, and a scratchpad per core to which rows
+# are copied. It computes on rows of 16 elements. The machine does not exist yet. This is when a
+# description is most valuable.
 
 # %%
 import tempfile
@@ -79,7 +79,7 @@ source = "plan of the chip"
 
 
 def described(text):
-    """The target of a description, by way of a file, as a package has one."""
+    """Load the target of a description from a file, as from a package."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "eight.toml"
         path.write_text(text)
@@ -91,9 +91,9 @@ print(machine.name, machine.grid, machine.memory("near").usable_bytes)
 machine
 
 # %% [markdown]
-# Units are part of the names of keys, and each table says where its numbers come from. What is
-# unknown, missing, or of the wrong type is refused. One mistake on purpose, a key that was
-# written with another unit:
+# Units are part of the key names, and each table names the source of its numbers. Unknown keys,
+# missing keys and values of a wrong type are errors. The next cell causes such an error on
+# purpose, with a key in another unit:
 
 # %%
 try:
@@ -102,7 +102,7 @@ except tecomp.TargetError as error:
     print(error.message.split("eight.toml")[-1])
 
 # %% [markdown]
-# This is all that is needed: programs that nobody wrote for this machine run on it. Schedules and
+# No more is needed: programs that were not written for this machine run on it. Schedules and
 # layouts follow from the description.
 
 # %%
@@ -129,14 +129,14 @@ np.testing.assert_allclose(program(*data), expected(*data), rtol=1e-4)
 program.picture()
 
 # %% [markdown]
-# Each kernel of it says what its time goes into:
+# The report lists the bottleneck of each kernel:
 
 # %%
 print(program.report())
 
 # %% [markdown]
-# **Predict.** What would a scratchpad of half the size change, and what one of an eighth? Does
-# the program still fit?
+# **Predict.** What would a scratchpad of half the size change, and of an eighth? Does the program
+# still fit?
 
 # %%
 for capacity in (65_536, 32_768, 8_192):
@@ -148,13 +148,13 @@ for capacity in (65_536, 32_768, 8_192):
         print(f"{capacity:6} bytes: {error.message}")
 
 # %% [markdown]
-# It fits, in smaller blocks, and hardly anything changes: what each core reads of its own memory
-# decides, not what is copied there. A value that has no room in a scratchpad is stored and loaded
-# again, and the report says why.
+# It fits, with smaller blocks, and the time hardly changes: the bottleneck is the bandwidth of the
+# scratchpads, not the copies to them. A value that does not fit into a scratchpad is spilled to
+# memory, and the report gives the reason.
 #
-# Before others use it: does all that is described hold together? The check builds and runs a
-# small program for each memory, at its rank and up to its last byte, for each axis of cores and
-# each operation of a unit:
+# Before others use the target, check that the description is consistent. `check_target` builds and
+# runs a small program for each memory, at its rank and up to its last byte, for each axis of cores
+# and for each operation of a unit:
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -165,25 +165,26 @@ for check in checks[1:6]:
     print("ok    " if check.passed else "FAILED", check.title)
 
 # %% [markdown]
-# A package for it is the file and a line that says where it is, an entry point. `tecomp new-target
-# eight` writes all of that in a new folder: a description to fill in, a test, and this:
+# A package for the target consists of the file and an entry point that names its path. `tecomp
+# new-target eight` creates it in a new directory: a description to complete, a test, and this
+# entry point:
 #
 # ```toml
 # [project.entry-points."tecomp.targets"]
 # eight = "eight_target:descriptions"
 # ```
 #
-# After `pip install -e eight` everybody writes `target="eight"`, and `tecomp targets` lists it.
-# Operations for `tensorize` (tutorial 11) come by `tecomp.intrinsics` in the same way, and
-# `tecomp check-target eight` is the check from above.
+# After `pip install -e eight`, users pass `target="eight"`, and `tecomp targets` lists it.
+# Intrinsics for `tensorize` (tutorial 11) are registered with the entry point `tecomp.intrinsics`
+# in the same way, and `tecomp check-target eight` runs the check above.
 #
-# **Exercise.** The team of the chip asks what is worth more: links of twice the rate, or
-# scratchpads that are read at twice the rate. The report above has the answer; give it in
-# numbers, the cycles of this program with either change.
+# **Exercise.** The designers of the chip ask which change gains more: links of twice the
+# bandwidth, or scratchpads of twice the read bandwidth. The report above contains the answer.
+# Return it in numbers: the cycles of this program with either change.
 
 # %%
 def answer(machine, cycles_of):
-    """`cycles_of(target)` is what the program takes on a target."""
+    """Return the cycles with either change; `cycles_of(target)` compiles the program and counts."""
     return {"links": cycles_of(machine), "scratchpads": cycles_of(machine)}
 
 

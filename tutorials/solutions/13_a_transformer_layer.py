@@ -1,4 +1,4 @@
-"""Solution of tutorial 13: an order about cores."""
+"""Solution of tutorial 13: a hard division hint."""
 
 import tecomp
 

@@ -1,4 +1,4 @@
-"""Solution of tutorial 14: how far two arrays are from each other."""
+"""Solution of tutorial 14: root mean square difference."""
 
 
 def answer(xp, x, y):

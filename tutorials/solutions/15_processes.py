@@ -1,4 +1,4 @@
-"""Solution of tutorial 15: blocks that are as square as they can be."""
+"""Solution of tutorial 15: blocks that are as square as possible."""
 
 from tecomp import dist
 
