@@ -25,7 +25,7 @@ LAYERS = [
     {"caches"},
     {"error_pages", "progress", "source_locations"},
     {"errors"},
-    {"drawing"},
+    {"drawing", "operations"},
     {"ir"},
     {"compute", "machine", "poly"},
     {"layout"},

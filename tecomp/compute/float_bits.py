@@ -17,7 +17,7 @@ from tecomp.ir.nodes.expr import (
     match_types,
     select,
 )
-from tecomp.ir.nodes.operators import FLOAT_FORMATS
+from tecomp.operations.element_types import element_type
 
 
 def exp10(x: Value) -> Expr:
@@ -97,7 +97,8 @@ def ldexp(x1: Value, x2: Value) -> Expr:
             dtype=exponent.dtype,
         )
     wide = a.dtype if a.dtype.bits >= 32 else DType("float32").with_lanes(a.dtype.lanes)
-    fraction, most = FLOAT_FORMATS[wide.scalar]
+    row = element_type(wide.scalar)
+    fraction, most = row.fraction_bits, row.largest_exponent
     # Three steps cover the whole range from the smallest subnormal to the largest float.
     bound = 4 * most + fraction
     if exponent.dtype.bits > 16:
@@ -182,8 +183,8 @@ def _number(value: int, like: Expr) -> Expr:
 
 def _power_of_2(exponent: Expr, dtype: DType) -> Expr:
     """Return 2 to an integer power, which must be a normal number of `dtype`."""
-    fraction, most = FLOAT_FORMATS[dtype.scalar]
+    row = element_type(dtype.scalar)
     kind = _uint_of_width(dtype.scalar.with_lanes(exponent.dtype.lanes))
-    biased = cast(kind.scalar, binary(BinOp.ADD, exponent, _number(most, exponent)))
-    shifted = binary(BinOp.SHL, biased, const(fraction, biased.dtype))
+    biased = cast(kind.scalar, binary(BinOp.ADD, exponent, _number(row.largest_exponent, exponent)))
+    shifted = binary(BinOp.SHL, biased, const(row.fraction_bits, biased.dtype))
     return reinterpret(dtype.scalar.with_lanes(exponent.dtype.lanes), shifted)

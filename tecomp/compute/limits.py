@@ -5,7 +5,7 @@ from __future__ import annotations
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, const, integer_range
-from tecomp.ir.nodes.operators import FLOAT_FORMATS
+from tecomp.operations.element_types import element_type
 
 
 def max_value(dtype: str) -> Expr:
@@ -57,5 +57,6 @@ def infinity(dtype: str = "float32") -> Expr:
 
 def _float_format(dtype: DType, who: str) -> tuple[int, int]:
     if dtype.is_float:
-        return FLOAT_FORMATS[dtype.scalar]
+        row = element_type(dtype.scalar)
+        return row.fraction_bits, row.largest_exponent
     raise TypeMismatchError("te.{who}: not defined for {dtype}", who=who, dtype=dtype)

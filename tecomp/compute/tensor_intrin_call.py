@@ -32,13 +32,12 @@ from tecomp.ir.nodes.stmt import (
     seq,
 )
 from tecomp.ir.traversal.rewrite import bottom_up, free_variables, nodes_of, substitute, walk
+from tecomp.operations.element_types import FLOATS, element_type
 
 Array = NDArray[Any]
 
-# Relative spacing of adjacent floats for each dtype: 2 ** -(number of fraction bits).
-_PRECISION = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-# Minimum tolerance in units of `_PRECISION`, because two implementations of a mathematical function
-# may differ by several roundings in the dtypes in which functions are evaluated.
+# Minimum tolerance in units in the last place, because two implementations of a mathematical
+# function may differ by several roundings in the dtypes in which functions are evaluated.
 _LEAST_ROUNDINGS = {"float32": 80, "float64": 80}
 
 
@@ -155,12 +154,13 @@ def _terms(op: ComputeOp) -> int:
 
 def _first_difference(wanted: Array, got: Array, terms: int) -> tuple[int, ...] | None:
     kind = wanted.dtype.name
-    if kind not in _PRECISION:
+    if kind not in FLOATS:
         differs = wanted != got
     else:
         x, y = wanted.astype(np.float64), got.astype(np.float64)
         with np.errstate(all="ignore"):
-            tolerance = _PRECISION[kind] * max(terms + 4, _LEAST_ROUNDINGS.get(kind, 0))
+            precision = 2.0 ** -element_type(kind).fraction_bits
+            tolerance = precision * max(terms + 4, _LEAST_ROUNDINGS.get(kind, 0))
             near = np.abs(x - y) <= np.maximum(np.abs(x), 1.0) * tolerance
             differs = ~((x == y) | (np.isnan(x) & np.isnan(y)) | near)
     places = np.argwhere(differs)

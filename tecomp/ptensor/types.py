@@ -18,11 +18,22 @@ from tecomp.errors import (
     TeamMismatchError,
 )
 from tecomp.ir.nodes.dtype import DType
+from tecomp.operations.element_types import ALL as ALL
+from tecomp.operations.element_types import BOOLEAN as BOOLEAN
+from tecomp.operations.element_types import COMPLEX as COMPLEX
+from tecomp.operations.element_types import FLOATING as FLOATING
+from tecomp.operations.element_types import FLOATS as FLOATS
+from tecomp.operations.element_types import INTEGERS as INTEGERS
+from tecomp.operations.element_types import NUMERIC as NUMERIC
+from tecomp.operations.element_types import PART as PART
+from tecomp.operations.element_types import REAL as REAL
+from tecomp.operations.element_types import SIGNED as SIGNED
+from tecomp.operations.element_types import UNSIGNED as UNSIGNED
+from tecomp.operations.element_types import WHOLE as WHOLE
 
 Shape = tuple[int, ...]
 SCALARS = ("bool", "float64", "int64", "ptr", "shape.shape", "str", "type")
 """Types of values that are not tensors."""
-_COMPLEX = ("complex64", "complex128")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +112,7 @@ ValueType: TypeAlias = PTensorType | str
 @cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """Return the NumPy dtype of a name."""
-    return np.dtype(name) if name in _COMPLEX else DType(name).numpy
+    return np.dtype(name) if name in COMPLEX else DType(name).numpy
 
 
 def float_limits(dtype: np.dtype[Any]) -> Any:
@@ -246,23 +257,6 @@ def drop_axes(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
     return tuple([
         1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes
     ])
-
-
-BOOLEAN = ("bool",)
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-INTEGERS = (*SIGNED, *UNSIGNED)
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-COMPLEX = ("complex64", "complex128")
-REAL = (*INTEGERS, *FLOATS)
-FLOATING = (*FLOATS, *COMPLEX)
-NUMERIC = (*REAL, *COMPLEX)
-ALL = (*BOOLEAN, *NUMERIC)
-
-PART = {"complex64": "float32", "complex128": "float64"}
-"""dtype of the real and imaginary parts, which are stored adjacently."""
-
-WHOLE = {**dict.fromkeys(("float16", "bfloat16", "float32"), "complex64"), "float64": "complex128"}
 
 
 @cache

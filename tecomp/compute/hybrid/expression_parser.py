@@ -19,7 +19,7 @@ from tecomp.compute.intrinsics import cast, power
 from tecomp.compute.shape_validation import dtype_of
 from tecomp.compute.statement_builder import Operand
 from tecomp.errors import DefinitionError, TecompError
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.dtype import SCALARS, DType
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.printer import format_count
 
@@ -29,10 +29,7 @@ LOOPS: Mapping[str, str] = MappingProxyType({
 })
 """Loop kind of each loop function; loops bound to threads run sequentially."""
 
-_TYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-    "float32", "float64",
-)  # fmt: skip
+_TYPES = tuple(name for name in SCALARS if name != "bfloat16")  # NumPy has no bfloat16
 _MATH = (
     "exp exp2 log log2 log10 sqrt rsqrt tanh sigmoid sin cos tan atan floor ceil trunc round "
     "fabs erf popcount power fmod isnan isinf abs"

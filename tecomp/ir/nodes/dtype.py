@@ -9,16 +9,9 @@ from typing import Any
 import numpy as np
 
 from tecomp.errors import TypeMismatchError, safe_repr
+from tecomp.operations.element_types import dtypes_of, element_type
 
-SCALARS = (
-    "bool",
-    *(f"int{bits}" for bits in (8, 16, 32, 64)),
-    *(f"uint{bits}" for bits in (8, 16, 32, 64)),
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-)
+SCALARS = dtypes_of("bool", "int", "uint", "float")
 
 # As in TVM, a name without a width denotes the 32-bit type.
 _WITHOUT_WIDTH = re.compile(r"(int|uint|float)(x[0-9]+)?")
@@ -157,10 +150,6 @@ def _promote_scalars(a: DType, b: DType) -> DType | None:
     return max(a, b, key=lambda t: (t.bits, t.kind == "uint"))
 
 
-_FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-_EXPONENT_BITS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
-
-
 def represents_all(dtype: DType, other: DType) -> bool:
     """Return whether every value of `other` is representable in `dtype`, so that a cast is exact.
 
@@ -173,11 +162,15 @@ def represents_all(dtype: DType, other: DType) -> bool:
     if dtype.lanes != other.lanes or "handle" in (dtype.kind, other.kind):
         return False
     to, own = dtype.scalar, other.scalar
+    row, own_row = element_type(to), element_type(own)
     if own.is_float:
-        wider = (bits.get(to, 0) >= bits[own] for bits in (_FRACTION_BITS, _EXPONENT_BITS))
-        return to.is_float and all(wider)
+        return (
+            row.fraction_bits >= own_row.fraction_bits
+            and row.exponent_bits >= own_row.exponent_bits
+        )
     if to.is_bool or (own.kind == "int" and to.kind == "uint"):
         return False
     # Magnitude bits exclude the sign bit of signed integers.
     needed = own.bits - (own.kind == "int")
-    return bool((_FRACTION_BITS[to] if to.is_float else to.bits - (to.kind == "int")) >= needed)
+    held = row.fraction_bits + 1 if to.is_float else to.bits - (to.kind == "int")
+    return bool(held >= needed)

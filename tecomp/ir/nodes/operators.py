@@ -16,6 +16,7 @@ import numpy as np
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType
 from tecomp.ir.nodes.printer import Precedence
+from tecomp.operations.element_types import element_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,12 +268,6 @@ def literal(value: Scalar, dtype: DType) -> Scalar:
     return bool(value) if dtype.is_bool else int(value)
 
 
-FLOAT_FORMATS = {
-    "float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023),
-}
-"""Number of explicit fraction bits and maximum exponent of each floating-point dtype."""
-
-
 def holds(dtype: DType, value: Scalar) -> bool:
     """Return whether `dtype` represents a literal exactly, up to rounding of floats.
 
@@ -285,7 +280,8 @@ def holds(dtype: DType, value: Scalar) -> bool:
     (False, False, False)
     """
     if dtype.is_float:
-        fraction, exponent = FLOAT_FORMATS[dtype.scalar]
+        row = element_type(dtype.scalar)
+        fraction, exponent = row.fraction_bits, row.largest_exponent
         # Values from half a unit in the last place above the largest finite number round to
         # infinity.
         if isinstance(value, int):  # the exact limit: that of float64 is infinite as a float

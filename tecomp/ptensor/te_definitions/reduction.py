@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, Literal
 
 from tecomp import te
+from tecomp.operations.element_types import NARROW
 from tecomp.ptensor.formulas.tables import convert_element
 from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex, ReduceOp, TruthTest
 from tecomp.ptensor.te_definitions.creation import define
@@ -35,7 +36,7 @@ def te_accumulator_dtype(dtype: str, device: str | None) -> str:
     ...     None), te_accumulator_dtype("int64", None)
     ('float64', 'float32', 'int64')
     """
-    if dtype in ("float16", "bfloat16"):
+    if dtype in NARROW:
         return "float32"
     return "float64" if dtype == "float32" and device in (None, "cpu") else dtype
 

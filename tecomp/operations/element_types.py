@@ -1,0 +1,86 @@
+"""Table of element types, and groups of dtypes that functions support."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ElementType(NamedTuple):
+    """Row of an element type.
+
+    Attributes:
+        name: Name of the dtype.
+        kind: `bool`, `int`, `uint`, `float` or `complex`.
+        bits: Width in bits; 1 for bool, and of both parts for a complex dtype.
+        fraction_bits: Explicit bits of the fraction of a float.
+        exponent_bits: Bits of the exponent of a float.
+        pair: Complex dtype whose parts hold every value of a float.
+
+    >>> element_type("bfloat16").fraction_bits, element_type("float32").largest_exponent
+    (7, 127)
+    """
+
+    name: str
+    kind: str
+    bits: int
+    fraction_bits: int = 0
+    exponent_bits: int = 0
+    pair: str = ""
+
+    @property
+    def largest_exponent(self) -> int:
+        """Exponent of the largest finite power of two of a float."""
+        return (1 << (self.exponent_bits - 1)) - 1
+
+
+_WIDTHS = (8, 16, 32, 64)
+
+ELEMENT_TYPES = (
+    ElementType("bool", "bool", 1),
+    *(ElementType(f"int{bits}", "int", bits) for bits in _WIDTHS),
+    *(ElementType(f"uint{bits}", "uint", bits) for bits in _WIDTHS),
+    ElementType("float16", "float", 16, 10, 5, "complex64"),
+    ElementType("bfloat16", "float", 16, 7, 8, "complex64"),
+    ElementType("float32", "float", 32, 23, 8, "complex64"),
+    ElementType("float64", "float", 64, 52, 11, "complex128"),
+    ElementType("complex64", "complex", 64),
+    ElementType("complex128", "complex", 128),
+)
+"""All element types; messages list dtypes in this order."""
+
+_BY_NAME = {row.name: row for row in ELEMENT_TYPES}
+
+
+def element_type(name: str) -> ElementType:
+    """Return the row of a dtype."""
+    return _BY_NAME[name]
+
+
+def dtypes_of(*kinds: str) -> tuple[str, ...]:
+    """Return the names of the dtypes of some kinds.
+
+    >>> dtypes_of("bool", "complex")
+    ('bool', 'complex64', 'complex128')
+    """
+    return tuple([row.name for row in ELEMENT_TYPES if row.kind in kinds])
+
+
+BOOLEAN = dtypes_of("bool")
+SIGNED = dtypes_of("int")
+UNSIGNED = dtypes_of("uint")
+INTEGERS = dtypes_of("int", "uint")
+FLOATS = dtypes_of("float")
+COMPLEX = dtypes_of("complex")
+REAL = dtypes_of("int", "uint", "float")
+FLOATING = dtypes_of("float", "complex")
+NUMERIC = dtypes_of("int", "uint", "float", "complex")
+ALL = dtypes_of("bool", "int", "uint", "float", "complex")
+
+NARROW = tuple([row.name for row in ELEMENT_TYPES if row.kind == "float" and row.bits < 32])
+"""Floating-point dtypes whose functions and sums are computed in float32."""
+
+PART = {row.name: f"float{row.bits // 2}" for row in ELEMENT_TYPES if row.kind == "complex"}
+"""dtype of the real and imaginary parts, which are stored adjacently."""
+
+WHOLE = {row.name: row.pair for row in ELEMENT_TYPES if row.pair}
+"""Complex dtype to which a float is promoted by a complex number."""

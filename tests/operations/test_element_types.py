@@ -1,0 +1,46 @@
+"""The table of element types agrees with NumPy and ml_dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tecomp.ir import DType
+from tecomp.ir.nodes.dtype import SCALARS
+from tecomp.operations.element_types import ALL, ELEMENT_TYPES, PART, WHOLE, ElementType
+from tecomp.ptensor import numpy_dtype
+
+NAMES = {"b": "bool", "i": "int", "u": "uint", "f": "float", "V": "float", "c": "complex"}
+
+
+@pytest.mark.parametrize("row", ELEMENT_TYPES, ids=lambda row: row.name)
+def test_rows_are_those_of_numpy(row: ElementType) -> None:
+    dtype = numpy_dtype(row.name)
+
+    assert (dtype.name, NAMES[dtype.kind]) == (row.name, row.kind)
+    assert row.kind == "bool" or 8 * dtype.itemsize == row.bits
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ELEMENT_TYPES if row.kind == "float"], ids=lambda row: row.name
+)
+def test_formats_of_floats_are_those_of_numpy(row: ElementType) -> None:
+    finfo: Any = ml_dtypes.finfo
+    limits = finfo(numpy_dtype(row.name))
+
+    assert (row.fraction_bits, row.exponent_bits) == (limits.nmant, limits.nexp)
+    assert 2.0**row.largest_exponent * (2 - 2.0**-row.fraction_bits) == float(limits.max)
+    assert WHOLE[row.name] == np.promote_types("complex64", np.dtype(f"f{max(row.bits, 32) // 8}"))
+
+
+def test_parts_are_those_of_numpy() -> None:
+    assert {name: np.ones((), name).real.dtype.name for name in PART} == PART
+
+
+def test_dtypes_of_expressions_are_those_without_parts() -> None:
+    assert [*SCALARS, *PART] == [*ALL]
+    assert [DType(name).bits for name in SCALARS] == [
+        row.bits for row in ELEMENT_TYPES if row.name in SCALARS]
