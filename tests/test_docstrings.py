@@ -19,6 +19,11 @@ MODULES = [
     for path in sorted((ROOT / folder).rglob("*.py"))
     if ">>> " in path.read_text(encoding="utf-8")
 ]
+STUBS = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted((ROOT / "tecomp").rglob("*.pyi"))
+]
+"""Modules whose functions are defined from tables."""
 
 
 WITH_MPI = [
@@ -33,6 +38,16 @@ def test_examples_print_what_they_say(module: str) -> None:
 
     assert result.failed == 0
     assert result.attempted > 0
+
+
+@pytest.mark.parametrize("module", STUBS)
+def test_examples_of_functions_from_tables_print_what_they_say(module: str) -> None:
+    found = import_module(module)
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+    for name in found.__all__:
+        for test in finder.find(getattr(found, name), name, globs=dict(vars(found))):
+            result = runner.run(test)
+            assert (result.failed, result.attempted > 0) == (0, True), name
 
 
 def test_examples_of_teams_print_what_they_say() -> None:

@@ -29,7 +29,7 @@ from tecomp.ptensor.operations.creation import (
     Create,
     CreateLike,
 )
-from tecomp.ptensor.operations.elementwise import BINARY_TESTS
+from tecomp.ptensor.operations.elementwise import ElementwiseBinaryTest
 from tecomp.ptensor.parse_operands import (
     ANY_SCALAR,
     DEFAULTS,
@@ -66,7 +66,7 @@ _SPELLINGS: Mapping[tuple[str, str], tuple[str, str | None]] = {
     ("elementwise_binary_op", "sub"): ("elementwise_binary_op", "subtract"),
     **{
         ("elementwise_binary_op", kind): ("elementwise_binary_test", kind)
-        for kind in BINARY_TESTS
+        for kind in ElementwiseBinaryTest.functions
     },
     **{
         (name, kind): (name, None) for name in ("sort", "argsort")

@@ -89,18 +89,14 @@ def _imports(device: str | None, team: int | None) -> list[Case]:
 
 
 def _elementwise() -> list[tuple[PTensorOp, Operands]]:
-    def of(kinds: object, kind: type[PTensorOp], count: int) -> list[tuple[PTensorOp, Operands]]:
-        found: list[tuple[PTensorOp, Operands]] = []
-        for name, dtypes in kinds.items():  # type: ignore[attr-defined]
-            found.append((kind(name), (((4, 1), dtypes[0]), ((5,), dtypes[0]))[:count]))  # type: ignore[call-arg]
-        return found
+    groups = (
+        elementwise.ElementwiseUnaryOp, elementwise.ElementwiseUnaryTest, elementwise.ElementwisePower,
+        elementwise.ElementwiseBinaryOp, elementwise.ElementwiseBinaryTest,
+    )
 
     return [
-        *of(elementwise.UNARY, elementwise.ElementwiseUnaryOp, 1),
-        *of(elementwise.UNARY_TESTS, elementwise.ElementwiseUnaryTest, 1),
-        *of(elementwise.ElementwisePower.functions, elementwise.ElementwisePower, 1),
-        *of(elementwise.BINARY, elementwise.ElementwiseBinaryOp, 2),
-        *of(elementwise.BINARY_TESTS, elementwise.ElementwiseBinaryTest, 2),
+        *((group(name), (((4, 1), dtypes[0]), ((5,), dtypes[0]))[: group.arity])
+          for group in groups for name, dtypes in group.functions.items()),
         (elementwise.CastOp("complex64"), _ROW), (elementwise.CastOp("int8", False), _ROW),
         (elementwise.WhereOp(), (*_MASK, *_ROW, *_MATRIX)),
     ]

@@ -8,67 +8,39 @@ from functools import cached_property
 from typing import ClassVar
 
 from tecomp.errors import ArrayTypeError
+from tecomp.operations.elementwise import elementwise_in
+from tecomp.operations.rows import TO_BOOL, TO_FLOAT, TO_PART
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.types import (
-    ALL,
     BOOLEAN,
     COMPLEX,
-    FLOATING,
     FLOATS,
     INTEGERS,
-    NUMERIC,
     PART,
-    REAL,
     PTensorType,
     broadcast_shapes,
     check_same_device_and_team,
     promote_types,
 )
 
-_BITS = (*BOOLEAN, *INTEGERS)
+_ROWS = elementwise_in("array")
 
-UNARY: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(
-        ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log",
-         "log1p", "log2", "log10", "reciprocal", "sin", "sinh", "sqrt", "tan", "tanh"), FLOATING),
-    **dict.fromkeys(
-        ("abs", "conj", "negative", "positive", "real", "round", "sign", "square"), NUMERIC),
-    **dict.fromkeys(("ceil", "floor", "trunc"), REAL),
-    "imag": NUMERIC,
-    "bitwise_invert": _BITS,
-}
-"""Supported dtypes of each unary function."""
 
-UNARY_TESTS: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("isfinite", "isinf", "isnan"), NUMERIC),
-    "signbit": FLOATS,
-    "logical_not": BOOLEAN,
-}
+def _functions(arity: int, *, is_test: bool) -> Mapping[str, Sequence[str]]:
+    """Return the supported dtypes of each function with or without results of dtype bool."""
+    return {
+        name: row.takes.dtypes
+        for name, row in _ROWS.items() if row.arity == arity and (row.gives == TO_BOOL) == is_test
+    }
+
 
 POWERS: Mapping[str, float] = {
     "half": 0.5, "three_halves": 1.5, "minus_half": -0.5, "minus_three_halves": -1.5
 }
 """Exponents that can be computed with square roots."""
 
-BINARY: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("add", "subtract", "multiply", "pow"), NUMERIC),
-    "divide": NUMERIC,
-    **dict.fromkeys(("floor_divide", "remainder", "maximum", "minimum"), REAL),
-    **dict.fromkeys(("atan2", "copysign", "hypot", "logaddexp", "nextafter"), FLOATS),
-    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), _BITS),
-    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), INTEGERS),
-}
-
-BINARY_TESTS: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("equal", "not_equal"), ALL),
-    **dict.fromkeys(("greater", "greater_equal", "less", "less_equal"), REAL),
-    **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), BOOLEAN),
-}
-
-_OF_FLOATS = frozenset(("divide",))
-"""Functions that convert integers to floating-point numbers."""
-
-_TO_PART = frozenset(("abs", "real", "imag"))
+_TO_FLOAT = frozenset([name for name, row in _ROWS.items() if row.gives == TO_FLOAT])
+_TO_PART = frozenset([name for name, row in _ROWS.items() if row.gives == TO_PART])
 
 
 @dataclass(frozen=True)
@@ -113,7 +85,7 @@ class Elementwise(PTensorOp):
         taken = self.functions[self.kind]
         dtype = promote_types(dtypes)
         if dtype in taken and all(d in taken for d in dtypes):
-            return "float64" if dtype in INTEGERS and self.kind in _OF_FLOATS else dtype
+            return "float64" if dtype in INTEGERS and self.kind in _TO_FLOAT else dtype
         given = " and ".join(dtypes)
         raise ArrayTypeError(
             "{form}: unsupported dtype {given}; supported dtypes: {taken}; convert with "
@@ -148,7 +120,7 @@ class ElementwiseUnaryOp(Elementwise):
     """
 
     name = "elementwise_unary_op"
-    functions = UNARY
+    functions = _functions(1, is_test=False)
     arity = 1
 
     def result_dtype(self, dtype: str) -> str:
@@ -160,7 +132,7 @@ class ElementwiseUnaryTest(_Test):
     """Unary element-wise predicate."""
 
     name = "elementwise_unary_test"
-    functions = UNARY_TESTS
+    functions = _functions(1, is_test=True)
     arity = 1
 
 
@@ -186,7 +158,7 @@ class ElementwiseBinaryOp(Elementwise):
 
     name = "elementwise_binary_op"
     takes = (2, 2)
-    functions = BINARY
+    functions = _functions(2, is_test=False)
     arity = 2
 
 
@@ -195,7 +167,7 @@ class ElementwiseBinaryTest(_Test):
 
     name = "elementwise_binary_test"
     takes = (2, 2)
-    functions = BINARY_TESTS
+    functions = _functions(2, is_test=True)
     arity = 2
 
 

@@ -1,19 +1,60 @@
-"""Element-wise functions of two operands.
+"""Element-wise functions: one for each row of the table of element-wise functions.
 
-Each function accepts the dtypes that the standard names and raises ArrayTypeError for other dtypes.
-One operand may be a Python scalar, which is converted to the dtype of the array. Shapes are
-broadcast; ArrayValueError is raised if they are not broadcast-compatible.
+`elementwise.pyi` declares the functions for type checkers and editors. Write it with
+`python -m tests.operations.stubs` after a change of the table.
 """
 
-from __future__ import annotations
+# Generated: `python -m tests.operations.stubs`.
 
-from tecomp.array.array_object import Array, apply_binary, from_node, nodes_of_pair
-from tecomp.array.graph.node import record
-from tecomp.array.indexing.getitem import truth_of
+from tecomp.array.array_object import Array
 from tecomp.array.weak_scalars import Scalar
-from tecomp.ptensor.operations.elementwise import FUNCTIONS
 
+# tecomp/operations/elementwise.py: "abs"
+def abs(x: Array, /) -> Array:
+    """Compute the absolute value element-wise; the result of a complex array is real.
 
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.abs(xp.asarray([-1.5, 2.0]))
+    Array([1.5, 2. ], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "acos"
+def acos(x: Array, /) -> Array:
+    """Compute the inverse cosine element-wise, in radians; real results are in [0, pi].
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.acos(xp.asarray([1.0, 0.0]))
+    Array([0.        , 1.57079633], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "acosh"
+def acosh(x: Array, /) -> Array:
+    """Compute the inverse hyperbolic cosine element-wise; real results are at least 0.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.acosh(xp.asarray([1.0, 2.0]))
+    Array([0.       , 1.3169579], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "add"
 def add(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the sum element-wise.
 
@@ -29,9 +70,53 @@ def add(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.add(xp.asarray([1, 2]), xp.asarray([10, 20]))
     Array([11, 22], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["add"], x1, x2)
 
+# tecomp/operations/elementwise.py: "asin"
+def asin(x: Array, /) -> Array:
+    """Compute the inverse sine element-wise, in radians; real results are in [-pi/2, pi/2].
 
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.asin(xp.asarray([0.0, 1.0]))
+    Array([0.        , 1.57079633], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "asinh"
+def asinh(x: Array, /) -> Array:
+    """Compute the inverse hyperbolic sine element-wise.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.asinh(xp.asarray([0.0, 1.0]))
+    Array([0.        , 0.88137359], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "atan"
+def atan(x: Array, /) -> Array:
+    """Compute the inverse tangent element-wise, in radians; real results are in [-pi/2, pi/2].
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.atan(xp.asarray([0.0, 1.0]))
+    Array([0.        , 0.78539816], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "atan2"
 def atan2(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the angle of the point (x2, x1) element-wise, in radians in [-pi, pi].
 
@@ -47,9 +132,23 @@ def atan2(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.atan2(xp.asarray([1.0, -1.0]), xp.asarray([1.0, -1.0]))
     Array([ 0.78539816, -2.35619449], dtype=float64)
     """
-    return apply_binary(FUNCTIONS["atan2"], x1, x2)
 
+# tecomp/operations/elementwise.py: "atanh"
+def atanh(x: Array, /) -> Array:
+    """Compute the inverse hyperbolic tangent element-wise.
 
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.atanh(xp.asarray([0.0, 0.5]))
+    Array([0.        , 0.54930614], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "bitwise_and"
 def bitwise_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the bitwise AND element-wise.
 
@@ -65,9 +164,23 @@ def bitwise_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.bitwise_and(xp.asarray([6, 5]), xp.asarray([3, 4]))
     Array([2, 4], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["bitwise_and"], x1, x2)
 
+# tecomp/operations/elementwise.py: "bitwise_invert"
+def bitwise_invert(x: Array, /) -> Array:
+    """Invert all bits element-wise; negate booleans logically.
 
+    Args:
+        x: Input array of integer or boolean dtype.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.bitwise_invert(xp.asarray([0, -2]))
+    Array([-1,  1], dtype=int64)
+    """
+
+# tecomp/operations/elementwise.py: "bitwise_left_shift"
 def bitwise_left_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Shift bits left element-wise; shifts by the bit width or more give 0.
 
@@ -83,9 +196,8 @@ def bitwise_left_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.bitwise_left_shift(xp.asarray([1, 3]), xp.asarray([4, 1]))
     Array([16,  6], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["bitwise_left_shift"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "bitwise_or"
 def bitwise_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the bitwise OR element-wise.
 
@@ -101,9 +213,8 @@ def bitwise_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.bitwise_or(xp.asarray([6, 5]), xp.asarray([3, 4]))
     Array([7, 5], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["bitwise_or"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "bitwise_right_shift"
 def bitwise_right_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Shift bits right element-wise, with sign extension.
 
@@ -119,9 +230,8 @@ def bitwise_right_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.bitwise_right_shift(xp.asarray([16, -3]), xp.asarray([2, 1]))
     Array([ 4, -2], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["bitwise_right_shift"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "bitwise_xor"
 def bitwise_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the bitwise XOR element-wise.
 
@@ -137,9 +247,38 @@ def bitwise_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.bitwise_xor(xp.asarray([6, 5]), xp.asarray([3, 4]))
     Array([5, 1], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["bitwise_xor"], x1, x2)
 
+# tecomp/operations/elementwise.py: "ceil"
+def ceil(x: Array, /) -> Array:
+    """Round up to an integer element-wise; the dtype is kept.
 
+    Args:
+        x: Input array of real-valued dtype.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.ceil(xp.asarray([-1.5, 1.5]))
+    Array([-1.,  2.], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "conj"
+def conj(x: Array, /) -> Array:
+    """Compute the complex conjugate element-wise; real arrays are returned unchanged.
+
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.conj(xp.asarray([1 + 2j]))
+    Array([1.-2.j], dtype=complex128)
+    """
+
+# tecomp/operations/elementwise.py: "copysign"
 def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Combine the magnitude of `x1` with the sign of `x2` element-wise.
 
@@ -155,9 +294,38 @@ def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.copysign(xp.asarray([1.0, 2.0]), xp.asarray([-0.0, 3.0]))
     Array([-1.,  2.], dtype=float64)
     """
-    return apply_binary(FUNCTIONS["copysign"], x1, x2)
 
+# tecomp/operations/elementwise.py: "cos"
+def cos(x: Array, /) -> Array:
+    """Compute the cosine of angles in radians element-wise.
 
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.cos(xp.asarray([0.0, 1.0]))
+    Array([1.        , 0.54030231], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "cosh"
+def cosh(x: Array, /) -> Array:
+    """Compute the hyperbolic cosine element-wise.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.cosh(xp.asarray([0.0, 1.0]))
+    Array([1.        , 1.54308063], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "divide"
 def divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Divide element-wise; integers give float64.
 
@@ -173,9 +341,8 @@ def divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.divide(xp.asarray([1.0, 2.0]), xp.asarray([4.0, 0.5]))
     Array([0.25, 4.  ], dtype=float64)
     """
-    return apply_binary(FUNCTIONS["divide"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "equal"
 def equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compare element-wise for `x1 == x2`.
 
@@ -191,9 +358,53 @@ def equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([ True, False], dtype=bool)
     """
-    return apply_binary(FUNCTIONS["equal"], x1, x2)
 
+# tecomp/operations/elementwise.py: "exp"
+def exp(x: Array, /) -> Array:
+    """Compute the exponential element-wise.
 
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.exp(xp.asarray([0.0, 1.0]))
+    Array([1.        , 2.71828183], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "expm1"
+def expm1(x: Array, /) -> Array:
+    """Compute `exp(x) - 1` element-wise, accurately near zero.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.expm1(xp.asarray([0.0, 1e-10]))
+    Array([0.e+00, 1.e-10], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "floor"
+def floor(x: Array, /) -> Array:
+    """Round down to an integer element-wise; the dtype is kept.
+
+    Args:
+        x: Input array of real-valued dtype.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.floor(xp.asarray([-1.5, 1.5]))
+    Array([-2.,  1.], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "floor_divide"
 def floor_divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Divide and round down element-wise; the dtype is kept, integers divided by 0 give 0.
 
@@ -209,9 +420,8 @@ def floor_divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.floor_divide(xp.asarray([7, -7]), xp.asarray([2, 2]))
     Array([ 3, -4], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["floor_divide"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "greater"
 def greater(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compare element-wise for `x1 > x2`.
 
@@ -227,9 +437,8 @@ def greater(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.greater(xp.asarray([1, 2]), xp.asarray([0, 3]))
     Array([ True, False], dtype=bool)
     """
-    return apply_binary(FUNCTIONS["greater"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "greater_equal"
 def greater_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compare element-wise for `x1 >= x2`.
 
@@ -245,9 +454,8 @@ def greater_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.greater_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([ True, False], dtype=bool)
     """
-    return apply_binary(FUNCTIONS["greater_equal"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "hypot"
 def hypot(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute `sqrt(x1 * x1 + x2 * x2)` element-wise without intermediate overflow.
 
@@ -263,9 +471,68 @@ def hypot(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.hypot(xp.asarray([3.0, 5.0]), xp.asarray([4.0, 12.0]))
     Array([ 5., 13.], dtype=float64)
     """
-    return apply_binary(FUNCTIONS["hypot"], x1, x2)
 
+# tecomp/operations/elementwise.py: "imag"
+def imag(x: Array, /) -> Array:
+    """Return the imaginary part element-wise.
 
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.imag(xp.asarray([1 + 2j]))
+    Array([2.], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "isfinite"
+def isfinite(x: Array, /) -> Array:
+    """Test element-wise for values that are neither infinite nor NaN.
+
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.isfinite(xp.asarray([1.0, float("inf")]))
+    Array([ True, False], dtype=bool)
+    """
+
+# tecomp/operations/elementwise.py: "isinf"
+def isinf(x: Array, /) -> Array:
+    """Test element-wise for infinities, in the real or imaginary part of complex values.
+
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.isinf(xp.asarray([1.0, float("inf")]))
+    Array([False,  True], dtype=bool)
+    """
+
+# tecomp/operations/elementwise.py: "isnan"
+def isnan(x: Array, /) -> Array:
+    """Test element-wise for NaN, in the real or imaginary part of complex values.
+
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.isnan(xp.asarray([1.0, float("nan")]))
+    Array([False,  True], dtype=bool)
+    """
+
+# tecomp/operations/elementwise.py: "less"
 def less(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compare element-wise for `x1 < x2`.
 
@@ -281,9 +548,8 @@ def less(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.less(xp.asarray([1, 2]), xp.asarray([0, 3]))
     Array([False,  True], dtype=bool)
     """
-    return apply_binary(FUNCTIONS["less"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "less_equal"
 def less_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compare element-wise for `x1 <= x2`.
 
@@ -299,9 +565,68 @@ def less_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.less_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([ True,  True], dtype=bool)
     """
-    return apply_binary(FUNCTIONS["less_equal"], x1, x2)
 
+# tecomp/operations/elementwise.py: "log"
+def log(x: Array, /) -> Array:
+    """Compute the natural logarithm element-wise.
 
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.log(xp.asarray([1.0, 2.0]))
+    Array([0.        , 0.69314718], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "log10"
+def log10(x: Array, /) -> Array:
+    """Compute the base-10 logarithm element-wise.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.log10(xp.asarray([1.0, 100.0]))
+    Array([0., 2.], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "log1p"
+def log1p(x: Array, /) -> Array:
+    """Compute `log(1 + x)` element-wise, accurately near zero.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.log1p(xp.asarray([0.0, 1e-10]))
+    Array([0.e+00, 1.e-10], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "log2"
+def log2(x: Array, /) -> Array:
+    """Compute the base-2 logarithm element-wise.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.log2(xp.asarray([1.0, 8.0]))
+    Array([0., 3.], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "logaddexp"
 def logaddexp(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute `log(exp(x1) + exp(x2))` element-wise without intermediate overflow.
 
@@ -317,9 +642,8 @@ def logaddexp(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.logaddexp(xp.asarray([0.0, 1000.0]), xp.asarray([0.0, 1000.0]))
     Array([6.93147181e-01, 1.00069315e+03], dtype=float64)
     """
-    return apply_binary(FUNCTIONS["logaddexp"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "logical_and"
 def logical_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the logical AND element-wise.
 
@@ -335,9 +659,20 @@ def logical_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.logical_and(xp.asarray([True, True]), xp.asarray([True, False]))
     Array([ True, False], dtype=bool)
     """
-    return _logical("logical_and", x1, x2)
 
+# tecomp/operations/elementwise.py: "logical_not"
+def logical_not(x: Array, /) -> Array:
+    """Compute the logical NOT element-wise.
 
+    Args:
+        x: Input array of any dtype. Nonzero numbers count as True.
+
+    >>> import tecomp.array as xp
+    >>> xp.logical_not(xp.asarray([True, False]))
+    Array([False,  True], dtype=bool)
+    """
+
+# tecomp/operations/elementwise.py: "logical_or"
 def logical_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the logical OR element-wise.
 
@@ -353,9 +688,8 @@ def logical_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.logical_or(xp.asarray([True, False]), xp.asarray([False, False]))
     Array([ True, False], dtype=bool)
     """
-    return _logical("logical_or", x1, x2)
 
-
+# tecomp/operations/elementwise.py: "logical_xor"
 def logical_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the logical XOR element-wise.
 
@@ -371,9 +705,8 @@ def logical_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.logical_xor(xp.asarray([True, True]), xp.asarray([True, False]))
     Array([False,  True], dtype=bool)
     """
-    return _logical("logical_xor", x1, x2)
 
-
+# tecomp/operations/elementwise.py: "maximum"
 def maximum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Return the larger operand element-wise; NaN propagates.
 
@@ -389,9 +722,8 @@ def maximum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.maximum(xp.asarray([1, 2]), xp.asarray([0, 3]))
     Array([1, 3], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["maximum"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "minimum"
 def minimum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Return the smaller operand element-wise; NaN propagates.
 
@@ -407,9 +739,8 @@ def minimum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.minimum(xp.asarray([1, 2]), xp.asarray([0, 3]))
     Array([0, 2], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["minimum"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "multiply"
 def multiply(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the product element-wise.
 
@@ -425,9 +756,23 @@ def multiply(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.multiply(xp.asarray([1, 2]), xp.asarray([10, 20]))
     Array([10, 40], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["multiply"], x1, x2)
 
+# tecomp/operations/elementwise.py: "negative"
+def negative(x: Array, /) -> Array:
+    """Negate element-wise; unsigned integers wrap around.
 
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.negative(xp.asarray([1, -2]))
+    Array([-1,  2], dtype=int64)
+    """
+
+# tecomp/operations/elementwise.py: "nextafter"
 def nextafter(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Return the next representable value after `x1` towards `x2` element-wise.
 
@@ -443,9 +788,8 @@ def nextafter(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.nextafter(xp.asarray([1.0, 1.0]), xp.asarray([2.0, 1.0]))
     Array([1., 1.], dtype=float64)
     """
-    return apply_binary(FUNCTIONS["nextafter"], x1, x2)
 
-
+# tecomp/operations/elementwise.py: "not_equal"
 def not_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compare element-wise for `x1 != x2`.
 
@@ -461,9 +805,23 @@ def not_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.not_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([False,  True], dtype=bool)
     """
-    return apply_binary(FUNCTIONS["not_equal"], x1, x2)
 
+# tecomp/operations/elementwise.py: "positive"
+def positive(x: Array, /) -> Array:
+    """Return the elements unchanged.
 
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.positive(xp.asarray([1, -2]))
+    Array([ 1, -2], dtype=int64)
+    """
+
+# tecomp/operations/elementwise.py: "pow"
 def pow(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Raise `x1` to the power `x2` element-wise.
 
@@ -479,9 +837,38 @@ def pow(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.pow(xp.asarray([2, 3]), xp.asarray([10, 2]))
     Array([1024,    9], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["pow"], x1, x2)
 
+# tecomp/operations/elementwise.py: "real"
+def real(x: Array, /) -> Array:
+    """Return the real part element-wise.
 
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.real(xp.asarray([1 + 2j]))
+    Array([1.], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "reciprocal"
+def reciprocal(x: Array, /) -> Array:
+    """Compute `1 / x` element-wise.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.reciprocal(xp.asarray([0.5, 4.0]))
+    Array([2.  , 0.25], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "remainder"
 def remainder(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the remainder of `floor_divide`, with the sign of `x2`; integers modulo 0 give 0.
 
@@ -497,9 +884,113 @@ def remainder(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.remainder(xp.asarray([7, -7]), xp.asarray([2, 2]))
     Array([1, 1], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["remainder"], x1, x2)
 
+# tecomp/operations/elementwise.py: "round"
+def round(x: Array, /) -> Array:
+    """Round to the nearest integer element-wise, with ties to even; the dtype is kept.
 
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.round(xp.asarray([0.5, 1.5, 2.6]))
+    Array([0., 2., 3.], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "sign"
+def sign(x: Array, /) -> Array:
+    """Return the sign element-wise: -1, 0 or 1 for real, `x / abs(x)` for complex values.
+
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.sign(xp.asarray([-3.0, 0.0, 2.0]))
+    Array([-1.,  0.,  1.], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "signbit"
+def signbit(x: Array, /) -> Array:
+    """Return whether the sign bit is set element-wise, also for zeros and NaN.
+
+    Args:
+        x: Input array of real floating-point dtype.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.signbit(xp.asarray([-0.0, 0.0]))
+    Array([ True, False], dtype=bool)
+    """
+
+# tecomp/operations/elementwise.py: "sin"
+def sin(x: Array, /) -> Array:
+    """Compute the sine of angles in radians element-wise.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.sin(xp.asarray([0.0, 1.0]))
+    Array([0.        , 0.84147098], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "sinh"
+def sinh(x: Array, /) -> Array:
+    """Compute the hyperbolic sine element-wise.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.sinh(xp.asarray([0.0, 1.0]))
+    Array([0.        , 1.17520119], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "sqrt"
+def sqrt(x: Array, /) -> Array:
+    """Compute the square root element-wise.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.sqrt(xp.asarray([4.0, 2.0]))
+    Array([2.        , 1.41421356], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "square"
+def square(x: Array, /) -> Array:
+    """Compute the square element-wise.
+
+    Args:
+        x: Input array of numeric dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.square(xp.asarray([3, -2]))
+    Array([9, 4], dtype=int64)
+    """
+
+# tecomp/operations/elementwise.py: "subtract"
 def subtract(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     """Compute the difference `x1 - x2` element-wise.
 
@@ -515,9 +1006,48 @@ def subtract(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.subtract(xp.asarray([1, 2]), xp.asarray([10, 20]))
     Array([ -9, -18], dtype=int64)
     """
-    return apply_binary(FUNCTIONS["subtract"], x1, x2)
 
+# tecomp/operations/elementwise.py: "tan"
+def tan(x: Array, /) -> Array:
+    """Compute the tangent of angles in radians element-wise.
 
-def _logical(kind: str, x1: Array | Scalar, x2: Array | Scalar) -> Array:
-    one, other = nodes_of_pair(x1, x2, kind)
-    return from_node(record(FUNCTIONS[kind], truth_of(one), truth_of(other)))
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.tan(xp.asarray([0.0, 1.0]))
+    Array([0.        , 1.55740772], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "tanh"
+def tanh(x: Array, /) -> Array:
+    """Compute the hyperbolic tangent element-wise.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.tanh(xp.asarray([0.0, 1.0]))
+    Array([0.        , 0.76159416], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "trunc"
+def trunc(x: Array, /) -> Array:
+    """Round towards zero to an integer element-wise; the dtype is kept.
+
+    Args:
+        x: Input array of real-valued dtype.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.trunc(xp.asarray([-1.5, 1.5]))
+    Array([-1.,  1.], dtype=float64)
+    """

@@ -1,0 +1,445 @@
+"""Table of the element-wise functions."""
+
+from __future__ import annotations
+
+from tecomp.operations.rows import (
+    ALL,
+    BITS,
+    FLOATING,
+    FLOATS,
+    INTEGERS,
+    NUMERIC,
+    REAL,
+    TO_BOOL,
+    TO_FLOAT,
+    TO_PART,
+    TRUTH,
+    UNCHANGED,
+    Op,
+)
+
+UNARY = (
+    Op(
+        "abs", "Compute the absolute value element-wise; the result of a complex array is real.",
+        NUMERIC, example="[-1.5, 2.0]", shown="Array([1.5, 2. ], dtype=float64)", gives=TO_PART,
+        numpy="absolute", surfaces="array",
+    ),
+    Op(
+        "acos",
+        "Compute the inverse cosine element-wise, in radians; real results are in [0, pi].",
+        FLOATING, example="[1.0, 0.0]", shown="Array([0.        , 1.57079633], dtype=float64)",
+        numpy="arccos", call="acos", surfaces="te tir topi array",
+        texts={
+            "te": "Compute the inverse cosine of `x`, in [0, pi] radians.",
+            "topi": "Compute the inverse cosine element-wise, in radians in [0, pi].",
+        },
+    ),
+    Op(
+        "acosh",
+        "Compute the inverse hyperbolic cosine element-wise; real results are at least 0.",
+        FLOATING, example="[1.0, 2.0]", shown="Array([0.       , 1.3169579], dtype=float64)",
+        numpy="arccosh", call="acosh", surfaces="te tir topi array",
+        texts={
+            "te": "Compute the non-negative inverse hyperbolic cosine of `x`.",
+            "topi": "Compute the inverse hyperbolic cosine element-wise; the result is "
+            "non-negative.",
+        },
+    ),
+    Op(
+        "asin",
+        "Compute the inverse sine element-wise, in radians; real results are in [-pi/2, pi/2].",
+        FLOATING, example="[0.0, 1.0]", shown="Array([0.        , 1.57079633], dtype=float64)",
+        numpy="arcsin", call="asin", surfaces="te tir topi array",
+        texts={
+            "te": "Compute the inverse sine of `x`, in [-pi/2, pi/2] radians.",
+            "topi": "Compute the inverse sine element-wise, in radians in [-pi/2, pi/2].",
+        },
+    ),
+    Op(
+        "asinh", "Compute the inverse hyperbolic sine element-wise.", FLOATING,
+        example="[0.0, 1.0]", shown="Array([0.        , 0.88137359], dtype=float64)",
+        numpy="arcsinh", call="asinh", surfaces="te tir topi array",
+        texts={"te": "Compute the inverse hyperbolic sine of `x`."},
+    ),
+    Op(
+        "atan",
+        "Compute the inverse tangent element-wise, in radians; real results are in [-pi/2, pi/2].",
+        FLOATING, example="[0.0, 1.0]", shown="Array([0.        , 0.78539816], dtype=float64)",
+        numpy="arctan", call="atan", surfaces="te tir topi array hybrid",
+        texts={
+            "te": "Compute the inverse tangent of `x`, in [-pi/2, pi/2] radians.",
+            "topi": "Compute the inverse tangent element-wise, in radians in [-pi/2, pi/2].",
+        },
+    ),
+    Op(
+        "atanh", "Compute the inverse hyperbolic tangent element-wise.", FLOATING,
+        example="[0.0, 0.5]", shown="Array([0.        , 0.54930614], dtype=float64)",
+        numpy="arctanh", call="atanh", surfaces="te tir topi array",
+        texts={"te": "Compute the inverse hyperbolic tangent of `x`."},
+    ),
+    Op(
+        "bitwise_invert", "Invert all bits element-wise; negate booleans logically.", BITS,
+        example="[0, -2]", shown="Array([-1,  1], dtype=int64)", numpy="invert", surfaces="array",
+    ),
+    Op(
+        "ceil", "Round up to an integer element-wise; the dtype is kept.", REAL,
+        example="[-1.5, 1.5]", shown="Array([-1.,  2.], dtype=float64)", call="ceil",
+        of_integers=UNCHANGED, surfaces="te tir topi array hybrid",
+        texts={"te": "Round `x` up to an integer, in the dtype of `x`."},
+    ),
+    Op(
+        "conj", "Compute the complex conjugate element-wise; real arrays are returned unchanged.",
+        NUMERIC, example="[1 + 2j]", shown="Array([1.-2.j], dtype=complex128)", numpy="conjugate",
+        surfaces="array",
+    ),
+    Op(
+        "cos", "Compute the cosine of angles in radians element-wise.", FLOATING,
+        example="[0.0, 1.0]", shown="Array([1.        , 0.54030231], dtype=float64)", call="cos",
+        surfaces="te tir topi array hybrid",
+        texts={"te": "Compute the cosine of an angle in radians."},
+    ),
+    Op(
+        "cosh", "Compute the hyperbolic cosine element-wise.", FLOATING, example="[0.0, 1.0]",
+        shown="Array([1.        , 1.54308063], dtype=float64)", call="cosh",
+        surfaces="te tir topi array",
+        texts={"te": "Compute the hyperbolic cosine of `x`."},
+    ),
+    Op(
+        "erf", "Compute the error function element-wise.", FLOATS, numpy="scipy.special:erf",
+        call="erf", surfaces="te tir topi hybrid",
+        texts={"te": "Compute the error function of `x`."},
+    ),
+    Op(
+        "exp", "Compute the exponential element-wise.", FLOATING, example="[0.0, 1.0]",
+        shown="Array([1.        , 2.71828183], dtype=float64)", call="exp",
+        surfaces="te tir topi array hybrid",
+        texts={"te": "Compute the exponential of `x`."},
+    ),
+    Op(
+        "exp2", "Compute 2 to the power `x`.", FLOATS, call="exp2", surfaces="te tir hybrid",
+    ),
+    Op(
+        "expm1", "Compute `exp(x) - 1` element-wise, accurately near zero.", FLOATING,
+        example="[0.0, 1e-10]", shown="Array([0.e+00, 1.e-10], dtype=float64)", call="expm1",
+        surfaces="te array",
+        texts={"te": "Compute `exp(x) - 1`, accurately near zero."},
+    ),
+    Op(
+        "fabs", "Compute the absolute value of a float.", FLOATS, call="fabs",
+        surfaces="te hybrid",
+    ),
+    Op(
+        "floor", "Round down to an integer element-wise; the dtype is kept.", REAL,
+        example="[-1.5, 1.5]", shown="Array([-2.,  1.], dtype=float64)", call="floor",
+        of_integers=UNCHANGED, surfaces="te tir topi array hybrid",
+        texts={"te": "Round `x` down to an integer, in the dtype of `x`."},
+    ),
+    Op(
+        "imag", "Return the imaginary part element-wise.", NUMERIC, example="[1 + 2j]",
+        shown="Array([2.], dtype=float64)", gives=TO_PART, numpy=None, surfaces="array",
+    ),
+    Op(
+        "isfinite", "Test element-wise for values that are neither infinite nor NaN.", NUMERIC,
+        example='[1.0, float("inf")]', shown="Array([ True, False], dtype=bool)", gives=TO_BOOL,
+        call="isfinite", of_integers=True, surfaces="te tir topi array",
+        texts={
+            "te": "Return whether `x` is neither infinite nor NaN; True for integers.",
+            "topi": "Test element-wise for finite values, which are neither infinite nor NaN.",
+        },
+    ),
+    Op(
+        "isinf",
+        "Test element-wise for infinities, in the real or imaginary part of complex values.",
+        NUMERIC, example='[1.0, float("inf")]', shown="Array([False,  True], dtype=bool)",
+        gives=TO_BOOL, call="isinf", of_integers=False, surfaces="te tir topi array hybrid",
+        texts={
+            "te": "Return whether `x` is positive or negative infinity; False for integers.",
+            "topi": "Test element-wise for infinities of either sign.",
+        },
+    ),
+    Op(
+        "isnan", "Test element-wise for NaN, in the real or imaginary part of complex values.",
+        NUMERIC, example='[1.0, float("nan")]', shown="Array([False,  True], dtype=bool)",
+        gives=TO_BOOL, call="isnan", of_integers=False, surfaces="te tir topi array hybrid",
+        texts={
+            "te": "Return whether `x` is NaN; False for integers.",
+            "topi": "Test element-wise for NaN.",
+        },
+    ),
+    Op(
+        "log", "Compute the natural logarithm element-wise.", FLOATING, example="[1.0, 2.0]",
+        shown="Array([0.        , 0.69314718], dtype=float64)", call="log",
+        surfaces="te tir topi array hybrid",
+        texts={"te": "Compute the natural logarithm of `x`."},
+    ),
+    Op(
+        "log10", "Compute the base-10 logarithm element-wise.", FLOATING, example="[1.0, 100.0]",
+        shown="Array([0., 2.], dtype=float64)", call="log10", surfaces="te tir topi array hybrid",
+        texts={"te": "Compute the base-10 logarithm of `x`."},
+    ),
+    Op(
+        "log1p", "Compute `log(1 + x)` element-wise, accurately near zero.", FLOATING,
+        example="[0.0, 1e-10]", shown="Array([0.e+00, 1.e-10], dtype=float64)", call="log1p",
+        surfaces="te tir array",
+        texts={"te": "Compute `log(1 + x)`, accurately near zero."},
+    ),
+    Op(
+        "log2", "Compute the base-2 logarithm element-wise.", FLOATING, example="[1.0, 8.0]",
+        shown="Array([0., 3.], dtype=float64)", call="log2", surfaces="te tir topi array hybrid",
+        texts={"te": "Compute the base-2 logarithm of `x`."},
+    ),
+    Op(
+        "logical_not", "Compute the logical NOT element-wise.", TRUTH, example="[True, False]",
+        shown="Array([False,  True], dtype=bool)", gives=TO_BOOL, surfaces="array",
+    ),
+    Op(
+        "nearbyint",
+        "Round to the nearest integer, ties to even, in the dtype of `x`; as `numpy.round`.",
+        FLOATS, numpy="rint", call="nearbyint", of_integers=UNCHANGED, surfaces="te tir",
+    ),
+    Op(
+        "negative", "Negate element-wise; unsigned integers wrap around.", NUMERIC,
+        example="[1, -2]", shown="Array([-1,  2], dtype=int64)", surfaces="array",
+    ),
+    Op(
+        "positive", "Return the elements unchanged.", NUMERIC, example="[1, -2]",
+        shown="Array([ 1, -2], dtype=int64)", surfaces="array",
+    ),
+    Op(
+        "real", "Return the real part element-wise.", NUMERIC, example="[1 + 2j]",
+        shown="Array([1.], dtype=float64)", gives=TO_PART, numpy=None, surfaces="array",
+    ),
+    Op(
+        "reciprocal", "Compute `1 / x` element-wise.", FLOATING, example="[0.5, 4.0]",
+        shown="Array([2.  , 0.25], dtype=float64)", surfaces="array",
+    ),
+    Op(
+        "round",
+        "Round to the nearest integer element-wise, ties away from zero; the dtype is kept.",
+        FLOATS, call="round", of_integers=UNCHANGED, surfaces="te tir topi hybrid",
+        texts={
+            "te": "Round to the nearest integer, ties away from zero, in the dtype of `x`; as in C "
+            "and TVM.\n\n`te.nearbyint` rounds ties to the even integer, as `numpy.round` does.",
+        },
+    ),
+    Op(
+        "round",
+        "Round to the nearest integer element-wise, with ties to even; the dtype is kept.",
+        NUMERIC, example="[0.5, 1.5, 2.6]", shown="Array([0., 2., 3.], dtype=float64)",
+        numpy="rint", surfaces="array",
+    ),
+    Op(
+        "rsqrt", "Compute the reciprocal square root element-wise.", FLOATS, numpy=None,
+        call="rsqrt", surfaces="te tir topi hybrid",
+        texts={"te": "Compute the reciprocal square root of `x`."},
+    ),
+    Op(
+        "sigmoid", "Compute `1 / (1 + exp(-x))` element-wise.", FLOATS,
+        numpy="scipy.special:expit", call="sigmoid", surfaces="te tir topi hybrid",
+        texts={"te": "Compute the logistic function `1 / (1 + exp(-x))`."},
+    ),
+    Op(
+        "sign",
+        "Return the sign element-wise: -1, 0 or 1 for real, `x / abs(x)` for complex values.",
+        NUMERIC, example="[-3.0, 0.0, 2.0]", shown="Array([-1.,  0.,  1.], dtype=float64)",
+        surfaces="array",
+    ),
+    Op(
+        "signbit", "Return whether the sign bit is set element-wise, also for zeros and NaN.",
+        FLOATS, example="[-0.0, 0.0]", shown="Array([ True, False], dtype=bool)", gives=TO_BOOL,
+        surfaces="array",
+    ),
+    Op(
+        "sin", "Compute the sine of angles in radians element-wise.", FLOATING,
+        example="[0.0, 1.0]", shown="Array([0.        , 0.84147098], dtype=float64)", call="sin",
+        surfaces="te tir topi array hybrid",
+        texts={"te": "Compute the sine of an angle in radians."},
+    ),
+    Op(
+        "sinh", "Compute the hyperbolic sine element-wise.", FLOATING, example="[0.0, 1.0]",
+        shown="Array([0.        , 1.17520119], dtype=float64)", call="sinh",
+        surfaces="te tir topi array",
+        texts={"te": "Compute the hyperbolic sine of `x`."},
+    ),
+    Op(
+        "sqrt", "Compute the square root element-wise.", FLOATING, example="[4.0, 2.0]",
+        shown="Array([2.        , 1.41421356], dtype=float64)", call="sqrt",
+        surfaces="te tir topi array hybrid",
+        texts={"te": "Compute the square root of `x`."},
+    ),
+    Op(
+        "square", "Compute the square element-wise.", NUMERIC, example="[3, -2]",
+        shown="Array([9, 4], dtype=int64)", surfaces="array",
+    ),
+    Op(
+        "tan", "Compute the tangent of angles in radians element-wise.", FLOATING,
+        example="[0.0, 1.0]", shown="Array([0.        , 1.55740772], dtype=float64)", call="tan",
+        surfaces="te tir topi array hybrid",
+        texts={"te": "Compute the tangent of an angle in radians."},
+    ),
+    Op(
+        "tanh", "Compute the hyperbolic tangent element-wise.", FLOATING, example="[0.0, 1.0]",
+        shown="Array([0.        , 0.76159416], dtype=float64)", call="tanh",
+        surfaces="te tir topi array hybrid",
+        texts={"te": "Compute the hyperbolic tangent of `x`."},
+    ),
+    Op(
+        "trunc", "Round towards zero to an integer element-wise; the dtype is kept.", REAL,
+        example="[-1.5, 1.5]", shown="Array([-1.,  1.], dtype=float64)", call="trunc",
+        of_integers=UNCHANGED, surfaces="te tir topi array hybrid",
+        texts={"te": "Round `x` towards zero to an integer, in the dtype of `x`."},
+    ),
+)
+
+BINARY = (
+    Op(
+        "add", "Compute the sum element-wise.", NUMERIC, example="[1, 2], [10, 20]",
+        shown="Array([11, 22], dtype=int64)", arity=2, surfaces="array",
+    ),
+    Op(
+        "atan2", "Compute the angle of the point (x2, x1) element-wise, in radians in [-pi, pi].",
+        FLOATS, example="[1.0, -1.0], [1.0, -1.0]",
+        shown="Array([ 0.78539816, -2.35619449], dtype=float64)", arity=2, numpy="arctan2",
+        call="atan2", surfaces="te tir array",
+        texts={"te": "Compute the angle of the point (x, y), in [-pi, pi] radians."},
+    ),
+    Op(
+        "bitwise_and", "Compute the bitwise AND element-wise.", BITS, example="[6, 5], [3, 4]",
+        shown="Array([2, 4], dtype=int64)", arity=2, surfaces="array",
+    ),
+    Op(
+        "bitwise_left_shift",
+        "Shift bits left element-wise; shifts by the bit width or more give 0.", INTEGERS,
+        example="[1, 3], [4, 1]", shown="Array([16,  6], dtype=int64)", arity=2,
+        numpy="left_shift", surfaces="array",
+    ),
+    Op(
+        "bitwise_or", "Compute the bitwise OR element-wise.", BITS, example="[6, 5], [3, 4]",
+        shown="Array([7, 5], dtype=int64)", arity=2, surfaces="array",
+    ),
+    Op(
+        "bitwise_right_shift", "Shift bits right element-wise, with sign extension.", INTEGERS,
+        example="[16, -3], [2, 1]", shown="Array([ 4, -2], dtype=int64)", arity=2,
+        numpy="right_shift", surfaces="array",
+    ),
+    Op(
+        "bitwise_xor", "Compute the bitwise XOR element-wise.", BITS, example="[6, 5], [3, 4]",
+        shown="Array([5, 1], dtype=int64)", arity=2, surfaces="array",
+    ),
+    Op(
+        "copysign", "Combine the magnitude of `x1` with the sign of `x2` element-wise.", FLOATS,
+        example="[1.0, 2.0], [-0.0, 3.0]", shown="Array([-1.,  2.], dtype=float64)", arity=2,
+        surfaces="array",
+    ),
+    Op(
+        "divide", "Divide element-wise; integers give float64.", NUMERIC,
+        example="[1.0, 2.0], [4.0, 0.5]", shown="Array([0.25, 4.  ], dtype=float64)", arity=2,
+        gives=TO_FLOAT, surfaces="array",
+    ),
+    Op(
+        "equal", "Compare element-wise for `x1 == x2`.", ALL, example="[1, 2], [1, 3]",
+        shown="Array([ True, False], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+    ),
+    Op(
+        "floor_divide",
+        "Divide and round down element-wise; the dtype is kept, integers divided by 0 give 0.",
+        REAL, example="[7, -7], [2, 2]", shown="Array([ 3, -4], dtype=int64)", arity=2,
+        surfaces="array",
+    ),
+    Op(
+        "fmod",
+        "Compute the remainder of `x / y` rounded towards zero, with the sign of `x`, as in C.",
+        FLOATS, arity=2, call="fmod", surfaces="te tir hybrid",
+    ),
+    Op(
+        "greater", "Compare element-wise for `x1 > x2`.", REAL, example="[1, 2], [0, 3]",
+        shown="Array([ True, False], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+    ),
+    Op(
+        "greater_equal", "Compare element-wise for `x1 >= x2`.", REAL, example="[1, 2], [1, 3]",
+        shown="Array([ True, False], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+    ),
+    Op(
+        "hypot", "Compute `sqrt(x1 * x1 + x2 * x2)` element-wise without intermediate overflow.",
+        FLOATS, example="[3.0, 5.0], [4.0, 12.0]", shown="Array([ 5., 13.], dtype=float64)",
+        arity=2, call="hypot", surfaces="te tir array",
+        texts={"te": "Compute `sqrt(x * x + y * y)` without intermediate overflow."},
+    ),
+    Op(
+        "less", "Compare element-wise for `x1 < x2`.", REAL, example="[1, 2], [0, 3]",
+        shown="Array([False,  True], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+    ),
+    Op(
+        "less_equal", "Compare element-wise for `x1 <= x2`.", REAL, example="[1, 2], [1, 3]",
+        shown="Array([ True,  True], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+    ),
+    Op(
+        "logaddexp",
+        "Compute `log(exp(x1) + exp(x2))` element-wise without intermediate overflow.", FLOATS,
+        example="[0.0, 1000.0], [0.0, 1000.0]",
+        shown="Array([6.93147181e-01, 1.00069315e+03], dtype=float64)", arity=2, surfaces="array",
+    ),
+    Op(
+        "logical_and", "Compute the logical AND element-wise.", TRUTH,
+        example="[True, True], [True, False]", shown="Array([ True, False], dtype=bool)", arity=2,
+        gives=TO_BOOL, surfaces="array",
+    ),
+    Op(
+        "logical_or", "Compute the logical OR element-wise.", TRUTH,
+        example="[True, False], [False, False]", shown="Array([ True, False], dtype=bool)",
+        arity=2, gives=TO_BOOL, surfaces="array",
+    ),
+    Op(
+        "logical_xor", "Compute the logical XOR element-wise.", TRUTH,
+        example="[True, True], [True, False]", shown="Array([False,  True], dtype=bool)", arity=2,
+        gives=TO_BOOL, surfaces="array",
+    ),
+    Op(
+        "maximum", "Return the larger operand element-wise; NaN propagates.", REAL,
+        example="[1, 2], [0, 3]", shown="Array([1, 3], dtype=int64)", arity=2, surfaces="array",
+    ),
+    Op(
+        "minimum", "Return the smaller operand element-wise; NaN propagates.", REAL,
+        example="[1, 2], [0, 3]", shown="Array([0, 2], dtype=int64)", arity=2, surfaces="array",
+    ),
+    Op(
+        "multiply", "Compute the product element-wise.", NUMERIC, example="[1, 2], [10, 20]",
+        shown="Array([10, 40], dtype=int64)", arity=2, surfaces="array",
+    ),
+    Op(
+        "nextafter", "Return the next representable value after `x1` towards `x2` element-wise.",
+        FLOATS, example="[1.0, 1.0], [2.0, 1.0]", shown="Array([1., 1.], dtype=float64)", arity=2,
+        surfaces="array",
+    ),
+    Op(
+        "not_equal", "Compare element-wise for `x1 != x2`.", ALL, example="[1, 2], [1, 3]",
+        shown="Array([False,  True], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+    ),
+    Op(
+        "pow", "Raise `x1` to the power `x2` element-wise.", NUMERIC, example="[2, 3], [10, 2]",
+        shown="Array([1024,    9], dtype=int64)", arity=2, numpy="power", surfaces="array",
+    ),
+    Op(
+        "remainder",
+        "Compute the remainder of `floor_divide`, with the sign of `x2`; integers modulo 0 give 0.",
+        REAL, example="[7, -7], [2, 2]", shown="Array([1, 1], dtype=int64)", arity=2,
+        surfaces="array",
+    ),
+    Op(
+        "subtract", "Compute the difference `x1 - x2` element-wise.", NUMERIC,
+        example="[1, 2], [10, 20]", shown="Array([ -9, -18], dtype=int64)", arity=2,
+        surfaces="array",
+    ),
+)
+
+ELEMENTWISE = (*UNARY, *BINARY)
+"""All rows. A name occurs twice if namespaces give it different meanings, such as `round`."""
+
+
+def elementwise_in(surface: str) -> dict[str, Op]:
+    """Return the rows of the functions that a namespace has, by name.
+
+    >>> elementwise_in("array")["round"].numpy, elementwise_in("te")["round"].numpy
+    ('rint', None)
+    """
+    return {row.name: row for row in ELEMENTWISE if row.is_in(surface)}

@@ -1,0 +1,86 @@
+"""Rows of the tables of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tecomp.operations import element_types
+
+SAME = "same"
+"""Result of the dtype in which a function is computed."""
+TO_PART = "part"
+"""Result of the real dtype of a complex dtype."""
+TO_FLOAT = "float"
+"""Result of a floating-point dtype: integers are converted to float64."""
+TO_BOOL = "bool"
+"""Result of dtype bool."""
+
+UNCHANGED = "unchanged"
+"""Functions of `te` that return an integer unchanged."""
+
+
+class Kind(NamedTuple):
+    """Dtypes that a function supports.
+
+    Attributes:
+        words: Description of the dtypes in documentation.
+        dtypes: Names of the dtypes.
+    """
+
+    words: str
+    dtypes: tuple[str, ...]
+
+
+FLOATS = Kind("real floating-point dtype", element_types.FLOATS)
+FLOATING = Kind("floating-point dtype", element_types.FLOATING)
+REAL = Kind("real-valued dtype", element_types.REAL)
+NUMERIC = Kind("numeric dtype", element_types.NUMERIC)
+INTEGERS = Kind("integer dtype", element_types.INTEGERS)
+BITS = Kind("integer or boolean dtype", (*element_types.BOOLEAN, *element_types.INTEGERS))
+ALL = Kind("any dtype", element_types.ALL)
+TRUTH = Kind("any dtype", element_types.BOOLEAN)
+"""Conditions: functions of arrays compare operands of other dtypes with zero first."""
+
+
+class Op(NamedTuple):
+    """Row of an element-wise function.
+
+    Attributes:
+        name: Name of the function.
+        text: Summary, which `help` shows.
+        takes: Supported dtypes of operands.
+        example: Operands of the example of an array function.
+        shown: Printed result of the example.
+        arity: Number of operands.
+        gives: Dtype of the result: `SAME`, `TO_PART`, `TO_FLOAT` or `TO_BOOL`.
+        numpy: Reference: name of the NumPy function, if it differs from `name`, or
+            `package:function`. None if there is none.
+        call: Intrinsic function of the IR that computes it, if any.
+        of_integers: What `te` returns for an integer: the operand if `UNCHANGED`, or a constant.
+            None: integers are not supported.
+        surfaces: Namespaces that have the function: `te`, `tir`, `topi`, `array`, `hybrid`.
+        texts: Summaries of the namespaces that word it differently.
+    """
+
+    name: str
+    text: str
+    takes: Kind
+    example: str = ""
+    shown: str = ""
+    arity: int = 1
+    gives: str = SAME
+    numpy: str | None = ""
+    call: str = ""
+    of_integers: str | bool | None = None
+    surfaces: str = ""
+    texts: Mapping[str, str] = MappingProxyType({})
+
+    def is_in(self, surface: str) -> bool:
+        """Return whether a namespace has the function."""
+        return surface in self.surfaces.split()
+
+    def text_in(self, surface: str) -> str:
+        """Return the summary of the function in a namespace."""
+        return self.texts.get(surface, self.text)
