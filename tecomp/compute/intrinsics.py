@@ -1,9 +1,13 @@
-"""Element-wise mathematical functions; each returns a `Call` node or simpler expressions."""
+"""Element-wise mathematical functions; each returns a `Call` node or simpler expressions.
+
+Functions that are intrinsics are defined from the table of element-wise functions. Functions with
+rules of their own are written out.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tecomp.compute.expr_like import ExprLike, Value, value_of
 from tecomp.errors import TypeMismatchError
@@ -11,34 +15,63 @@ from tecomp.ir.nodes import expr as ir
 from tecomp.ir.nodes.dtype import BOOL, DType
 from tecomp.ir.nodes.expr import BinOp, Call, Const, Expr, as_expr, binary, const, match_types
 from tecomp.ir.nodes.operators import dot_type
+from tecomp.operations.elementwise import elementwise_in
+from tecomp.operations.functions import with_name
+from tecomp.operations.rows import TO_BOOL, Op
 
 
-def _call(name: str, x: Value) -> Expr:
-    node = value_of(x, f"te.{name}: ")
-    _require_float(name, node)
-    return Call(name, (node,), node.dtype)
+def elementwise_functions(module: str) -> dict[str, Callable[..., Expr]]:
+    """Return the functions of `te` that the table defines by name, as functions of a module.
+
+    >>> elementwise_functions("tecomp.te")["exp"].__module__
+    'tecomp.te'
+    """
+    found = {}
+    for name, row in sorted(elementwise_in("te").items()):
+        function = _define_unary(row) if row.arity == 1 else _define_binary(row)
+        found[name] = with_name(function, name, module, _docstring(row))
+    return found
 
 
-def _call2(name: str, x: Value, y: Value) -> Expr:
+def _define_unary(row: Op) -> Callable[[Value], Expr]:
+    name, call, of_integers, is_test = row.name, row.call, row.of_integers, row.gives == TO_BOOL
+    where = f"te.{name}: "
+
+    def apply(x: Value) -> Expr:
+        node = value_of(x, where)
+        dtype = node.dtype
+        truth = BOOL.with_lanes(dtype.lanes) if is_test else dtype
+        if not dtype.is_float and of_integers is not None:
+            return node if isinstance(of_integers, str) else const(of_integers, truth)
+        _require_float(name, node)
+        return Call(call, (node,), truth)
+
+    return apply
+
+
+def _define_binary(row: Op) -> Callable[[Value, Value], Expr]:
+    name = row.name
+
+    def apply(x: Value, y: Value) -> Expr:
+        return _call_of_two(name, x, y)
+
+    return apply
+
+
+def _call_of_two(name: str, x: Value, y: Value) -> Expr:
     where = f"te.{name}"
     a, b = match_types(value_of(x, f"{where}: "), value_of(y, f"{where}: "), where)
     _require_float(name, a)
     return Call(name, (a, b), a.dtype)
 
 
-def _round(name: str, x: Value) -> Expr:
-    """Return a call of a rounding function; integers and booleans are returned unchanged."""
-    node = value_of(x, f"te.{name}: ")
-    return node if not node.dtype.is_float else _call(name, node)
-
-
-def _test(name: str, x: Value, *, of_integers: bool) -> Expr:
-    node = value_of(x, f"te.{name}: ")
-    truth = BOOL.with_lanes(node.dtype.lanes)
-    if not node.dtype.is_float:
-        return const(of_integers, truth)
-    _require_float(name, node)
-    return Call(name, (node,), truth)
+def _docstring(row: Op) -> str:
+    names = ("x", "y")[: row.arity]
+    arguments = ", ".join(f'te.var("{name}", "float32")' for name in names)
+    return (
+        f"{row.text_in('te')}\n\n>>> from tecomp import te\n"
+        f">>> te.{row.name}({arguments})\n{row.call}({', '.join(names)})\n"
+    )
 
 
 def _require_float(name: str, node: Expr) -> None:
@@ -50,236 +83,6 @@ def _require_float(name: str, node: Expr) -> None:
         )
 
 
-def exp(x: Value) -> Expr:
-    """Compute the exponential of `x`.
-
-    >>> from tecomp import te
-    >>> te.exp(te.var("x", "float32"))
-    exp(x)
-    """
-    return _call("exp", x)
-
-
-def exp2(x: Value) -> Expr:
-    """Compute 2 to the power `x`.
-
-    >>> from tecomp import te
-    >>> te.exp2(te.var("x", "float32"))
-    exp2(x)
-    """
-    return _call("exp2", x)
-
-
-def expm1(x: Value) -> Expr:
-    """Compute `exp(x) - 1`, accurately near zero.
-
-    >>> from tecomp import te
-    >>> te.expm1(te.var("x", "float32"))
-    expm1(x)
-    """
-    return _call("expm1", x)
-
-
-def log(x: Value) -> Expr:
-    """Compute the natural logarithm of `x`.
-
-    >>> from tecomp import te
-    >>> te.log(te.var("x", "float32"))
-    log(x)
-    """
-    return _call("log", x)
-
-
-def log1p(x: Value) -> Expr:
-    """Compute `log(1 + x)`, accurately near zero.
-
-    >>> from tecomp import te
-    >>> te.log1p(te.var("x", "float32"))
-    log1p(x)
-    """
-    return _call("log1p", x)
-
-
-def log2(x: Value) -> Expr:
-    """Compute the base-2 logarithm of `x`.
-
-    >>> from tecomp import te
-    >>> te.log2(te.var("x", "float32"))
-    log2(x)
-    """
-    return _call("log2", x)
-
-
-def log10(x: Value) -> Expr:
-    """Compute the base-10 logarithm of `x`.
-
-    >>> from tecomp import te
-    >>> te.log10(te.var("x", "float32"))
-    log10(x)
-    """
-    return _call("log10", x)
-
-
-def sqrt(x: Value) -> Expr:
-    """Compute the square root of `x`.
-
-    >>> from tecomp import te
-    >>> te.sqrt(te.var("x", "float32"))
-    sqrt(x)
-    """
-    return _call("sqrt", x)
-
-
-def rsqrt(x: Value) -> Expr:
-    """Compute the reciprocal square root of `x`.
-
-    >>> from tecomp import te
-    >>> te.rsqrt(te.var("x", "float32"))
-    rsqrt(x)
-    """
-    return _call("rsqrt", x)
-
-
-def tanh(x: Value) -> Expr:
-    """Compute the hyperbolic tangent of `x`.
-
-    >>> from tecomp import te
-    >>> te.tanh(te.var("x", "float32"))
-    tanh(x)
-    """
-    return _call("tanh", x)
-
-
-def sigmoid(x: Value) -> Expr:
-    """Compute the logistic function `1 / (1 + exp(-x))`.
-
-    >>> from tecomp import te
-    >>> te.sigmoid(te.var("x", "float32"))
-    sigmoid(x)
-    """
-    return _call("sigmoid", x)
-
-
-def erf(x: Value) -> Expr:
-    """Compute the error function of `x`.
-
-    >>> from tecomp import te
-    >>> te.erf(te.var("x", "float32"))
-    erf(x)
-    """
-    return _call("erf", x)
-
-
-def sin(x: Value) -> Expr:
-    """Compute the sine of an angle in radians.
-
-    >>> from tecomp import te
-    >>> te.sin(te.var("x", "float32"))
-    sin(x)
-    """
-    return _call("sin", x)
-
-
-def cos(x: Value) -> Expr:
-    """Compute the cosine of an angle in radians.
-
-    >>> from tecomp import te
-    >>> te.cos(te.var("x", "float32"))
-    cos(x)
-    """
-    return _call("cos", x)
-
-
-def tan(x: Value) -> Expr:
-    """Compute the tangent of an angle in radians.
-
-    >>> from tecomp import te
-    >>> te.tan(te.var("x", "float32"))
-    tan(x)
-    """
-    return _call("tan", x)
-
-
-def asin(x: Value) -> Expr:
-    """Compute the inverse sine of `x`, in [-pi/2, pi/2] radians.
-
-    >>> from tecomp import te
-    >>> te.asin(te.var("x", "float32"))
-    asin(x)
-    """
-    return _call("asin", x)
-
-
-def acos(x: Value) -> Expr:
-    """Compute the inverse cosine of `x`, in [0, pi] radians.
-
-    >>> from tecomp import te
-    >>> te.acos(te.var("x", "float32"))
-    acos(x)
-    """
-    return _call("acos", x)
-
-
-def atan(x: Value) -> Expr:
-    """Compute the inverse tangent of `x`, in [-pi/2, pi/2] radians.
-
-    >>> from tecomp import te
-    >>> te.atan(te.var("x", "float32"))
-    atan(x)
-    """
-    return _call("atan", x)
-
-
-def sinh(x: Value) -> Expr:
-    """Compute the hyperbolic sine of `x`.
-
-    >>> from tecomp import te
-    >>> te.sinh(te.var("x", "float32"))
-    sinh(x)
-    """
-    return _call("sinh", x)
-
-
-def cosh(x: Value) -> Expr:
-    """Compute the hyperbolic cosine of `x`.
-
-    >>> from tecomp import te
-    >>> te.cosh(te.var("x", "float32"))
-    cosh(x)
-    """
-    return _call("cosh", x)
-
-
-def asinh(x: Value) -> Expr:
-    """Compute the inverse hyperbolic sine of `x`.
-
-    >>> from tecomp import te
-    >>> te.asinh(te.var("x", "float32"))
-    asinh(x)
-    """
-    return _call("asinh", x)
-
-
-def acosh(x: Value) -> Expr:
-    """Compute the non-negative inverse hyperbolic cosine of `x`.
-
-    >>> from tecomp import te
-    >>> te.acosh(te.var("x", "float32"))
-    acosh(x)
-    """
-    return _call("acosh", x)
-
-
-def atanh(x: Value) -> Expr:
-    """Compute the inverse hyperbolic tangent of `x`.
-
-    >>> from tecomp import te
-    >>> te.atanh(te.var("x", "float32"))
-    atanh(x)
-    """
-    return _call("atanh", x)
-
-
 def atan2(y: Value, x: Value) -> Expr:
     """Compute the angle of the point (x, y), in [-pi, pi] radians.
 
@@ -287,17 +90,7 @@ def atan2(y: Value, x: Value) -> Expr:
     >>> te.atan2(te.var("x", "float32"), te.var("y", "float32"))
     atan2(x, y)
     """
-    return _call2("atan2", y, x)
-
-
-def hypot(x: Value, y: Value) -> Expr:
-    """Compute `sqrt(x * x + y * y)` without intermediate overflow.
-
-    >>> from tecomp import te
-    >>> te.hypot(te.var("x", "float32"), te.var("y", "float32"))
-    hypot(x, y)
-    """
-    return _call2("hypot", x, y)
+    return _call_of_two("atan2", y, x)
 
 
 def logaddexp(x: Value, y: Value) -> Expr:
@@ -310,20 +103,11 @@ def logaddexp(x: Value, y: Value) -> Expr:
     a, b = match_types(value_of(x), value_of(y), "te.logaddexp")
     _require_float("logaddexp", a)
     most = binary(BinOp.MAX, a, b)
-    beyond = log1p(exp(binary(BinOp.SUB, binary(BinOp.MIN, a, b), most)))
+    size = Call("exp", (binary(BinOp.SUB, binary(BinOp.MIN, a, b), most),), most.dtype)
+    beyond = Call("log1p", (size,), most.dtype)
     # Equal operands may be infinite, and their difference would be NaN.
     same = ir.select(ir.compare(ir.CmpOp.EQ, a, b), const(math.log(2), most.dtype), beyond)
     return binary(BinOp.ADD, most, same)
-
-
-def fmod(x: Value, y: Value) -> Expr:
-    """Compute the remainder of `x / y` rounded towards zero, with the sign of `x`, as in C.
-
-    >>> from tecomp import te
-    >>> te.fmod(te.var("x", "float32"), te.var("y", "float32"))
-    fmod(x, y)
-    """
-    return _call2("fmod", x, y)
 
 
 def power(x: Value, y: Value) -> Expr:
@@ -340,7 +124,7 @@ def power(x: Value, y: Value) -> Expr:
     """
     a, b = match_types(value_of(x, "te.pow: "), value_of(y, "te.pow: "), "te.pow")
     if not a.dtype.is_integer:
-        return _call2("pow", a, b)
+        return _call_of_two("pow", a, b)
     if isinstance(b, Const) and b.value >= 0:
         return _products(a, int(b.value))
     return Call("pow", (a, b), a.dtype)
@@ -360,58 +144,6 @@ def _products(x: Expr, power: int) -> Expr:
 pow = power
 
 
-def floor(x: Value) -> Expr:
-    """Round `x` down to an integer, in the dtype of `x`.
-
-    >>> from tecomp import te
-    >>> te.floor(te.var("x", "float32"))
-    floor(x)
-    """
-    return _round("floor", x)
-
-
-def ceil(x: Value) -> Expr:
-    """Round `x` up to an integer, in the dtype of `x`.
-
-    >>> from tecomp import te
-    >>> te.ceil(te.var("x", "float32"))
-    ceil(x)
-    """
-    return _round("ceil", x)
-
-
-def trunc(x: Value) -> Expr:
-    """Round `x` towards zero to an integer, in the dtype of `x`.
-
-    >>> from tecomp import te
-    >>> te.trunc(te.var("x", "float32"))
-    trunc(x)
-    """
-    return _round("trunc", x)
-
-
-def round(x: Value) -> Expr:
-    """Round to the nearest integer, ties away from zero, in the dtype of `x`; as in C and TVM.
-
-    `te.nearbyint` rounds ties to the even integer, as `numpy.round` does.
-
-    >>> from tecomp import te
-    >>> te.round(te.var("x", "float32"))
-    round(x)
-    """
-    return _round("round", x)
-
-
-def nearbyint(x: Value) -> Expr:
-    """Round to the nearest integer, ties to even, in the dtype of `x`; as `numpy.round`.
-
-    >>> from tecomp import te
-    >>> te.nearbyint(te.var("x", "float32"))
-    nearbyint(x)
-    """
-    return _round("nearbyint", x)
-
-
 def abs(x: Value) -> Expr:
     """Compute the absolute value; the smallest value of a signed integer dtype is unchanged.
 
@@ -424,47 +156,8 @@ def abs(x: Value) -> Expr:
         return node
     if node.dtype.is_integer:
         return Call("abs", (node,), node.dtype)
-    return _call("fabs", node)
-
-
-def fabs(x: Value) -> Expr:
-    """Compute the absolute value of a float.
-
-    >>> from tecomp import te
-    >>> te.fabs(te.var("x", "float32"))
-    fabs(x)
-    """
-    return _call("fabs", x)
-
-
-def isnan(x: Value) -> Expr:
-    """Return whether `x` is NaN; False for integers.
-
-    >>> from tecomp import te
-    >>> te.isnan(te.var("x", "float32"))
-    isnan(x)
-    """
-    return _test("isnan", x, of_integers=False)
-
-
-def isinf(x: Value) -> Expr:
-    """Return whether `x` is positive or negative infinity; False for integers.
-
-    >>> from tecomp import te
-    >>> te.isinf(te.var("x", "float32"))
-    isinf(x)
-    """
-    return _test("isinf", x, of_integers=False)
-
-
-def isfinite(x: Value) -> Expr:
-    """Return whether `x` is neither infinite nor NaN; True for integers.
-
-    >>> from tecomp import te
-    >>> te.isfinite(te.var("x", "float32"))
-    isfinite(x)
-    """
-    return _test("isfinite", x, of_integers=True)
+    _require_float("fabs", node)
+    return Call("fabs", (node,), node.dtype)
 
 
 def popcount(x: Value) -> Expr:

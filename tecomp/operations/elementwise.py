@@ -28,7 +28,7 @@ UNARY = (
         "acos",
         "Compute the inverse cosine element-wise, in radians; real results are in [0, pi].",
         FLOATING, example="[1.0, 0.0]", shown="Array([0.        , 1.57079633], dtype=float64)",
-        numpy="arccos", call="acos", surfaces="te tir topi array",
+        numpy="arccos", call="acos", surfaces="te topi array",
         texts={
             "te": "Compute the inverse cosine of `x`, in [0, pi] radians.",
             "topi": "Compute the inverse cosine element-wise, in radians in [0, pi].",
@@ -38,7 +38,7 @@ UNARY = (
         "acosh",
         "Compute the inverse hyperbolic cosine element-wise; real results are at least 0.",
         FLOATING, example="[1.0, 2.0]", shown="Array([0.       , 1.3169579], dtype=float64)",
-        numpy="arccosh", call="acosh", surfaces="te tir topi array",
+        numpy="arccosh", call="acosh", surfaces="te topi array",
         texts={
             "te": "Compute the non-negative inverse hyperbolic cosine of `x`.",
             "topi": "Compute the inverse hyperbolic cosine element-wise; the result is "
@@ -49,7 +49,7 @@ UNARY = (
         "asin",
         "Compute the inverse sine element-wise, in radians; real results are in [-pi/2, pi/2].",
         FLOATING, example="[0.0, 1.0]", shown="Array([0.        , 1.57079633], dtype=float64)",
-        numpy="arcsin", call="asin", surfaces="te tir topi array",
+        numpy="arcsin", call="asin", surfaces="te topi array",
         texts={
             "te": "Compute the inverse sine of `x`, in [-pi/2, pi/2] radians.",
             "topi": "Compute the inverse sine element-wise, in radians in [-pi/2, pi/2].",
@@ -58,14 +58,14 @@ UNARY = (
     Op(
         "asinh", "Compute the inverse hyperbolic sine element-wise.", FLOATING,
         example="[0.0, 1.0]", shown="Array([0.        , 0.88137359], dtype=float64)",
-        numpy="arcsinh", call="asinh", surfaces="te tir topi array",
+        numpy="arcsinh", call="asinh", surfaces="te topi array",
         texts={"te": "Compute the inverse hyperbolic sine of `x`."},
     ),
     Op(
         "atan",
         "Compute the inverse tangent element-wise, in radians; real results are in [-pi/2, pi/2].",
         FLOATING, example="[0.0, 1.0]", shown="Array([0.        , 0.78539816], dtype=float64)",
-        numpy="arctan", call="atan", surfaces="te tir topi array hybrid",
+        numpy="arctan", call="atan", surfaces="te topi array",
         texts={
             "te": "Compute the inverse tangent of `x`, in [-pi/2, pi/2] radians.",
             "topi": "Compute the inverse tangent element-wise, in radians in [-pi/2, pi/2].",
@@ -74,7 +74,7 @@ UNARY = (
     Op(
         "atanh", "Compute the inverse hyperbolic tangent element-wise.", FLOATING,
         example="[0.0, 0.5]", shown="Array([0.        , 0.54930614], dtype=float64)",
-        numpy="arctanh", call="atanh", surfaces="te tir topi array",
+        numpy="arctanh", call="atanh", surfaces="te topi array",
         texts={"te": "Compute the inverse hyperbolic tangent of `x`."},
     ),
     Op(
@@ -84,7 +84,7 @@ UNARY = (
     Op(
         "ceil", "Round up to an integer element-wise; the dtype is kept.", REAL,
         example="[-1.5, 1.5]", shown="Array([-1.,  2.], dtype=float64)", call="ceil",
-        of_integers=UNCHANGED, surfaces="te tir topi array hybrid",
+        of_integers=UNCHANGED, surfaces="te topi array",
         texts={"te": "Round `x` up to an integer, in the dtype of `x`."},
     ),
     Op(
@@ -95,28 +95,28 @@ UNARY = (
     Op(
         "cos", "Compute the cosine of angles in radians element-wise.", FLOATING,
         example="[0.0, 1.0]", shown="Array([1.        , 0.54030231], dtype=float64)", call="cos",
-        surfaces="te tir topi array hybrid",
+        surfaces="te topi array",
         texts={"te": "Compute the cosine of an angle in radians."},
     ),
     Op(
         "cosh", "Compute the hyperbolic cosine element-wise.", FLOATING, example="[0.0, 1.0]",
         shown="Array([1.        , 1.54308063], dtype=float64)", call="cosh",
-        surfaces="te tir topi array",
+        surfaces="te topi array",
         texts={"te": "Compute the hyperbolic cosine of `x`."},
     ),
     Op(
         "erf", "Compute the error function element-wise.", FLOATS, numpy="scipy.special:erf",
-        call="erf", surfaces="te tir topi hybrid",
+        call="erf", surfaces="te topi",
         texts={"te": "Compute the error function of `x`."},
     ),
     Op(
         "exp", "Compute the exponential element-wise.", FLOATING, example="[0.0, 1.0]",
         shown="Array([1.        , 2.71828183], dtype=float64)", call="exp",
-        surfaces="te tir topi array hybrid",
+        surfaces="te topi array",
         texts={"te": "Compute the exponential of `x`."},
     ),
     Op(
-        "exp2", "Compute 2 to the power `x`.", FLOATS, call="exp2", surfaces="te tir hybrid",
+        "exp2", "Compute 2 to the power `x`.", FLOATS, call="exp2", surfaces="te",
     ),
     Op(
         "expm1", "Compute `exp(x) - 1` element-wise, accurately near zero.", FLOATING,
@@ -126,22 +126,22 @@ UNARY = (
     ),
     Op(
         "fabs", "Compute the absolute value of a float.", FLOATS, call="fabs",
-        surfaces="te hybrid",
+        surfaces="te",
     ),
     Op(
         "floor", "Round down to an integer element-wise; the dtype is kept.", REAL,
         example="[-1.5, 1.5]", shown="Array([-2.,  1.], dtype=float64)", call="floor",
-        of_integers=UNCHANGED, surfaces="te tir topi array hybrid",
+        of_integers=UNCHANGED, surfaces="te topi array",
         texts={"te": "Round `x` down to an integer, in the dtype of `x`."},
     ),
     Op(
         "imag", "Return the imaginary part element-wise.", NUMERIC, example="[1 + 2j]",
-        shown="Array([2.], dtype=float64)", gives=TO_PART, numpy=None, surfaces="array",
+        shown="Array([2.], dtype=float64)", gives=TO_PART, surfaces="array",
     ),
     Op(
         "isfinite", "Test element-wise for values that are neither infinite nor NaN.", NUMERIC,
         example='[1.0, float("inf")]', shown="Array([ True, False], dtype=bool)", gives=TO_BOOL,
-        call="isfinite", of_integers=True, surfaces="te tir topi array",
+        call="isfinite", of_integers=True, surfaces="te topi array",
         texts={
             "te": "Return whether `x` is neither infinite nor NaN; True for integers.",
             "topi": "Test element-wise for finite values, which are neither infinite nor NaN.",
@@ -151,7 +151,7 @@ UNARY = (
         "isinf",
         "Test element-wise for infinities, in the real or imaginary part of complex values.",
         NUMERIC, example='[1.0, float("inf")]', shown="Array([False,  True], dtype=bool)",
-        gives=TO_BOOL, call="isinf", of_integers=False, surfaces="te tir topi array hybrid",
+        gives=TO_BOOL, call="isinf", of_integers=False, surfaces="te topi array",
         texts={
             "te": "Return whether `x` is positive or negative infinity; False for integers.",
             "topi": "Test element-wise for infinities of either sign.",
@@ -160,7 +160,7 @@ UNARY = (
     Op(
         "isnan", "Test element-wise for NaN, in the real or imaginary part of complex values.",
         NUMERIC, example='[1.0, float("nan")]', shown="Array([False,  True], dtype=bool)",
-        gives=TO_BOOL, call="isnan", of_integers=False, surfaces="te tir topi array hybrid",
+        gives=TO_BOOL, call="isnan", of_integers=False, surfaces="te topi array",
         texts={
             "te": "Return whether `x` is NaN; False for integers.",
             "topi": "Test element-wise for NaN.",
@@ -169,23 +169,23 @@ UNARY = (
     Op(
         "log", "Compute the natural logarithm element-wise.", FLOATING, example="[1.0, 2.0]",
         shown="Array([0.        , 0.69314718], dtype=float64)", call="log",
-        surfaces="te tir topi array hybrid",
+        surfaces="te topi array",
         texts={"te": "Compute the natural logarithm of `x`."},
     ),
     Op(
         "log10", "Compute the base-10 logarithm element-wise.", FLOATING, example="[1.0, 100.0]",
-        shown="Array([0., 2.], dtype=float64)", call="log10", surfaces="te tir topi array hybrid",
+        shown="Array([0., 2.], dtype=float64)", call="log10", surfaces="te topi array",
         texts={"te": "Compute the base-10 logarithm of `x`."},
     ),
     Op(
         "log1p", "Compute `log(1 + x)` element-wise, accurately near zero.", FLOATING,
         example="[0.0, 1e-10]", shown="Array([0.e+00, 1.e-10], dtype=float64)", call="log1p",
-        surfaces="te tir array",
+        surfaces="te array",
         texts={"te": "Compute `log(1 + x)`, accurately near zero."},
     ),
     Op(
         "log2", "Compute the base-2 logarithm element-wise.", FLOATING, example="[1.0, 8.0]",
-        shown="Array([0., 3.], dtype=float64)", call="log2", surfaces="te tir topi array hybrid",
+        shown="Array([0., 3.], dtype=float64)", call="log2", surfaces="te topi array",
         texts={"te": "Compute the base-2 logarithm of `x`."},
     ),
     Op(
@@ -195,7 +195,7 @@ UNARY = (
     Op(
         "nearbyint",
         "Round to the nearest integer, ties to even, in the dtype of `x`; as `numpy.round`.",
-        FLOATS, numpy="rint", call="nearbyint", of_integers=UNCHANGED, surfaces="te tir",
+        FLOATS, numpy="rint", call="nearbyint", of_integers=UNCHANGED, surfaces="te",
     ),
     Op(
         "negative", "Negate element-wise; unsigned integers wrap around.", NUMERIC,
@@ -207,7 +207,7 @@ UNARY = (
     ),
     Op(
         "real", "Return the real part element-wise.", NUMERIC, example="[1 + 2j]",
-        shown="Array([1.], dtype=float64)", gives=TO_PART, numpy=None, surfaces="array",
+        shown="Array([1.], dtype=float64)", gives=TO_PART, surfaces="array",
     ),
     Op(
         "reciprocal", "Compute `1 / x` element-wise.", FLOATING, example="[0.5, 4.0]",
@@ -216,7 +216,7 @@ UNARY = (
     Op(
         "round",
         "Round to the nearest integer element-wise, ties away from zero; the dtype is kept.",
-        FLOATS, call="round", of_integers=UNCHANGED, surfaces="te tir topi hybrid",
+        FLOATS, numpy=None, call="round", of_integers=UNCHANGED, surfaces="te topi",
         texts={
             "te": "Round to the nearest integer, ties away from zero, in the dtype of `x`; as in C "
             "and TVM.\n\n`te.nearbyint` rounds ties to the even integer, as `numpy.round` does.",
@@ -230,12 +230,12 @@ UNARY = (
     ),
     Op(
         "rsqrt", "Compute the reciprocal square root element-wise.", FLOATS, numpy=None,
-        call="rsqrt", surfaces="te tir topi hybrid",
+        call="rsqrt", surfaces="te topi",
         texts={"te": "Compute the reciprocal square root of `x`."},
     ),
     Op(
         "sigmoid", "Compute `1 / (1 + exp(-x))` element-wise.", FLOATS,
-        numpy="scipy.special:expit", call="sigmoid", surfaces="te tir topi hybrid",
+        numpy="scipy.special:expit", call="sigmoid", surfaces="te topi",
         texts={"te": "Compute the logistic function `1 / (1 + exp(-x))`."},
     ),
     Op(
@@ -252,19 +252,19 @@ UNARY = (
     Op(
         "sin", "Compute the sine of angles in radians element-wise.", FLOATING,
         example="[0.0, 1.0]", shown="Array([0.        , 0.84147098], dtype=float64)", call="sin",
-        surfaces="te tir topi array hybrid",
+        surfaces="te topi array",
         texts={"te": "Compute the sine of an angle in radians."},
     ),
     Op(
         "sinh", "Compute the hyperbolic sine element-wise.", FLOATING, example="[0.0, 1.0]",
         shown="Array([0.        , 1.17520119], dtype=float64)", call="sinh",
-        surfaces="te tir topi array",
+        surfaces="te topi array",
         texts={"te": "Compute the hyperbolic sine of `x`."},
     ),
     Op(
         "sqrt", "Compute the square root element-wise.", FLOATING, example="[4.0, 2.0]",
         shown="Array([2.        , 1.41421356], dtype=float64)", call="sqrt",
-        surfaces="te tir topi array hybrid",
+        surfaces="te topi array",
         texts={"te": "Compute the square root of `x`."},
     ),
     Op(
@@ -274,19 +274,19 @@ UNARY = (
     Op(
         "tan", "Compute the tangent of angles in radians element-wise.", FLOATING,
         example="[0.0, 1.0]", shown="Array([0.        , 1.55740772], dtype=float64)", call="tan",
-        surfaces="te tir topi array hybrid",
+        surfaces="te topi array",
         texts={"te": "Compute the tangent of an angle in radians."},
     ),
     Op(
         "tanh", "Compute the hyperbolic tangent element-wise.", FLOATING, example="[0.0, 1.0]",
         shown="Array([0.        , 0.76159416], dtype=float64)", call="tanh",
-        surfaces="te tir topi array hybrid",
+        surfaces="te topi array",
         texts={"te": "Compute the hyperbolic tangent of `x`."},
     ),
     Op(
         "trunc", "Round towards zero to an integer element-wise; the dtype is kept.", REAL,
         example="[-1.5, 1.5]", shown="Array([-1.,  1.], dtype=float64)", call="trunc",
-        of_integers=UNCHANGED, surfaces="te tir topi array hybrid",
+        of_integers=UNCHANGED, surfaces="te topi array",
         texts={"te": "Round `x` towards zero to an integer, in the dtype of `x`."},
     ),
 )
@@ -300,8 +300,7 @@ BINARY = (
         "atan2", "Compute the angle of the point (x2, x1) element-wise, in radians in [-pi, pi].",
         FLOATS, example="[1.0, -1.0], [1.0, -1.0]",
         shown="Array([ 0.78539816, -2.35619449], dtype=float64)", arity=2, numpy="arctan2",
-        call="atan2", surfaces="te tir array",
-        texts={"te": "Compute the angle of the point (x, y), in [-pi, pi] radians."},
+        call="atan2", surfaces="array",
     ),
     Op(
         "bitwise_and", "Compute the bitwise AND element-wise.", BITS, example="[6, 5], [3, 4]",
@@ -349,7 +348,7 @@ BINARY = (
     Op(
         "fmod",
         "Compute the remainder of `x / y` rounded towards zero, with the sign of `x`, as in C.",
-        FLOATS, arity=2, call="fmod", surfaces="te tir hybrid",
+        FLOATS, arity=2, call="fmod", surfaces="te",
     ),
     Op(
         "greater", "Compare element-wise for `x1 > x2`.", REAL, example="[1, 2], [0, 3]",
@@ -362,7 +361,7 @@ BINARY = (
     Op(
         "hypot", "Compute `sqrt(x1 * x1 + x2 * x2)` element-wise without intermediate overflow.",
         FLOATS, example="[3.0, 5.0], [4.0, 12.0]", shown="Array([ 5., 13.], dtype=float64)",
-        arity=2, call="hypot", surfaces="te tir array",
+        arity=2, call="hypot", surfaces="te array",
         texts={"te": "Compute `sqrt(x * x + y * y)` without intermediate overflow."},
     ),
     Op(
@@ -417,7 +416,8 @@ BINARY = (
     ),
     Op(
         "pow", "Raise `x1` to the power `x2` element-wise.", NUMERIC, example="[2, 3], [10, 2]",
-        shown="Array([1024,    9], dtype=int64)", arity=2, numpy="power", surfaces="array",
+        shown="Array([1024,    9], dtype=int64)", arity=2, numpy="power", call="pow",
+        surfaces="array",
     ),
     Op(
         "remainder",

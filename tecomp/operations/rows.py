@@ -60,7 +60,7 @@ class Op(NamedTuple):
         call: Intrinsic function of the IR that computes it, if any.
         of_integers: What `te` returns for an integer: the operand if `UNCHANGED`, or a constant.
             None: integers are not supported.
-        surfaces: Namespaces that have the function: `te`, `tir`, `topi`, `array`, `hybrid`.
+        surfaces: Namespaces whose function is defined from the row: `te`, `topi`, `array`.
         texts: Summaries of the namespaces that word it differently.
     """
 
@@ -76,6 +76,12 @@ class Op(NamedTuple):
     of_integers: str | bool | None = None
     surfaces: str = ""
     texts: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def numpy_name(self) -> str | None:
+        """Name of the NumPy function, if there is one."""
+        name = self.name if self.numpy == "" else self.numpy
+        return None if name is None or ":" in name else name
 
     def is_in(self, surface: str) -> bool:
         """Return whether a namespace has the function."""

@@ -14,12 +14,17 @@ from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 
-TABLES = {"tecomp.array.functions.elementwise": "tecomp/operations/elementwise.py"}
+TABLES = {
+    "tecomp.array.functions.elementwise": "tecomp/operations/elementwise.py",
+    "tecomp.compute.elementwise": "tecomp/operations/elementwise.py",
+}
 """Table of the rows of each module that has a stub."""
 
 ORIGINS = {
     "Array": "tecomp.array.array_object",
+    "Expr": "tecomp.ir.nodes.expr",
     "Scalar": "tecomp.array.weak_scalars",
+    "Value": "tecomp.compute.expr_like",
 }
 """Module of each name in the annotations of signatures."""
 
@@ -36,7 +41,8 @@ def stub(module: ModuleType) -> str:
         if re.search(rf"\b{name}\b", signatures)
     ]
     head = f'"""{inspect.getdoc(module)}\n"""\n\n# Generated: `python -m tests.operations.stubs`.\n\n'
-    return head + "".join(imports) + "\n" + "\n".join(parts)
+    names = "".join(f'    "{name}",\n' for name in module.__all__)
+    return f"{head}{''.join(imports)}\n__all__ = [  # noqa: RUF022\n{names}]\n\n" + "\n".join(parts)
 
 
 def declaration(module: ModuleType, name: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from types import FunctionType
-from typing import Any
 
 from tecomp.array.array_object import Array, apply_binary, from_node, node_of, nodes_of_pair
 from tecomp.array.graph.node import record
 from tecomp.array.indexing.getitem import truth_of
 from tecomp.array.weak_scalars import Scalar
 from tecomp.operations.elementwise import elementwise_in
+from tecomp.operations.functions import with_name
 from tecomp.operations.rows import TRUTH, Op
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.types import COMPLEX
@@ -28,15 +27,6 @@ def elementwise_functions(module: str) -> dict[str, Callable[..., Array]]:
         function = (_define_unary if row.arity == 1 else _define_binary)(row)
         found[name] = with_name(function, name, module, _docstring(row))
     return found
-
-
-def with_name(function: Any, name: str, module: str, docstring: str) -> Any:
-    """Give a function a name, a module and a docstring; tracebacks and profiles show the name."""
-    assert isinstance(function, FunctionType)
-    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
-    function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = module, docstring
-    return function
 
 
 def _define_unary(row: Op) -> Callable[[Array], Array]:

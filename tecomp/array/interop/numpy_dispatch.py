@@ -19,6 +19,7 @@ import numpy as np
 
 from tecomp.caches import memoize
 from tecomp.errors import ArrayTypeError, MissingError
+from tecomp.operations.elementwise import elementwise_in
 
 _REPLACEMENTS: Mapping[str, str] = {
     "array": "write xp.asarray(data), or xp.asarray(data, copy=True)",
@@ -60,19 +61,8 @@ _REPLACEMENTS: Mapping[str, str] = {
 """Replacements of NumPy names that neither the namespace nor `Array` has."""
 
 _UFUNCS: Mapping[str, str] = {
-    **{name: name for name in (
-        "add", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "copysign", "cos", "cosh",
-        "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater", "greater_equal",
-        "hypot", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p",
-        "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul",
-        "maximum", "minimum", "multiply", "negative", "nextafter", "not_equal", "positive",
-        "reciprocal", "remainder", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract",
-        "tan", "tanh", "trunc", "vecdot",
-    )},
-    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    "arctan2": "atan2", "absolute": "abs", "conjugate": "conj", "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift", "power": "pow", "right_shift": "bitwise_right_shift",
-    "rint": "round",
+    **{row.numpy_name: name for name, row in elementwise_in("array").items() if row.numpy_name},
+    "matmul": "matmul", "vecdot": "vecdot",
 }
 """NumPy universal functions, and the equivalent functions of the namespace."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from types import ModuleType
 
 from tecomp.codegen.llvm.ir_builder import (
     WIDEST_VECTOR_BYTES,
@@ -12,23 +13,7 @@ from tecomp.codegen.llvm.ir_builder import (
     shuffle_mask,
     vector_of,
 )
-from tecomp.codegen.math import power_float64
-from tecomp.codegen.math.exp_log import (
-    cosh,
-    erf,
-    exp,
-    exp2,
-    expm1,
-    log,
-    log1p,
-    log2,
-    log10,
-    sigmoid,
-    sinh,
-    tanh,
-)
-from tecomp.codegen.math.power_float32 import acosh, asinh, atanh, hypot, power
-from tecomp.codegen.math.trigonometric import acos, asin, atan, atan2, cos, sin, tan
+from tecomp.codegen.math import exp_log, power_float32, power_float64, trigonometric
 from tecomp.codegen.math.vector_values import (
     BoolVector,
     FloatVector,
@@ -39,6 +24,7 @@ from tecomp.codegen.math.vector_values import (
     fix_special_lanes,
 )
 from tecomp.ir.nodes.dtype import DType
+from tecomp.operations.elementwise import ELEMENTWISE
 
 
 def power_of_signed(x: IntVector, y: IntVector) -> IntVector:
@@ -118,19 +104,21 @@ def _by_library(a: FloatVector, b: FloatVector) -> FloatVector:
     return call_libm_per_lane("fmod", a, b)
 
 
+def _formulas(*modules: ModuleType) -> dict[str, Formula]:
+    """Return the functions of modules that are called as an intrinsic, by its name."""
+    calls = {row.call for row in ELEMENTWISE if row.call}
+    return {
+        name: value for module in modules for name, value in vars(module).items()
+        if name in calls and value.__module__ == module.__name__
+    }
+
+
 _FORMULAS: dict[str, Formula] = {
-    "exp": exp, "exp2": exp2, "expm1": expm1, "sigmoid": sigmoid, "tanh": tanh,
-    "sinh": sinh, "cosh": cosh, "erf": erf, "log": log, "log2": log2, "log10": log10,
-    "log1p": log1p, "sin": sin, "cos": cos, "tan": tan, "asin": asin, "acos": acos, "atan": atan,
-    "atan2": atan2, "pow": power, "hypot": hypot, "asinh": asinh, "acosh": acosh, "atanh": atanh,
-    "fmod": fmod,
+    **_formulas(exp_log, power_float32, trigonometric), "pow": power_float32.power, "fmod": fmod,
 }
 
 # Functions with a separate float64 implementation, as float32 uses float64 arithmetic.
-_DOUBLE: dict[str, Formula] = {
-    "pow": power_float64.power, "hypot": power_float64.hypot, "asinh": power_float64.asinh,
-    "acosh": power_float64.acosh, "atanh": power_float64.atanh,
-}
+_DOUBLE: dict[str, Formula] = {**_formulas(power_float64), "pow": power_float64.power}
 
 _POWERS = {"int": power_of_signed, "uint": power_of_unsigned}
 

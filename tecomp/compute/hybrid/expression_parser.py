@@ -13,7 +13,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from tecomp.compute import intrinsics, operators, reduce
+from tecomp.compute import elementwise, intrinsics, operators, reduce
 from tecomp.compute.expr_like import value_of
 from tecomp.compute.intrinsics import cast, power
 from tecomp.compute.shape_validation import dtype_of
@@ -22,6 +22,7 @@ from tecomp.errors import DefinitionError, TecompError
 from tecomp.ir.nodes.dtype import SCALARS, DType
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.printer import format_count
+from tecomp.operations.elementwise import elementwise_in
 
 LOOPS: Mapping[str, str] = MappingProxyType({
     "range": "serial", "serial": "serial", "parallel": "parallel", "vectorize": "vectorize",
@@ -30,13 +31,6 @@ LOOPS: Mapping[str, str] = MappingProxyType({
 """Loop kind of each loop function; loops bound to threads run sequentially."""
 
 _TYPES = tuple(name for name in SCALARS if name != "bfloat16")  # NumPy has no bfloat16
-_MATH = (
-    "exp exp2 log log2 log10 sqrt rsqrt tanh sigmoid sin cos tan atan floor ceil trunc round "
-    "fabs erf popcount power fmod isnan isinf abs"
-)
-_NUMPY = (
-    "exp exp2 log log2 log10 sqrt tanh sin cos tan floor ceil trunc fabs power fmod isnan isinf"
-)
 
 
 def ceil_div(a: Any, b: Any) -> Any:
@@ -54,7 +48,8 @@ def _conversion(name: str) -> Callable[[Any], Any]:
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
-    **{name: getattr(intrinsics, name) for name in _MATH.split()},
+    **{name: getattr(elementwise, name) for name in elementwise.__all__},
+    "abs": intrinsics.abs, "popcount": intrinsics.popcount, "power": power,
     **{name: _conversion(name) for name in _TYPES},
     "min": lambda a, b: reduce.min(a, b), "max": lambda a, b: reduce.max(a, b),
     "ceil_div": ceil_div, "likely": likely,
@@ -78,8 +73,11 @@ def _popcount(value: Any) -> int:
 PYTHON: Mapping[str, Any] = MappingProxyType({
     **dict.fromkeys(("serial", "parallel", "vectorize", "unroll", "const_range"), range),
     **{name: getattr(np, name) for name in _TYPES if name != "bool"},
-    **{name: getattr(np, name) for name in _NUMPY.split()},
-    "atan": np.arctan,
+    **{
+        name: getattr(np, row.numpy_name)
+        for name, row in elementwise_in("te").items() if row.numpy_name
+    },
+    "power": np.power,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "erf": math.erf,

@@ -20,6 +20,7 @@ import numpy as np
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BinOp, CmpOp, integer_range
 from tecomp.ir.nodes.operators import COMPARISONS
+from tecomp.operations.elementwise import ELEMENTWISE
 
 Data: TypeAlias = Any
 Unary: TypeAlias = Callable[[Data], Data]
@@ -273,16 +274,9 @@ def _half_away(x: Data) -> Data:
     return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
 
 
-_CIRCULAR = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
 _MATH: dict[str, Callable[..., Data]] = {
-    **{name: getattr(np, name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10")},
-    **{name: getattr(np, name) for name in ("log1p", "sqrt", "hypot", "fmod", "fabs")},
-    **{name: getattr(np, name) for name in (*_CIRCULAR, "floor", "ceil", "trunc")},
-    **{f"a{name}": getattr(np, f"arc{name}") for name in _CIRCULAR},
+    **{row.call: getattr(np, row.numpy_name) for row in ELEMENTWISE if row.call and row.numpy_name},
     "round": _half_away,
-    "nearbyint": np.rint,
-    "pow": np.power,
-    "atan2": np.arctan2,
     "rsqrt": _rsqrt,
     "sigmoid": _sigmoid,
     "erf": _erf,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.errors import TecompError, TypeMismatchError
+from tecomp.operations.elementwise import elementwise_in
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
@@ -21,15 +22,14 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "greater": operator.gt, "greater_equal": operator.ge, "negative": operator.neg,
     "positive": operator.pos, "invert": operator.invert,
 }
-_SAME_NAME = (
-    "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil trunc fabs "
-    "hypot fmod power copysign nextafter ldexp isnan isinf isfinite logical_not"
-)
+_SAME_NAME = ("power", "copysign", "nextafter", "ldexp", "logical_not")
 _IN_TE = {
-    **{name: f"te.{name}" for name in _SAME_NAME.split()},
-    **{f"arc{name}": f"te.a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    "arctan2": "te.atan2",
-    "absolute": "te.abs", "float_power": "te.power", "rint": "te.nearbyint",
+    **{
+        row.numpy_name: f"te.{name}"
+        for name, row in elementwise_in("te").items() if row.numpy_name
+    },
+    **{name: f"te.{name}" for name in _SAME_NAME},
+    "arctan2": "te.atan2", "absolute": "te.abs", "float_power": "te.power",
     "bitwise_count": "te.popcount", "maximum": "te.max", "minimum": "te.min", "fmax": "te.max",
     "fmin": "te.min", "logical_and": "te.all", "logical_or": "te.any", "square": "x * x",
     "reciprocal": "1 / x",

@@ -17,6 +17,8 @@ from tecomp.errors import TypeMismatchError
 from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType
 from tecomp.ir.nodes.printer import Precedence
 from tecomp.operations.element_types import element_type
+from tecomp.operations.elementwise import ELEMENTWISE
+from tecomp.operations.rows import TO_BOOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +41,13 @@ class Intrinsic:
     gives: int | Literal["bool", "sums", "joined"] | None = 0
 
 
-_UNARY = (
-    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt tanh sigmoid erf sin cos tan asin acos atan "
-    "sinh cosh asinh acosh atanh floor ceil round nearbyint trunc fabs"
-)
 INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
     {
-        **{name: Intrinsic(1, "float") for name in _UNARY.split()},
-        **{name: Intrinsic(2, "float") for name in ("atan2", "hypot", "fmod")},
+        **{
+            row.call: Intrinsic(row.arity, "float", "bool" if row.gives == TO_BOOL else 0)
+            for row in ELEMENTWISE if row.call
+        },
         "pow": Intrinsic(2, "number"),
-        **{name: Intrinsic(1, "float", "bool") for name in ("isnan", "isinf", "isfinite")},
         **{name: Intrinsic(1, "int") for name in ("popcount", "abs")},
         "dot": Intrinsic(2, "groups", "sums"),
         "join": Intrinsic(2, "alike", "joined"),

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tecomp.compute.define import compute
-from tecomp.compute.intrinsics import cast, clip, fabs, nearbyint
+from tecomp.compute.elementwise import fabs, nearbyint
+from tecomp.compute.intrinsics import cast, clip
 from tecomp.compute.intrinsics import reinterpret as bits_of
 from tecomp.compute.operators import any as any_of
 from tecomp.compute.operators import select
