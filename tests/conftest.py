@@ -31,15 +31,17 @@ from tests.strategies.machine_code import MOST_BYTES, Code, remembered, ships
 # The disk cache is off by default, so that tests do not reuse the code of an earlier compiler.
 os.environ.setdefault("TECOMP_CACHE", "off")
 
-# The profile `ci` draws the same examples in every run; `long` is a search that is run manually:
+# The profiles `ci` and `all` draw the same examples in every run; `all` belongs to `--all`. `long`
+# is a search that is run manually:
 #     pytest --hypothesis-profile=long tests/properties
-settings.register_profile(
-    "ci",
-    derandomize=True,
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+for _name, _examples in (("ci", 10), ("all", 40)):
+    settings.register_profile(
+        _name,
+        derandomize=True,
+        max_examples=_examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.register_profile(
     "long",
     max_examples=5000,
@@ -47,8 +49,6 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("ci")
-
 
 CODE = Code(object_code)
 
@@ -58,6 +58,10 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--shipped-code", action="store_true",
         help="run all of LLVM's passes in all tests, and not only where tests are about code",
     )
+    parser.addoption(
+        "--all", action="store_true", dest="all_tests",
+        help="run all cases of the tests marked `exhaustive`, and 40 instead of 10 random examples",
+    )
     pluginmanager.register(goldens, "goldens")
     pluginmanager.register(pairs, "pairs")
 
@@ -66,8 +70,35 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "numbers_alone: the code is not what users run; LLVM makes it with no effort")
-    if config.getoption("--hypothesis-profile") == "long":
+    config.addinivalue_line(
+        "markers",
+        "exhaustive(keep=0): checks with more programs, sizes or types what faster tests check, too; "
+        "without --all only `keep` of its cases run")
+    profile = config.getoption("--hypothesis-profile")
+    settings.load_profile(profile or ("all" if config.getoption("all_tests") else "ci"))
+    if profile == "long":
         config.option.timeout = 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect cases of exhaustive tests, unless `--all` is given or each argument names a test."""
+    if config.getoption("all_tests") or all("::" in argument for argument in config.args):
+        return
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("exhaustive") is not None:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    dropped: set[pytest.Item] = set()
+    for group in cases.values():
+        marker = group[0].get_closest_marker("exhaustive")
+        assert marker is not None
+        keep = min(marker.kwargs.get("keep", 0), len(group))
+        # Cases that are evenly spaced cover all parameters.
+        kept = {k * len(group) // keep for k in range(keep)}
+        dropped.update(item for k, item in enumerate(group) if k not in kept)
+    if dropped:
+        config.hook.pytest_deselected(items=list(dropped))
+        items[:] = [item for item in items if item not in dropped]
 
 
 def pytest_collection_finish() -> None:

@@ -12,6 +12,7 @@ from tests.architecture import imported_by, packages, picture
 PICTURE = Path(__file__).parents[1] / "docs" / "architecture.svg"
 
 
+@pytest.mark.exhaustive
 def test_the_picture_is_in_step_with_the_code(request: pytest.FixtureRequest) -> None:
     """`pytest --update-golden tests/test_architecture.py` updates the picture."""
     if request.config.getoption("--update-golden"):

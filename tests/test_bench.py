@@ -177,6 +177,7 @@ def test_ways_to_write_an_operator_are_a_table(capsys: pytest.CaptureFixture[str
         "scaled in the sum", "divided after", "written out"]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("operator", [x for x in OPERATORS if x.name.startswith(("norm", "softm"))])
 def test_ways_to_write_an_operator_give_the_same(operator: Operator) -> None:
     made = []
@@ -413,6 +414,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.exhaustive
 def test_results_are_compared_before_timing(folder: Path) -> None:
     case, out = find("call/three-arrays"), np.zeros(1, np.float32)
     right = session({"add": lambda _: lambda a, b: lambda: a + b})
@@ -425,6 +427,7 @@ def test_results_are_compared_before_timing(folder: Path) -> None:
     assert len(right.time(0, "cpu")["times"]) == 1
 
 
+@pytest.mark.exhaustive
 def test_a_peer_may_have_no_form_of_a_case(folder: Path) -> None:
     with pytest.raises(NoFormError) as error:
         session({}).prepare(find("call/three-arrays"), folder, 1)
@@ -514,6 +517,7 @@ def test_a_process_that_ends_is_reported() -> None:
     nobody.close()
 
 
+@pytest.mark.exhaustive
 def test_a_small_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "record.json"
 
@@ -532,6 +536,7 @@ def test_a_small_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "call/three-arrays" in capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def expected(self: Case, inputs: list[Array]) -> Array:
         return inputs[0] + inputs[1] + 1
@@ -588,6 +593,7 @@ def test_tables_of_arrays_tell_chains_from_what_is_paid_once() -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("case", typical.CASES, ids=lambda case: case.name)
 def test_typical_programs_are_those_of_numpy(case: typical.Case) -> None:
     small = case.arrays(40)

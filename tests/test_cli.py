@@ -143,6 +143,7 @@ def test_demo_fails_when_the_numbers_differ(
 TITLES = ("input", "schedule", "lowered function", "shapes", "compile", "run", "check")
 
 
+@pytest.mark.exhaustive
 def test_demo_runs_and_writes_its_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +164,7 @@ def test_demo_runs_and_writes_its_picture(
         assert f"\n--- {title} --" in done.output
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("target", ["stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d"])
 def test_demo_runs_on_machines(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -294,6 +294,7 @@ def test_columns_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_a_terminal_shows_a_table() -> None:
     code = "from tecomp.cli.common import show; show([{'name': 'one', 'value': 1}])"
     parent, child = pty.openpty()

@@ -66,6 +66,7 @@ def test_the_kernel_computes_the_features(corner: filters.Array) -> None:
     np.testing.assert_array_equal(kernel.unpack(program.args[-1], blocked), features)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", MACHINES)
 def test_machines_compute_the_features(corner: filters.Array, name: str) -> None:
     """Scratchpad machines compute the features without out-of-bounds accesses."""
@@ -83,6 +84,7 @@ def test_machines_compute_the_features(corner: filters.Array, name: str) -> None
     assert_close(features, expected, rtol=main.RTOL, atol=main.ATOL)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("name", MACHINES)
 def test_machines_are_used(name: str) -> None:
     """On the whole photograph, most cores have balanced work and each pixel is copied once."""
@@ -140,6 +142,7 @@ def test_a_machine_without_scratchpads_is_refused_at_once(tmp_path: Path) -> Non
         "\n--- input ".ljust(80, "-")]
 
 
+@pytest.mark.exhaustive
 def test_errors_of_a_build_come_before_loops(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: filters.Array
 ) -> None:
@@ -154,6 +157,7 @@ def test_errors_of_a_build_come_before_loops(
     assert sum(line.startswith("\n---") for line in shown) == 1
 
 
+@pytest.mark.exhaustive
 def test_wrong_numbers_are_noticed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: filters.Array
 ) -> None:

@@ -50,6 +50,7 @@ def test_the_readme_shows_how_it_is_used() -> None:
     assert len(CODE.findall(text_of(ROOT / "README.md"))) >= 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "document", [path for path in DOCUMENTS if CODE.search(text_of(path))], ids=name_of
 )

@@ -32,6 +32,7 @@ WITH_MPI = [
 ]
 
 
+@pytest.mark.exhaustive(keep=20)
 @pytest.mark.parametrize("module", sorted({*MODULES} - {*WITH_MPI}))
 def test_examples_print_what_they_say(module: str) -> None:
     result = doctest.testmod(import_module(module))

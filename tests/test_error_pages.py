@@ -26,6 +26,7 @@ CLASSES = {
 }
 
 
+@pytest.mark.exhaustive(keep=47)
 @pytest.mark.usefixtures("unregistered_functions")
 @pytest.mark.parametrize("kind", error_pages())
 def test_the_first_example_makes_the_mistake_and_the_second_mends_it(
@@ -109,6 +110,7 @@ def raised() -> Iterator[tuple[str, ast.Call]]:
                     yield f"{file.relative_to(ROOT)}:{node.lineno}", node
 
 
+@pytest.mark.exhaustive
 def test_every_error_that_is_raised_has_a_kind_with_a_page() -> None:
     wrong, used = [], {each.usual for each in CLASSES.values()}
     for place, call in raised():

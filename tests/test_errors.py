@@ -41,6 +41,7 @@ def test_safe_repr(value: object, text: str) -> None:
     assert errors.safe_str(value) == (value if isinstance(value, str) else text)
 
 
+@pytest.mark.exhaustive
 def test_errors_format_values_in_their_template() -> None:
     """No argument of an error calls `repr`, which may raise for values of users."""
     classes = {

@@ -113,6 +113,7 @@ print("done", failed)
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "names", ["arrays", "writes", "builds", "programs", "maps", "arrays,builds,programs"]
 )
@@ -226,6 +227,7 @@ def test_a_fork_gives_the_holder_of_a_leaf_lock_way() -> None:
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.exhaustive
 def test_locks_are_free_in_the_child() -> None:
     """All lock types are free in the child, although a thread acquires them continuously."""
     work, leaf, stop = WorkLock(), leaf_lock(), threading.Event()
@@ -303,6 +305,7 @@ def test_llvmlite_has_the_lock_that_forks_take() -> None:
     assert jit._lock_of(sys.modules["llvmlite.binding.ffi"]) in [e() for e in fork_gate._leaves]
 
 
+@pytest.mark.exhaustive
 def test_all_locks_of_the_package_are_known_to_forks() -> None:
     """All locks are created by `fork_gate`, including the locks of conditions."""
     found = [

@@ -38,6 +38,7 @@ def run(where: Path, *options: str, ci: str = "") -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.exhaustive
 def test_a_missing_golden_file_fails_and_shows_the_text(sample: Path) -> None:
     done = run(sample)
 
@@ -47,6 +48,7 @@ def test_a_missing_golden_file_fails_and_shows_the_text(sample: Path) -> None:
     assert not (sample / "golden").exists()
 
 
+@pytest.mark.exhaustive
 def test_update_writes_the_file_that_is_then_compared(sample: Path) -> None:
     updated = run(sample, "--update-golden")
     same = run(sample)

@@ -192,6 +192,7 @@ def test_printed(make: Callable[[], Program], golden: Callable[[object], None]) 
         assert tecomp.parse(str(func)) == func
 
 
+@pytest.mark.exhaustive(keep=2)
 @each_program
 def test_runs(make: Callable[[], Program], agrees: Callable[..., Any]) -> None:
     program = make()

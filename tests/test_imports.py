@@ -82,6 +82,7 @@ def test_definitions_and_schedules_wait_for_nothing_that_decides_or_compiles(sta
     assert {room.partition(".")[0] for room in rooms} == known
 
 
+@pytest.mark.exhaustive
 def test_kernels_of_processors_are_compiled_without_the_model_of_costs() -> None:
     compiled = """
 import numpy as np, tecomp, tecomp.array as xp
@@ -128,6 +129,7 @@ _MOST_MODULES = 142
 """Modules of this package for a kernel from the disk cache; 250 take 0.1 s longer."""
 
 
+@pytest.mark.exhaustive
 def test_kernels_from_the_disk_cache_are_run_without_the_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def test_every_type_of_functions_on_arrays_is_made_by_the_grammar(type: str) -> 
     assert TENSORS.used(list(tensor_tokens(text))) is not None, text
 
 
+@pytest.mark.exhaustive(keep=17)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_functions_are_printed_by_the_grammar(seed: int) -> None:
     text = str(Maker(seed).function())

@@ -387,6 +387,7 @@ def test_figures_resolve() -> None:
         assert callable(getattr(import_module(f"tecomp.viz.{module}"), function)), each
 
 
+@pytest.mark.exhaustive(keep=197)
 @pytest.mark.parametrize(
     "path",
     sorted({*FILES.values(), *LIBRARIES}),

@@ -7,6 +7,8 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 # Words that do not name an operation or a result on their own.
@@ -45,6 +47,7 @@ def trees() -> dict[str, ast.Module]:
     return {module_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(paths)}
 
 
+@pytest.mark.exhaustive
 def test_a_public_class_name_occurs_once() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for module, tree in trees().items():

@@ -123,6 +123,7 @@ def test_every_folder_with_code_is_a_package() -> None:
     assert stray == set()
 
 
+@pytest.mark.exhaustive
 def test_a_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
 
@@ -222,6 +223,7 @@ def test_type_checkers_know_what_a_user_calls(
     assert types_told(program, request.getfixturevalue(kind), tmp_path) == expected
 
 
+@pytest.mark.exhaustive
 def test_a_source_archive_holds_the_tests_and_the_documents(checkout: Path) -> None:
     with tarfile.open(build(checkout, "build_sdist")) as archive:
         names = {member.name.partition("/")[2] for member in archive if member.isfile()}

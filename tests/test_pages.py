@@ -23,6 +23,7 @@ PAGES = [
 ]
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", PAGES)
 def test_examples_print_what_the_page_shows(name: str) -> None:
     page = DOCS / f"{name}.md"

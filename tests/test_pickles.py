@@ -66,6 +66,7 @@ sys.stdout.buffer.write(pickle.dumps(run_pickled(sys.stdin.buffer.read())))
 """
 
 
+@pytest.mark.exhaustive
 def test_a_new_process_computes_the_same() -> None:
     s = scheduled()
     kernel = tecomp.build(s, [A, B, C])
@@ -123,6 +124,7 @@ def test_one_tensor_stays_one() -> None:
     assert first != A
 
 
+@pytest.mark.exhaustive
 def test_a_deep_expression() -> None:
     def added(i: Any) -> Any:
         total = A[i, 0]

@@ -31,6 +31,7 @@ tutorial["check"](runpy.run_path(sys.argv[2])["answer"])
 """Program that runs a tutorial and then its exercise, which only the solution passes."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_runs(path: Path, tmp_path: Path) -> None:
     solution = FOLDER / "solutions" / path.name

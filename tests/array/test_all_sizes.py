@@ -102,6 +102,7 @@ def sizes(count: int) -> Iterator[tuple[int, int]]:
     return iter(sorted(found, key=lambda s: draw.random()))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_twenty_sizes(name: str) -> None:
     pattern, compiled = PATTERNS[name], []
@@ -142,6 +143,7 @@ def test_one_kernel_is_compiled_for_all_sizes(name: str) -> None:
     assert compiled[0] == compiled[-1]
 
 
+@pytest.mark.exhaustive(keep=13)
 @pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.parametrize("shape", [(2, 4), (3, 7), (9, 5)])
 @pytest.mark.parametrize("dtype", ["float32"])
@@ -156,6 +158,7 @@ def test_types(name: str, shape: tuple[int, int], dtype: str) -> None:
 ODD = [(6, 1), (7, 1), (1, 8), (1, 9), (1, 1), (3, 17), (33, 3), (20_000, 2), (9_000, 2)]
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("name", [
     "standardised", "all standardised", "variance", "softmax", "product", "product of vectors",
     "tensordot", "where it is greatest", "where of all", "running", "running behind 0", "joined",
@@ -196,6 +199,7 @@ def test_what_is_computed_of_parts_without_elements() -> None:
     assert float(xp.sum(xp.square(means - total) + means) - total) == 0.0
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("shape", [(9_000, 3), (5_001, 7), (20_000, 16), (70, 900)])
 def test_products_with_short_axes(shape: tuple[int, int]) -> None:
     x, small = numbers(*shape), numbers(shape[1], 5)
@@ -265,6 +269,7 @@ _DOWN_COLUMNS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("name", _DOWN_COLUMNS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_sums_of_products_down_columns(name: str, dtype: str) -> None:

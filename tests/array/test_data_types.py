@@ -88,6 +88,7 @@ def test_ranges_of_types() -> None:
     assert xp.finfo("bfloat16").eps == 2.0**-7
 
 
+@pytest.mark.exhaustive
 def test_elements_are_converted_as_by_numpy() -> None:
     for source, target in itertools.product((*NAMES, "float16"), NAMES):
         if source.startswith("complex") and not target.startswith(("complex", "bool")):

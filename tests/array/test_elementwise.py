@@ -50,6 +50,7 @@ def operands(kind: str, dtype: str) -> list[Data]:
     return data
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("kind", sorted(FUNCTIONS))
 def test_elements_are_those_of_numpy(kind: str) -> None:
     op = FUNCTIONS[kind]
@@ -71,6 +72,7 @@ def test_elements_are_those_of_numpy(kind: str) -> None:
         np.testing.assert_array_equal(np.signbit(result[zeros]), np.signbit(wanted[zeros]), dtype)
 
 
+@pytest.mark.exhaustive(keep=31)
 @pytest.mark.parametrize("kind", sorted(FUNCTIONS))
 def test_other_elements_are_refused_with_those_that_are_taken(kind: str) -> None:
     op = FUNCTIONS[kind]
@@ -210,6 +212,7 @@ def test_numbers_that_a_type_has_not_are_refused() -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=21)
 @pytest.mark.parametrize("one", DTYPES[1:9])
 @pytest.mark.parametrize("other", [*DTYPES[1:9], "float32", "complex128"])
 def test_quotients_of_integers_are_numpys(one: str, other: str) -> None:

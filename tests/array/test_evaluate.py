@@ -71,6 +71,7 @@ def test_many_pending_arrays_are_computed_in_equal_pieces(
     assert counters.compiled - before <= 4
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(6))
 def test_programs_in_pieces(seed: int, computed_together: list[tuple[int, int]]) -> None:
     draw = random.Random(seed)

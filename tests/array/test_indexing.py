@@ -102,6 +102,7 @@ def test_assignment(key: Any) -> None:
     same(pending, expected)
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("dtype", [numpy_dtype(name) for name in ALL], ids=str)
 def test_each_type(dtype: np.dtype[Any]) -> None:
     data = np.arange(6).reshape(2, 3).astype(dtype)
@@ -120,6 +121,7 @@ def test_each_type(dtype: np.dtype[Any]) -> None:
     same(x, data)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("extents", [(0,), (0, 3), (2, 0), (0, 0), (2, 3, 0), (0, 3, 4)])
 def test_masks_with_an_extent_of_0_select_no_element(extents: tuple[int, ...]) -> None:
     data, mask = np.arange(24.0).reshape(2, 3, 4), np.zeros(extents, "bool")

@@ -139,6 +139,7 @@ def test_a_long_function_is_compiled_in_pieces_that_are_alike(period: int) -> No
     assert_close(np.asarray(result), steps(data, rounds), rtol=1e-12)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("seed", range(5))
 def test_drawn_functions_in_pieces(seed: int) -> None:
     draw = random.Random(seed)
@@ -328,6 +329,7 @@ LIBRARY: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("name", LIBRARY)
 def test_functions_of_libraries_and_shapes_that_depend_on_values(name: str) -> None:
     rng = np.random.default_rng(3)
@@ -424,6 +426,7 @@ STEPS = (_add_half, _set_row, _halve_part, _set_columns, _set_masked, _sorted, _
          _transposed, _taken_rows)
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("seed", range(20))
 def test_drawn_functions_with_views_and_changes_in_place(seed: int) -> None:
     """Recorded functions modify their arguments as NumPy does, in each of several calls."""

@@ -39,6 +39,7 @@ def square(shape: tuple[int, ...], dtype: str) -> Data:
     return x
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("dtype", FLOATING)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_square_matrices(dtype: str, shape: tuple[int, ...]) -> None:
@@ -71,6 +72,7 @@ def test_hermitian_matrices(dtype: str, shape: tuple[int, ...]) -> None:
     near(xp.linalg.cholesky(array(whole), upper=True), np.linalg.cholesky(whole, upper=True))
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("dtype", FLOATING)
 @pytest.mark.parametrize("shape", [(3, 4), (2, 4, 3), (0, 3, 2), (3, 0)])
 def test_matrices_of_any_shape(dtype: str, shape: tuple[int, ...]) -> None:
@@ -110,6 +112,7 @@ def test_equations(dtype: str, first: tuple[int, ...], second: tuple[int, ...]) 
     near(xp.linalg.solve(array(a), array(b)), np.linalg.solve(a, b))
 
 
+@pytest.mark.exhaustive(keep=21)
 @pytest.mark.parametrize("dtype", FLOATING)
 @pytest.mark.parametrize("ord", ["fro", "nuc", 1, -1, 2, -2, inf, -inf])
 def test_norms_of_matrices(dtype: str, ord: Any) -> None:
@@ -119,6 +122,7 @@ def test_norms_of_matrices(dtype: str, ord: Any) -> None:
         near(xp.linalg.matrix_norm(array(x), ord=ord, keepdims=keepdims), wanted, 9)
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("dtype", FLOATING)
 @pytest.mark.parametrize("ord", [2, 1, 0, inf, -inf, 3, -2, 0.5])
 def test_norms_of_vectors(dtype: str, ord: Any) -> None:
@@ -129,6 +133,7 @@ def test_norms_of_vectors(dtype: str, ord: Any) -> None:
         near(xp.linalg.vector_norm(array(x), axis=axis, ord=ord, keepdims=keepdims), wanted, 99)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_parts_and_products(dtype: str) -> None:
     x, y = draw((2, 4, 3), dtype), draw((1, 3), dtype, 1)

@@ -28,6 +28,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_products_of_all_types(dtype: str) -> None:
     x, y = draw((5, 3), dtype), draw((3, 4), dtype)
@@ -38,6 +39,7 @@ def test_products_of_all_types(dtype: str) -> None:
     check(got, np.tensordot(x, y, axes=((1,), (0,))))
 
 
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize(("first", "second"), SHAPES)
 def test_products_of_all_shapes(dtype: str, first: Any, second: Any) -> None:
@@ -55,6 +57,7 @@ def test_types_meet(first: str, second: str) -> None:
     check(linear_algebra.tensordot(array(x), array(y), axes=1), np.tensordot(x, y, axes=1))
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])
 @pytest.mark.parametrize(
     ("first", "second", "axis"),
@@ -66,6 +69,7 @@ def test_products_of_vectors(dtype: str, first: Any, second: Any, axis: int) -> 
     check(linear_algebra.vecdot(array(x), array(y), axis=axis), wanted)
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize(
     ("first", "second", "axes"),
@@ -95,6 +99,7 @@ def _orders(x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     return held
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex64", "int32"])
 @pytest.mark.parametrize(("first", "second"), [
     ((3, 4), (4, 20)), ((20, 37), (37, 5)), ((6, 9), (9,)), ((9,), (9, 6)), ((2, 3, 4), (2, 4, 3))])
@@ -106,6 +111,7 @@ def test_products_of_operands_in_any_order(dtype: str, first: Any, second: Any) 
         check(xp.asarray(given[0], copy=False) @ xp.asarray(given[1], copy=False), expected)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "int16"])
 @pytest.mark.parametrize("shape", [(30, 4), (4, 30), (17, 17), (1, 5)])
 def test_a_matrix_times_itself_turned(dtype: str, shape: Any) -> None:

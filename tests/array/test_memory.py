@@ -129,6 +129,7 @@ print(many({few}, {count}) - before)
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("join", [
     "xp.eval(xp.stack([x, y] * (1500 + k)))", "xp.eval(xp.concat([x] * (3000 + k)))",
 ], ids=["stack", "concat"])
@@ -147,6 +148,7 @@ def printed(program: str) -> list[float]:
     return [float(number) for number in done.stdout.split()]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("shape", "small", "behind"), [
     ((8_000_000,), (1000,), ""), ((2000, 4000), (30, 40), ""), ((8000, 1000), (30, 40), "[::-1, 1:]"),
 ])
@@ -158,6 +160,7 @@ def test_a_chain_takes_no_more_than_its_inputs_and_its_result(
     assert 0.9 < ratio < 1.1
 
 
+@pytest.mark.exhaustive
 def test_ten_thousand_evaluations_leave_nothing() -> None:
     memory, objects = printed(LEAK)
 
@@ -165,6 +168,7 @@ def test_ten_thousand_evaluations_leave_nothing() -> None:
     assert objects < 100
 
 
+@pytest.mark.exhaustive
 def test_kernels_that_are_let_go_leave_little() -> None:
     (kilobytes,) = printed(NEW)
 

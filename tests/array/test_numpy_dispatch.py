@@ -42,6 +42,7 @@ def is_numpys(name: str) -> bool:
 DRAWN = [name for name in MAKERS if is_numpys(name)]
 
 
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("name", DRAWN)
 def test_drawn_calls_of_numpys_functions(name: str) -> None:
     for k in range(2):
@@ -62,6 +63,7 @@ ELSEWHERE = {
 """Functions whose results are not unique or unspecified."""
 
 
+@pytest.mark.exhaustive(keep=83)
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float64", "complex128"])
 @pytest.mark.parametrize("name", sorted({
     value.__name__ for value in vars(np).values() if isinstance(value, np.ufunc)}))

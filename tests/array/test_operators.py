@@ -43,6 +43,7 @@ def same(result: Any, wanted: Any) -> None:
     np.testing.assert_array_equal(np.asarray(result), np.asarray(wanted))
 
 
+@pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize("kind", [*ARITHMETIC, *BITS, *TESTS])
 def test_operators_are_the_functions(kind: str) -> None:
     function = (ARITHMETIC | BITS | TESTS)[kind]

@@ -48,6 +48,7 @@ def close(found: Array, wanted: Any, dtype: str) -> None:
 # --- rows of several sticks, or tiles ------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", [(3, 300), (2, 65, 3)])
 def test_rows_beside_rows(device: str, shape: tuple[int, ...]) -> None:
@@ -88,6 +89,7 @@ def _stencil(np: Any, x: Any) -> Any:
     return x[1:-1, 1:-1] * 0.5 + 0.125 * around
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("chain", [_gelu, _standardised, _softmax, _dense, _stencil])
@@ -102,6 +104,7 @@ def test_chains_give_the_numbers_of_numpy(
     assert found.layout.shape == found.shape
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("device", DEVICES)
 def test_complex_numbers_are_pairs(device: str) -> None:
     start = (data((10, 12), "float32") + 1j * data((10, 12), "float32", 1)).astype("complex64") / 2
@@ -116,6 +119,7 @@ def test_complex_numbers_are_pairs(device: str) -> None:
     np.testing.assert_array_equal(np.asarray(c), start)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_step_of_k_means(device: str) -> None:
     a = data((40, 3), "float32")
@@ -137,6 +141,7 @@ SHAPES: list[tuple[int, ...]] = [
 ]
 
 
+@pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_elements_come_back_as_they_went(shape: tuple[int, ...], device: str) -> None:
@@ -211,6 +216,7 @@ def test_libraries_run_on_the_host_and_are_counted() -> None:
     assert str(report).splitlines()[-1] == "  1 calls of numpy.sort on the host"
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("device", DEVICES)
 def test_elements_are_chosen_on_the_device(device: str) -> None:
     a = data((6, 9), "float32")
@@ -241,6 +247,7 @@ def test_functions_are_recorded_for_devices_too() -> None:
 # --- layouts ------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("device", DEVICES)
 def test_layouts_are_chosen_and_changed(device: str) -> None:
     a = data((40, 70), "float32")
@@ -303,6 +310,7 @@ PRINTED = "SpyreTensorLayout(device_size={}, dim_map ={}, num_stick_dims=1, " + 
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("arguments", "device_size", "dim_map"),
     [
@@ -345,6 +353,7 @@ def test_programs_of_the_document_on_spyre_tensors(
     assert xp.zeros_like(x, dtype="float32").layout == tecomp.StickLayout(a.shape, "float32")
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("seed", range(12))
 def test_elementwise_results_keep_layouts(seed: int) -> None:
     """Padding and dimension order are random; the results agree with NumPy."""
@@ -439,6 +448,7 @@ def test_a_layout_of_ones_own() -> None:
 # --- devices and types --------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_element_types_of_devices() -> None:
     info = xp.__array_namespace_info__()
     for device in DEVICES:
@@ -615,6 +625,7 @@ def test_layouts_of_arrays_of_a_team_are_those_of_parts() -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_arrays_in_shards() -> None:
     """Arrays in scratchpads keep their core layout, and relayouts change it."""
     a = data((256, 256), "float32")

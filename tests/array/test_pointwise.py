@@ -33,6 +33,7 @@ VIEWS: dict[str, Callable[[Data], Data]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=21)
 @pytest.mark.parametrize("one", VIEWS)
 @pytest.mark.parametrize("other", ["all", "steps", "transposed", "row", "repeated"])
 def test_wherever_elements_lie(one: str, other: str) -> None:

@@ -30,6 +30,7 @@ VIEWS: dict[str, Callable[[Data], Data]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=19)
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("axis", [None, 0, 1, 2, (0, 2), (1, 2), (0, 1)])
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -42,6 +43,7 @@ def test_sums_along_any_axes(view: str, axis: Any, keepdims: bool) -> None:
     np.testing.assert_array_equal(np.asarray(result), expected)
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("kind", ["sum", "prod", "max", "min", "mean", "any", "all", "count_nonzero"])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float16", "float32"])
 def test_kinds_and_types(kind: str, dtype: str) -> None:
@@ -55,6 +57,7 @@ def test_kinds_and_types(kind: str, dtype: str) -> None:
         assert_close(ours, theirs, rtol=1e-3 if dtype == "float16" else 1e-6)
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("shape", [(4_000_000,), (1_234_567,), (3, 300_001), (70_000, 3), (63,)])
 def test_sums_are_right_to_two_units_in_the_last_place(shape: tuple[int, ...], dtype: str) -> None:

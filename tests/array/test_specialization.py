@@ -68,6 +68,7 @@ def test_the_calls_that_pay_take_as_long_as_compiling() -> None:
     assert specialization_threshold(3, 10**9) == 16
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("name", ["argmax", "argmin", "max", "sum"])
 def test_rows_of_each_length_with_ties_and_nan(name: str, dtype: str) -> None:
@@ -124,6 +125,7 @@ def test_reductions_of_rows_of_any_length(data: st.DataObject) -> None:
     np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1))
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_indices_of_extremes_with_ties_and_nan(data: st.DataObject) -> None:

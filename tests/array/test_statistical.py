@@ -44,6 +44,7 @@ def cases() -> list[Any]:
     ]
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize(("name", "dtype", "axis", "keepdims"), cases())
 def test_reductions(name: str, dtype: str, axis: Any, keepdims: bool) -> None:
     x = draw(SHAPE, dtype)
@@ -51,6 +52,7 @@ def test_reductions(name: str, dtype: str, axis: Any, keepdims: bool) -> None:
     check(got, getattr(np, name)(x, axis=axis, keepdims=keepdims))
 
 
+@pytest.mark.exhaustive(keep=19)
 @pytest.mark.parametrize("name", TAKEN)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 0, 3), (1, 5)])
 @np.errstate(invalid="ignore", divide="ignore")
@@ -70,6 +72,7 @@ def test_reductions_of_few_elements_and_of_none(name: str, shape: tuple[int, ...
     check(function(name)(array(x)), getattr(np, name)(x))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("correction", [1, 0.5])
 def test_variance_of_a_sample(dtype: str, correction: float) -> None:
@@ -114,6 +117,7 @@ def test_sums_of_many_are_as_exact_as_pairwise_ones(dtype: str) -> None:
         assert abs(got - float(wanted)) <= 4 * float(np.spacing(np.dtype(dtype).type(wanted)))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
 @pytest.mark.parametrize("dtype", [None, "uint8", "float32", "complex128"])
 def test_booleans_are_summed_as_integers(name: str, dtype: str | None) -> None:
@@ -132,6 +136,7 @@ def test_variance_of_numbers_far_from_zero() -> None:
     assert_close(float(statistical.var(array(x))), wanted, rtol=1e-6)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["complex64", "complex128", "float64", "float32"])
 @pytest.mark.parametrize("shape", [(1,), (300,), (5, 300), (300, 5), (3, 40, 5)])
 def test_running_sums_of_long_rows_wherever_they_lie(shape: tuple[int, ...], dtype: str) -> None:
@@ -148,6 +153,7 @@ def test_running_sums_of_long_rows_wherever_they_lie(shape: tuple[int, ...], dty
             np.asarray(got), np.cumulative_sum(x, axis=axis), rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_running(name: str, dtype: str) -> None:
@@ -159,6 +165,7 @@ def test_running(name: str, dtype: str) -> None:
     check(got, getattr(np, name)(x[0], include_initial=not initial))
 
 
+@pytest.mark.exhaustive(keep=11)
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (1,), (2, 3, 40)])
 @pytest.mark.parametrize("initial", [False, True])
@@ -171,6 +178,7 @@ def test_running_over_rows_of_all_lengths(
         check(got, getattr(np, name)(x, axis=axis, include_initial=initial))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_indices_of_extremes(name: str, dtype: str) -> None:

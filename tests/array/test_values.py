@@ -123,6 +123,7 @@ def often() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("often")
 def test_threads_ask_for_the_same_at_once() -> None:
     data = np.arange(40.0).reshape(2, 20)

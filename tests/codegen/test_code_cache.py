@@ -226,6 +226,7 @@ def test_clear_leaves_what_is_not_ours(store: Store) -> None:
     assert [path.name for path in store.folder.iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.exhaustive
 def test_many_processes_at_once(store: Store) -> None:
     # Each process writes, reads and evicts in one small folder; entries are always complete.
     program = (

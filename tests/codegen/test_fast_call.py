@@ -343,6 +343,7 @@ def test_failures_are_reported() -> None:
     assert kernel.careful == 0
 
 
+@pytest.mark.exhaustive
 def test_arguments_are_not_kept(kernel: Watched) -> None:
     array = f32(8)
     before = gc.get_referrers(array)

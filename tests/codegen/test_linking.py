@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 CROWDED = '''
 """Compile in a process whose free memory lies in pages far apart from each other."""
 import ctypes
@@ -73,6 +75,7 @@ for scale in range(3, 11):
 '''
 
 
+@pytest.mark.exhaustive
 def test_code_and_constants_lie_together_where_free_memory_is_cut_up() -> None:
     done = subprocess.run(
         [sys.executable, "-c", CROWDED], capture_output=True, text=True, check=False, timeout=300

@@ -37,12 +37,14 @@ def check_errors(name: str, dtype: str) -> None:
     assert error[worst] <= bound, f"{name} of {[operand[worst] for operand in operands]}"
 
 
+@pytest.mark.exhaustive(keep=19)
 @pytest.mark.parametrize("dtype", COUNTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_bounded(name: str, dtype: str) -> None:
     check_errors(name, dtype)
 
 
+@pytest.mark.exhaustive(keep=24)
 @pytest.mark.parametrize("dtype", COUNTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_bounded_without_fused_operations(
@@ -55,6 +57,7 @@ def test_errors_are_bounded_without_fused_operations(
     check_errors(name, dtype)
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("dtype", COUNTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lane_does_not_know_its_neighbours(name: str, dtype: str) -> None:
@@ -67,6 +70,7 @@ def test_a_lane_does_not_know_its_neighbours(name: str, dtype: str) -> None:
         np.testing.assert_array_equal(run(name, operands, lanes), single, f"{lanes} lanes")
 
 
+@pytest.mark.exhaustive(keep=28)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("options", [{"fast_math": True}, {"fp_contract": False}], ids=str)
 def test_options_do_not_change_functions(name: str, options: dict[str, bool]) -> None:
@@ -94,6 +98,7 @@ FUSED = {"float32": {"fma", "fmaf"}, "float64": {"fma"}}
 """Functions of the C library that exact functions call on CPUs without fused multiply-add."""
 
 
+@pytest.mark.exhaustive(keep=27)
 @pytest.mark.parametrize("dtype", COUNTS)
 @pytest.mark.parametrize("cpu", MACHINES)
 @pytest.mark.parametrize("name", NAMES)

@@ -58,6 +58,7 @@ def operators_of(dtype: DType) -> list[BinOp]:
     return [op for op in BinOp if op not in (*LOGIC, BinOp.DIV)]
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("name", SCALARS)
 def test_operators(elementwise: Elementwise, name: str, lanes: int) -> None:
@@ -71,6 +72,7 @@ def test_operators(elementwise: Elementwise, name: str, lanes: int) -> None:
     elementwise(lanes, [name, name], [*functions, *map(comparison, CmpOp)])
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("lanes", FEW_LANES)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_division_and_shift_by_literals(elementwise: Elementwise, name: str, lanes: int) -> None:
@@ -83,6 +85,7 @@ def test_division_and_shift_by_literals(elementwise: Elementwise, name: str, lan
     elementwise(lanes, [name], [*division, *shifts])
 
 
+@pytest.mark.exhaustive(keep=15)
 @pytest.mark.parametrize("lanes", FEW_LANES)
 @pytest.mark.parametrize("name", SCALARS)
 def test_conversions(elementwise: Elementwise, name: str, lanes: int) -> None:
@@ -98,6 +101,7 @@ def test_select_and_not(elementwise: Elementwise, name: str, lanes: int) -> None
     elementwise(lanes, ["bool", name, name], [select, lambda c, x, y: select(Not(c), x, y)])
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("name", FLOATS)
 def test_math_of_floats(elementwise: Elementwise, name: str, lanes: int) -> None:

@@ -283,6 +283,7 @@ def test_first_calls_at_the_same_time() -> None:
     assert (done.stdout, done.stderr) == ("0 True ['tecomp-1', 'tecomp-2']\n", "")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("program", "said"), [(FORKING, "True\n"), (FORKED_WHILE_BUSY, "done\n")]
 )
@@ -290,6 +291,7 @@ def test_forks(run: Run, program: str, said: str) -> None:
     assert run(program, "3") == (said, "", 0)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(
     "program",
     [
@@ -325,6 +327,7 @@ print(any(used() < 0.01 for _ in range(20)))
 """
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("more", [0, 1, 5])
 def test_workers_without_a_job_sleep(run: Run, more: int) -> None:
     """Workers sleep also if they outnumber the CPUs: they sleep at once and wake one another."""

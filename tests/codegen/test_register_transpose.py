@@ -33,6 +33,7 @@ def copies(lanes: int, source: str, target: str, order: list[int]) -> str:
     )
 
 
+@pytest.mark.exhaustive(keep=21)
 @pairwise(
     lanes=[2, 4, 5, 8, 16, 32], name=["float32", "float64", "bfloat16", "int8", "bool"],
     stride=[str(ROW), "n", "3", "-40"],
@@ -52,6 +53,7 @@ def test_columns_that_are_read(both: Both, name: str, lanes: int, stride: str) -
     assert ("gather" in kernel.source("llvm")) is not (is_square or is_near or one_by_one)
 
 
+@pytest.mark.exhaustive(keep=7)
 @pairwise(
     lanes=[2, 4, 5, 8, 16, 32], name=["float32", "float64", "bfloat16", "int8", "bool"],
     stride=[str(ROW), "n", "-40", "3"],
@@ -191,6 +193,7 @@ def test_squares_that_are_not_complete(
     assert is_left or not re.search("gather|scatter", kernel.source("llvm"))
 
 
+@pytest.mark.exhaustive(keep=10)
 @pytest.mark.parametrize("columns", range(1, 40))
 def test_rows_of_any_length_are_transposed_without_gathers(columns: int) -> None:
     """Up to three columns next to the whole squares are loaded element by element."""

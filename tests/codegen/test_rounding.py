@@ -49,6 +49,7 @@ def right(x: float, name: str) -> float:
     return math.copysign(float(away if name == "round" else round(size)), x)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("dtype", NAMES)
 @pytest.mark.parametrize("function", ["round", "nearbyint"])
 @pytest.mark.parametrize("is_vector", [False, True], ids=["scalars", "vectors"])

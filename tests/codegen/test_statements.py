@@ -121,6 +121,7 @@ def test_numbers_as_arguments(name: str) -> None:
     assert out[1] == np.array(value, out.dtype)
 
 
+@pytest.mark.exhaustive
 def test_deep_expression(both: Both) -> None:
     o = Buffer("O", (1,))
     total: Expr = BufferLoad(o, (Const(0),))

@@ -267,6 +267,7 @@ PROGRAMS: dict[str, Callable[[int, str], Program]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("cpu", ["", "haswell"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -89,6 +89,7 @@ def test_the_rule_is_that_of_numpy(dtype: str) -> None:
     assert found == {repr(value): kept(value, dtype) for value in NUMBERS}
 
 
+@pytest.mark.exhaustive(keep=65)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_no_place_takes_what_the_type_cannot_hold(place: str, dtype: str) -> None:

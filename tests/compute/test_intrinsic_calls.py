@@ -210,6 +210,7 @@ def test_programs_of_calls(target: str) -> None:
     assert_close(program(*DATA), wanted, rtol=1e-2 if target != "cpu" else 1e-6)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("target", tecomp.list_targets())
 def test_results_of_calls_have_the_layout_that_was_decided(target: str) -> None:
     add = vadd()

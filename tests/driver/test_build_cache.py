@@ -444,6 +444,7 @@ def compiled() -> None:
     np.testing.assert_array_equal(tecomp.compile(B, [A])(a), a * 2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("made", [scheduled, copied, product, unscheduled, pickled])
 def test_random_words_in_an_entry_are_made_again(store: Store, made: Callable[[], Kernel]) -> None:
     """If words of a signed entry are replaced, deleted or swapped, the kernel is built again."""
@@ -470,6 +471,7 @@ def test_random_words_in_an_entry_are_made_again(store: Store, made: Callable[[]
         made()
 
 
+@pytest.mark.exhaustive(keep=17)
 @pytest.mark.parametrize("run", [
     lambda: check(scheduled()), lambda: check(unscheduled()), lambda: check(pickled()), packed, measured,
     compiled], ids=["scheduled", "unscheduled", "pickled", "packed", "measured", "compiled"])
@@ -566,6 +568,7 @@ np.testing.assert_allclose(b, np.exp(a), rtol=1e-6)
 '''
 
 
+@pytest.mark.exhaustive
 def test_other_processes_find_it() -> None:
     def start(*words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -75,6 +75,7 @@ def halo(machine: Machine, *, copied: bool = True) -> tuple[Schedule, list[te.Te
     return s, [A, C]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("check_bounds", [False, True])
 def test_halo_of_rows(
     agrees: Callable[..., ScheduledKernel], machine: Machine, check_bounds: bool

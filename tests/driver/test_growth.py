@@ -47,6 +47,7 @@ print((sizes[1] - sizes[0]) // {count})
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no such file")
 @pytest.mark.parametrize(("cache", "first"), [("off", 64), ("on", 96)])
 def test_kernels_that_nobody_holds_are_gone(cache: str, first: int, tmp_path: object) -> None:

@@ -237,6 +237,7 @@ def test_what_is_made_of_a_packed_array_is_an_array_like_any_other() -> None:
     assert repr(made[0]) == repr(np.asarray(made[0]))
 
 
+@pytest.mark.exhaustive
 def test_marks_are_forgotten_with_their_arrays() -> None:
     formula = "(i0) -> (i0 * 12345)"
     array = with_layout_tag(numbers(2), layout_tag(formula))
@@ -410,6 +411,7 @@ def test_sizes_that_are_passed_are_those_of_arrays_of_the_computation() -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize("extent", [operator.mul, operator.floordiv])
 @pytest.mark.parametrize("names", [("n", "m"), ("n", "n")], ids=["nm", "nn"])
 @pytest.mark.parametrize("sizes", [(6, 1), (3, 2), (12, 4), (0, 3)], ids=str)

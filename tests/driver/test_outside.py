@@ -327,6 +327,7 @@ except tecomp.DefinitionError as error:
 '''
 
 
+@pytest.mark.exhaustive
 def test_other_processes_have_functions_of_their_own(store: Callable[[], None]) -> None:
     def run(word: str) -> str:
         done = subprocess.run(

@@ -200,6 +200,7 @@ def test_json_and_trace_have_them() -> None:
     assert '"name": "multiply", "cat": "product unit"' in report.trace()
 
 
+@pytest.mark.exhaustive
 def test_targets_say_what_their_units_take() -> None:
     """Reports contain the figures of the target descriptions."""
     for name in ("stick128", "tensix_wh", "tensix_bh"):

@@ -111,6 +111,7 @@ def check_plan(program: CompiledProgram) -> None:
     assert all(program.memory.bytes <= each for each in capacities if each is not None)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_layer_of_a_transformer(name: str) -> None:
     X, Y, w = layer()
@@ -138,6 +139,7 @@ def test_a_layer_of_a_transformer(name: str) -> None:
     assert head.split()[-4:] == ["cycles", "cores", "imbalance", "tiles"]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_residual_block(name: str) -> None:
     X = te.placeholder((1, 4, 4, 32), name="X")
@@ -223,6 +225,7 @@ def test_values_have_to_fit_into_the_memory_of_the_device() -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "bool"])
 @pytest.mark.parametrize("name", ["stick128", "tensix_wh"])
 def test_elements_are_scattered_in_every_type(name: str, dtype: str) -> None:

@@ -79,6 +79,7 @@ FORMULAS: dict[str, tuple[list[te.Tensor], Formula, Formula]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("target", ["stick128", "vtcm2d", "texture2d", "tensix_wh"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formulas_of_several_types_equal_numpy(name: str, target: str) -> None:
@@ -129,6 +130,7 @@ def test_a_value_is_converted_once() -> None:
     assert first.input_tensors == second.input_tensors
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("target", ["texture2d", "vtcm2d", "stick128", "tensix_wh"])
 def test_conditions_between_operations_need_no_type_of_their_own(target: str) -> None:
     """Boolean intermediates are stored as numbers where the machine cannot store bool."""
@@ -143,6 +145,7 @@ def test_conditions_between_operations_need_no_type_of_their_own(target: str) ->
     np.testing.assert_array_equal(found, np.where((b > 0.5) & (b.T > 0.5), b, -1))
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("shape", [(64, 64, 64), (8, 512, 64), (70, 96, 40)])
 def test_products_of_converted_factors_run_on_the_matrix_unit(shape: tuple[int, int, int]) -> None:
     m, k, n = shape

@@ -159,6 +159,7 @@ def chain_and_product() -> tuple[list[te.Tensor], list[te.Tensor]]:
     return [X, W], [T, Y, Z]
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
 @pytest.mark.parametrize("grid", [(8, 8), (8, 1), (1, 8), (2, 4), (4, 2)])
 def test_shards_in_scratchpads(machine: str, grid: tuple[int, int]) -> None:
@@ -176,6 +177,7 @@ def test_shards_in_scratchpads(machine: str, grid: tuple[int, int]) -> None:
     assert kernel.cores == grid[0] * grid[1]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("rows", [2, 4, 8])
 def test_a_factor_in_shards_of_rows(rows: int) -> None:
     (X, W), (T, Y, _) = chain_and_product()
@@ -288,6 +290,7 @@ def moves(program: Any) -> dict[str, tuple[int, int]]:
     }
 
 
+@pytest.mark.exhaustive
 def test_readers_of_other_parts_read_a_copy() -> None:
     """A product reads rows and T is sharded in rows and columns, so T is copied once."""
     (X, W), (T, Y, Z) = chain_and_product()

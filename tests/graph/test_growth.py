@@ -57,6 +57,7 @@ def calls(value: te.Tensor) -> int:
     return sum(int(entry.callcount) for entry in profile.getstats())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("make", [chain, layers])
 def test_calls_grow_with_the_number_of_operations(make: Callable[[int], te.Tensor]) -> None:
     calls(make(10))
@@ -65,6 +66,7 @@ def test_calls_grow_with_the_number_of_operations(make: Callable[[int], te.Tenso
     assert many - some < 2.5 * (some - few)
 
 
+@pytest.mark.exhaustive
 def test_operations_are_gone_though_their_accesses_were_asked_for() -> None:
     """Operations with cached accesses are freed together, when the last reference is gone."""
     value = chain(3, "gone")

@@ -247,6 +247,7 @@ def test_a_processor_says_that_it_divides_nothing() -> None:
     ]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", MACHINES)
 @pytest.mark.parametrize("which", [0, 1])
 def test_products_are_divided_as_asked(target: str, which: int) -> None:
@@ -267,6 +268,7 @@ def test_products_are_divided_as_asked(target: str, which: int) -> None:
     assert all(wish.is_kept for wish in program.layouts.wishes)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", MACHINES)
 def test_reductions_are_divided_as_asked(target: str) -> None:
     X = te.placeholder((128, 512), "float32", name="X")
@@ -333,6 +335,7 @@ def softmax() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     return X, t, te.compute((128, 256), lambda i, j: e[i, j] / t[i], name="Z")
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(("machine", "tiles"), [
     ("stick128", 2), ("tensix_wh", 2), ("vtcm2d", 4), ("texture2d", 8),
 ])

@@ -63,6 +63,7 @@ def residual() -> Program:
     return [A], x
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("make", "cost"),
     [(chain, 0), (tree, COUNT // 4 * ELEMENTS), (residual, ELEMENTS)],

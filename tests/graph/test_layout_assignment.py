@@ -181,6 +181,7 @@ def test_factors_are_exchanged_where_no_rule_has_roles(
     assert costs == [count * SQUARE for count in squares]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh", MACHINES[-1]])
 def test_a_residual_block_moves_less_than_going_forward(machine: str) -> None:
     passed, constants, output = residual(32, 128, 32)
@@ -250,6 +251,7 @@ def fits(op: Operation, reads: Mapping[te.Tensor, StickLayout], out: StickLayout
 CUBE = 64
 
 
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("seed", range(40))
 def test_elements_of_one_tensor_come_from_as_many_layouts_as_they_need(seed: int) -> None:
     """A sum of permuted, partly reversed reads of one tensor needs minimal relayouts."""
@@ -280,6 +282,7 @@ def test_elements_of_one_tensor_come_from_as_many_layouts_as_they_need(seed: int
     assert not costs or found.certificate.cost == min(costs) * CUBE**3
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 def test_an_operation_reads_copies_of_a_tensor_in_several_layouts(machine: str) -> None:
     M = te.placeholder((70, 70), "float16", name="M")
@@ -293,6 +296,7 @@ def test_an_operation_reads_copies_of_a_tensor_in_several_layouts(machine: str) 
     np.testing.assert_array_equal(program(m), m + m.T * m[:, :1] - m[::-1] + m[:1])
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("is_view", [True, False])

@@ -151,6 +151,7 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh", "texture2d", "vtcm2d", MADE_UP])
 def test_what_takes_several_operations(name: str, machine: str) -> None:
@@ -201,6 +202,7 @@ def test_places_by_data_may_be_asked_for_under_conditions_alone(machine: str) ->
     np.testing.assert_array_equal(program(places, a), expected)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("count", [1, 3, 64, 70])
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 def test_an_input_is_laid_out_twice_where_no_copy_gives_both(count: int, machine: str) -> None:

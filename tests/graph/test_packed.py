@@ -43,6 +43,7 @@ def _arrays(dtype: str) -> list[Any]:
     return [random.integers(-2, 3, shape).astype(dtype) for shape in ((70, 100), (100, 48))]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("target", MACHINES)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_packed_arguments_give_the_numbers_of_numpy(target: str, dtype: str, tmp_path: Any) -> None:
@@ -84,6 +85,7 @@ def test_some_arguments_are_packed() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", [*MACHINES, "cpu"])
 def test_packed_arguments_in_the_layouts_of_the_machine(target: str) -> None:
     inputs, outputs = _tensors("float32")

@@ -113,6 +113,7 @@ def test_the_least_number_for_a_greatest_one() -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 def test_kernels_write_it(machine: str) -> None:
     X, W = factors()

@@ -163,6 +163,7 @@ def test_errors_at_run_time_say_where_the_program_is_written(compiled: list[str]
     assert compiled == ["program"] * 2
 
 
+@pytest.mark.exhaustive
 def test_crafted_entries_are_made_again(compiled: list[str], store: Store) -> None:
     """Entries with a valid checksum but malformed content are recompiled."""
     program: Any = network()[0]
@@ -220,6 +221,7 @@ def test_nothing_is_kept_where_the_cache_is_off(
     assert not list(store.folder.parent.iterdir())
 
 
+@pytest.mark.exhaustive
 def test_another_process_finds_the_program() -> None:
     network()
     code = (

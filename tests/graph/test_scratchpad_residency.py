@@ -56,6 +56,7 @@ def names(program: CompiledProgram) -> list[str]:
     return [each.tensor.name for each in program.memory.residents]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("machine", "rows"), [("stick128", 96), ("tensix_wh", 2048), (ACME, 96)])
 def test_values_stay_where_cores_read_what_they_made(
     machine: str, rows: int, monkeypatch: pytest.MonkeyPatch
@@ -263,6 +264,7 @@ SPILLS: list[tuple[Callable[[], Asked], str, SpillKind, str]] = [
 ]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("asked", "name", "kind", "reason"), SPILLS)
 def test_the_reason_of_each_spill(
     asked: Callable[[], Asked], name: str, kind: SpillKind, reason: str
@@ -271,6 +273,7 @@ def test_the_reason_of_each_spill(
     check_spill(tecomp.compile(output, inputs, "stick128", **more), name, kind, reason)
 
 
+@pytest.mark.exhaustive
 def test_padding_that_is_to_hold_something_is_in_memory() -> None:
     output, inputs, _ = with_padding()
     check_spill(

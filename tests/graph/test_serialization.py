@@ -191,6 +191,7 @@ def test_programs_with_layouts_of_machines_come_back(tmp_path: Path) -> None:
     assert (again.picture(), again.target) == (program.picture(), program.target)
 
 
+@pytest.mark.exhaustive
 def test_programs_with_layouts_and_hints_of_their_callers_come_back(tmp_path: Path) -> None:
     A, X, T, Y = transposed_sum()
     moved = tecomp.relayout_to(T, StickLayout((64, 128), "float16", [0, 1], size=(40, 70)))

@@ -128,6 +128,7 @@ def is_in_scratchpads(p: Any, x: te.Tensor) -> bool:
     return "l1" in found
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_shards(seed: int) -> None:
     rng = random.Random(seed)
@@ -160,6 +161,7 @@ def test_random_shards(seed: int) -> None:
     assert p.report().cycles > 0
 
 
+@pytest.mark.exhaustive
 def test_parts_of_random_grids() -> None:
     """Shards are recognized as equal boxes exactly where an element listing confirms it."""
     rng, boxes = random.Random(0), 0

@@ -89,6 +89,7 @@ def test_every_type(dtype: str) -> None:
     assert survives(storing(const(1, kind.with_lanes(4))))
 
 
+@pytest.mark.exhaustive(keep=149)
 @pytest.mark.parametrize("op", BinOp)
 @pytest.mark.parametrize("other", BinOp)
 def test_every_nesting_of_two_operators(op: BinOp, other: BinOp) -> None:
@@ -181,6 +182,7 @@ def test_a_chain_of_several_hundred_operators() -> None:
     assert survives(storing(chain, i))
 
 
+@pytest.mark.exhaustive
 def test_too_deep_for_python_is_an_error_of_its_own() -> None:
     i = Var("i")
     chain: Expr = i

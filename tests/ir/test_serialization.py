@@ -103,6 +103,7 @@ def test_special_types_are_not_looked_into() -> None:
     assert encode((object(), 1), {object: lambda value: "?"}) == ["?", 1, "(2"]
 
 
+@pytest.mark.exhaustive
 def test_deep_values() -> None:
     tree: Expr = I
     for _ in range(20_000):

@@ -115,6 +115,7 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize(("mapping", "shape", "printed"), PUBLISHED.values(), ids=PUBLISHED)
 def test_published(
     mapping: Callable[..., Sequence[Any]], shape: Sequence[int], printed: list[str]
@@ -350,6 +351,7 @@ def test_refusals(options: dict[str, Any], expected: Diagnostic) -> None:
     assert diagnostic(caught.value) == expected
 
 
+@pytest.mark.exhaustive
 def test_too_many_nests_are_refused_with_their_number() -> None:
     layout = of((40000,), lambda i: [i * 20011 % 40009])
 

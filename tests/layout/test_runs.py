@@ -160,6 +160,7 @@ def test_a_transpose_is_single_elements() -> None:
     assert (runs.lengths, runs.method) == (((1, 4096 * 4096),), "sets")
 
 
+@pytest.mark.exhaustive
 def test_coprime_tiles_of_six_dimensions() -> None:
     """All of 255,255 elements are counted, and a sample of 75 million; host runs use sets."""
     small, large = (13, 11, 17, 7, 5, 3), (97, 89, 83, 7, 5, 3)

@@ -34,6 +34,7 @@ MAPS: dict[str, tuple[tuple[int, ...], Callable[..., Any], int, bool]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize(("shape", "mapping", "chips", "is_mesh"), MAPS.values(), ids=MAPS)
 def test_maps_of_devices_and_back(
     shape: tuple[int, ...], mapping: Callable[..., Any], chips: int, is_mesh: bool

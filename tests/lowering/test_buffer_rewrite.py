@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tecomp
 from tecomp import te
@@ -104,6 +105,7 @@ def test_a_function_in_which_nothing_repeats_is_the_same_object() -> None:
     assert rename_duplicates(func) is func
 
 
+@pytest.mark.exhaustive
 def test_depth_has_no_limit() -> None:
     body = add_one()
     for k in range(3000):

@@ -221,6 +221,7 @@ def calls(action: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("is_vector", [False, True])
 @pytest.mark.parametrize(
     "element", [chain, shared, rounds, long_sum, selects, choices, extrema, index],

@@ -59,6 +59,7 @@ def cached(s: te.Schedule, C: te.Tensor) -> None:
     s[local].compute_at(s[C], s[C].split(C.op.axis[0], factor=3)[0])
 
 
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("decide", [lambda s, C: None, split, factored, outside, cached])
 def test_numbers(agrees: Any, domain: str, decide: Callable[[te.Schedule, te.Tensor], None]) -> None:

@@ -60,6 +60,7 @@ def check(s: Any, args: list[Any]) -> None:
     assert_product(c, a, b)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 17])
 def test_packed_tiles_have_one_form_at_every_size(size: int) -> None:
     s, args = packed_product(size, size, 5)
@@ -88,6 +89,7 @@ def test_packed_tiles_have_one_form_where_sizes_are_open(turned: bool) -> None:
         assert_product(c, a, b)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("size", [3, 9, 17])
 def test_a_layout_that_exchanges_axes_keeps_tiles_whole(size: int) -> None:
     s, args = packed_product(size, size, 5, turned=True)

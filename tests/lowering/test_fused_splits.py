@@ -42,6 +42,7 @@ def wanted(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return total
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("attached", [False, True])
 @pytest.mark.parametrize("factors", [(7,), (7, 3), (64, 5)])
 @pytest.mark.parametrize("shape", [(37, 53), (5, 11, 13), (1, 37, 53), (1, 1, 1)])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tecomp
 from tecomp import te
@@ -21,6 +22,7 @@ MAPS: dict[str, Any] = {
 }
 
 
+@pytest.mark.exhaustive(keep=11)
 @pairwise(
     layout=list(MAPS), shape=[(8, 1), (8, 3), (6, 5), (1, 4)], kind=["plain", "sum", "window"],
     position=[0, 1],

@@ -76,6 +76,7 @@ GATHERS: dict[str, tuple[Callable[[Any, Expr], Any], Callable[[Any, Any], Any]]]
 }
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("depth", [1, 60])
 @pytest.mark.parametrize("is_vector", [False, True])
 @pytest.mark.parametrize("kind", GATHERS)

@@ -316,6 +316,7 @@ def test_what_is_read_twice_is_inlined_once(nest: Any) -> None:
     assert len(products) == 100
 
 
+@pytest.mark.exhaustive
 def test_more_operations_than_can_be_compiled(nest: Any) -> None:
     X = te.placeholder((N,), name="X")
     made = [X]

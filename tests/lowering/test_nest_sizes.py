@@ -171,6 +171,7 @@ def compiled(s: Schedule, A: Tensor, C: Tensor, a: NDArray[Any]) -> NDArray[Any]
     return kernel.unpack(C, stored)
 
 
+@pytest.mark.exhaustive(keep=25)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("decide", ELEMENTWISE, ids=lambda f: f.__name__)
 def test_elementwise(decide: Decide, size: int, nest: Any) -> None:
@@ -257,6 +258,7 @@ REDUCTIONS: tuple[Decide, ...] = (
 )
 
 
+@pytest.mark.exhaustive(keep=26)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("decide", REDUCTIONS, ids=lambda f: f.__name__)
 def test_sum_of_many(decide: Decide, size: int, nest: Any) -> None:
@@ -279,6 +281,7 @@ def test_sum_of_many(decide: Decide, size: int, nest: Any) -> None:
         np.testing.assert_array_equal(compiled(s, A, C, a), wanted)
 
 
+@pytest.mark.exhaustive(keep=30)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("decide", REDUCTIONS, ids=lambda f: f.__name__)
 def test_many_sums(decide: Decide, size: int, nest: Any) -> None:

@@ -122,6 +122,7 @@ def test_a_reduction_that_starts_from_a_value(agrees: Agrees) -> None:
     agrees(s, [A, B, C], {A: a, B: b, C: a @ b + 5})
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("shape", [(10, 16, 16), (8, 13, 16), (8, 16, 19), (9, 9, 9), (3, 5, 7)])
 def test_tails_are_masked(shape: tuple[int, int, int], agrees: Agrees) -> None:
     A, B, C, values = product(*shape)

@@ -83,6 +83,7 @@ LAYOUTS: dict[str, Callable[..., Any] | None] = {
 }
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize(
     ("convention", "source", "target"),
     [(c, a, b) for c, (a, b) in product(("packed", "c"), product(LAYOUTS, repeat=2))
@@ -102,6 +103,7 @@ def test_tiles_in_any_layout(convention: str, source: str, target: str, agrees: 
     agrees(s, [A, B], {A: a, B: a})
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("convention", ["packed", "c"])
 @pytest.mark.parametrize("shape", [(8, 16), (7, 16), (8, 13), (5, 11), (3, 5)])
 def test_tiles_that_are_not_full(convention: str, shape: tuple[int, int], agrees: Agrees) -> None:

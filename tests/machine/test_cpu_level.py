@@ -37,6 +37,7 @@ def _levels_are_read_again() -> Iterator[None]:
     host.cpu_level.cache_clear()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="levels of x86-64")
 @pytest.mark.parametrize(("level", "expected"), [
     ("x86-64", "16 False False"), ("x86-64-v2", "16 False False"), ("x86-64-v3", "32 False True"),

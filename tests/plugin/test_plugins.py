@@ -192,6 +192,7 @@ def test_operations_that_take_a_number_are_checked(site: Path) -> None:
     assert failed == ["`plus` gives -2.0 at [0], its definition 2.0"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", tecomp.list_targets())
 def test_shipped_targets_pass(name: str) -> None:
     assert [check for check in tecomp.check_target(name) if not check.passed] == []
@@ -329,6 +330,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tecomp.Target:
     return tecomp.Target.load(tmp_path / "quux" / "quux_target" / "quux.toml")
 
 
+@pytest.mark.exhaustive
 def test_a_new_target_runs_the_demo(
     written: tecomp.Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +345,7 @@ def test_a_new_target_runs_the_demo(
     assert any("4 of 4 cores" in line for line in shown)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs_on_a_new_target(seed: int, written: tecomp.Target) -> None:
     drawn = draw_program(seed)

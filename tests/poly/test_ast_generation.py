@@ -123,6 +123,7 @@ SLOW = (
 )
 
 
+@pytest.mark.exhaustive
 def test_conditions_that_take_isl_minutes_are_undecided() -> None:
     points = islpy.Set.read_from_str(CONTEXT, SLOW)
     begin = time.thread_time()
@@ -134,6 +135,7 @@ def test_conditions_that_take_isl_minutes_are_undecided() -> None:
     assert isinstance(error.value.__cause__, Undecided)
 
 
+@pytest.mark.exhaustive
 def test_loops_that_take_isl_minutes_are_undecided() -> None:
     """Loops that take isl minutes are undecided: large numbers cost 100 times as much."""
     i, j = Var("i"), Var("j")

@@ -45,6 +45,7 @@ def values_in(cell: Cell) -> Counter[tuple[int, ...]]:
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("is_fused", [False, True])
 def test_every_point_is_in_one_cell_with_its_values(is_fused: bool) -> None:
     draw, cut = random.Random(0), 0

@@ -69,6 +69,7 @@ def visited(nest: Nest) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("find", [nests, minimal_nests])
 def test_every_element_is_visited_once(find: Find) -> None:
     draw, sizes = random.Random(2), Counter[int]()
@@ -118,6 +119,7 @@ def run_lengths(pairs: Sequence[tuple[int, int]]) -> Counter[int]:
     return Counter(lengths)
 
 
+@pytest.mark.exhaustive
 def test_runs_are_those_of_all_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     draw, methods = random.Random(3), Counter[str]()
     for k in range(200):

@@ -109,6 +109,7 @@ class Thread:
             np.testing.assert_array_equal(np.asarray(x), wanted)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(4))
 def test_threads_see_what_they_wrote(seed: int) -> None:
     shape = (THREADS * ROWS, 5)

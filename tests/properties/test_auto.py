@@ -14,6 +14,7 @@ from tests.strategies.te_programs import draw_program
 CPU = tecomp.Target.load("cpu")
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs(seed: int) -> None:
     p = draw_program(seed)
@@ -30,6 +31,7 @@ def test_random_programs(seed: int) -> None:
         assert_close(value, expected, rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("dtype", "total"), [
     ("bfloat16", "float32"), ("float16", "float32"), ("int8", "int32"), ("uint8", "int32"),
     ("int16", "int32"),
@@ -56,6 +58,7 @@ def test_products_of_narrow_numbers_with_readers(dtype: str, total: str) -> None
     np.testing.assert_array_equal(e, (expected - expected.max(1, keepdims=True)).T)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("m", [1, 33, 100])
 @pytest.mark.parametrize(("dtype", "total"), [("bfloat16", "float32"), ("int8", "int32")])
 def test_products_of_copies_in_another_order(dtype: str, total: str, m: int) -> None:

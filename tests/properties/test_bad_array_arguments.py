@@ -88,6 +88,7 @@ def computed(result: Any) -> None:
             computed(each)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(2))
 def test_drawn_arguments(seed: int) -> None:
     draw, end, wrong = random.Random(seed), time.monotonic() + SECONDS, []
@@ -139,6 +140,7 @@ def test_whole_numbers_beyond_a_machine_beside_short_floats() -> None:
         np.testing.assert_array_equal(np.asarray(x * number).astype(float), [number, -2.0 * number])
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("device", ["stick128", "tensix_wh"])
 @pytest.mark.parametrize("shape", [(), (2,), (70, 100)])
 def test_results_that_read_nothing(device: str, shape: tuple[int, ...]) -> None:

@@ -219,6 +219,7 @@ def kernel() -> ScheduledKernel:
     return tecomp.build(te.create_schedule(C.op), [A, C])
 
 
+@pytest.mark.exhaustive(keep=34)
 @pytest.mark.parametrize("name", OF_TE)
 def test_functions_of_te(name: str) -> None:
     function = getattr(te, name)
@@ -247,6 +248,7 @@ def primitive(name: str) -> Callable[[Right], object]:
     return call
 
 
+@pytest.mark.exhaustive(keep=22)
 @pytest.mark.filterwarnings("ignore:.*unknown pragma")
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_primitives(name: str) -> None:

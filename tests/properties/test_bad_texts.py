@@ -43,6 +43,7 @@ def changed(text: str, draw: Random) -> str:
     return text
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("name", READERS)
 def test_texts(name: str) -> None:
     read, text = READERS[name]

@@ -57,6 +57,7 @@ def arguments(draw: np.random.Generator, function: Callable[..., Any]) -> list[A
     return [one(*each) for each in enumerate(inspect.signature(function).parameters.values())]
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_anything_is_taken_or_refused(seed: int) -> None:
     draw, known = np.random.default_rng(seed), functions()

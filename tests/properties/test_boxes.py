@@ -149,6 +149,7 @@ def put(each: RegionGraph, leaves: Sequence[Array], into: dict[int, Array], time
         times[place][index] += 1
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("first", range(0, 3000, 1000))
 def test_a_core_reads_what_is_there_and_borders_are_the_rest(first: int) -> None:
     """Each element is computed once, and the core reads only the local boxes."""

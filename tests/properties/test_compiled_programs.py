@@ -19,6 +19,7 @@ from tests.strategies.graphs import draw_program
 Values = dict[te.Tensor, np.ndarray[Any, np.dtype[np.float32]]]
 
 
+@pytest.mark.exhaustive(keep=10)
 @pytest.mark.parametrize("seed", range(30))
 def test_programs_equal_numpy(seed: int) -> None:
     drawn = draw_program(seed, steps=2 + seed % 9)
@@ -83,6 +84,7 @@ def _squares(seed: int) -> tuple[te.Tensor, list[te.Tensor], te.Tensor, Values]:
     return X, [W], list(values)[-1], values
 
 
+@pytest.mark.exhaustive
 def test_what_is_written_over_was_read_before() -> None:
     count = 0
     for seed in range(10):
@@ -95,6 +97,7 @@ def test_what_is_written_over_was_read_before() -> None:
     assert count >= 5
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(6))
 def test_programs_are_the_same_from_wherever_they_come(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

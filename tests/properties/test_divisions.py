@@ -53,6 +53,7 @@ def softmax(n: int, m: int) -> Case:
     return C, [A], expected
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("target", ["stick128", "tensix_wh"])
 @pytest.mark.parametrize("make", [formula, total, product, softmax])
 def test_results_are_divided_as_asked_or_not_at_all(make: Callable[..., Case], target: str) -> None:

@@ -11,6 +11,7 @@ from tests.bench.programs.draw import BEGINNINGS, draw
 from tests.bench.programs.in_arrays import oracle
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("kind", BEGINNINGS)
 @pytest.mark.parametrize("seed", [100, 101])
 def test_a_program_is_what_numpy_says(kind: str, seed: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
@@ -118,6 +119,7 @@ def schedule(program: Program, d: Draws) -> tuple[te.Schedule, list[Any]]:
     return s, args
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=3 * settings().max_examples // 2)
 @given(programs())
 def test_fused_loops_of_any_sizes(case: tuple[Program, Draws]) -> None:

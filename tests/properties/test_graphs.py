@@ -89,6 +89,7 @@ class Graph:
                     np.where(a.values > b.values, b.values, a.values))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("is_vector", [False, True])
 @pytest.mark.parametrize("dtype", ["int32", "float64"])
 @pytest.mark.parametrize("count", [1, 3, 10, 30, 100, 400, 2000])

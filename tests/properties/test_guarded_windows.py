@@ -182,6 +182,7 @@ def test_rows_are_kept_under_guards(rows: Taps) -> None:
     assert held(s, args) <= (rows.most() + rows.before) * 7
 
 
+@pytest.mark.exhaustive
 @given(windows(), windows(), st.integers(0, 1))
 def test_windows_of_two_dimensions(rows: Taps, columns: Taps, along: int) -> None:
     if min(rows.windows, columns.windows) < 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ def test_simplified_indices_have_the_same_values(case: tuple[World, Expr]) -> No
     check(*case)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=10 * settings().max_examples)
 @given(worlds_and_digits())
 def test_digits_put_together_have_the_same_values(case: tuple[World, Expr]) -> None:
@@ -29,6 +31,7 @@ def test_digits_put_together_have_the_same_values(case: tuple[World, Expr]) -> N
 SIZES = [(0, 0), (1, 1), (0, 2), (2, 0), (1, 3), (3, 2), (2, 3), (4, 1), (5, 2)]
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=5 * settings().max_examples)
 @given(programs(), st.sampled_from([None, 0, 1]))
 def test_simplified_programs_store_to_the_same_places(

@@ -27,6 +27,7 @@ def with_capacities(sizes: dict[str, int]) -> Target:
 BIG = with_capacities(dict.fromkeys(SCOPES, 1 << 30))
 
 
+@pytest.mark.exhaustive
 @given(cases(most_steps=10))
 def test_capacities_are_exact(case: Case) -> None:
     lowered = case.lower()

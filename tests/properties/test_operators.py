@@ -13,6 +13,7 @@ from tests.strategies.draws import Dice
 from tests.strategies.operators import CPU, OPERATORS, Operation, draw_operation, operations
 
 
+@pytest.mark.exhaustive
 @given(operations())
 def test_operators_compute_what_numpy_does(operation: Operation) -> None:
     note(operation.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, note, settings
 
 from tecomp import te
@@ -15,6 +16,7 @@ from tests.strategies.agreement import bindings, check_numbers
 from tests.strategies.schedules import Case, cases
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=3 * settings().max_examples // 2)
 @given(cases())
 def test_every_stage_computes_what_the_definition_says(case: Case) -> None:

@@ -80,6 +80,7 @@ def _results(function: Function) -> list[tuple[str, ValueType]]:
     return [(name, function.type_of(name)) for name in function.results]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("part", range(6))
 def test_operations_of_drawn_types_give_what_numpy_gives(part: int) -> None:
     dice = Random(part)
@@ -87,6 +88,7 @@ def test_operations_of_drawn_types_give_what_numpy_gives(part: int) -> None:
         check(case, dice)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("part", range(6))
 def test_every_operation_runs_in_every_place(part: int) -> None:
     """Every operation runs with and without a device and a team.

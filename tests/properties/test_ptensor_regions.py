@@ -67,6 +67,7 @@ def check_regions(lowered: LoweredFunction) -> None:
         assert not (both and one.device == other.device)  # type: ignore[union-attr]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("teams", [(None,), (None, 1), (1, 2)])
 def test_regions_are_not_nested_and_neighbours_are_one(teams: tuple[int | None, ...]) -> None:
     dice = Random(len(teams))
@@ -79,6 +80,7 @@ def test_regions_are_not_nested_and_neighbours_are_one(teams: tuple[int | None, 
             check_regions(dist_to_runtime(lowered))
 
 
+@pytest.mark.exhaustive
 def test_functions_on_several_devices_give_what_numpy_gives() -> None:
     dice = Random(5)
     for _ in range(6):

@@ -173,6 +173,7 @@ def _is_one_lane(operand: tuple[Array, int], axis: int) -> bool:
     return offsets.shape[axis] == 1 and np.unique(offsets % lanes).size == 1
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 @pytest.mark.parametrize("seed", range(24))
 def test_operands_of_reductions_agree_in_their_lanes(machine: str, seed: int) -> None:
@@ -192,6 +193,7 @@ def test_operands_of_reductions_agree_in_their_lanes(machine: str, seed: int) ->
     assert_close(program(*drawn.arrays), drawn.expected, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("size", [128, 256])
 @pytest.mark.parametrize(("reducer", "term"), [("sum", mul), ("sum", add), ("max", mul)])
 def test_operands_that_lie_differently_cost_more(

@@ -82,6 +82,7 @@ def bits(array: Array) -> Array:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=3 * settings().max_examples)
 @given(tensors(), st.sampled_from((None, 0.0, 1.0)))
 def test_every_element_moves_and_padding_reads_as_the_pad_value(

@@ -116,11 +116,13 @@ def draw_window(draw: Dice) -> Window:
     )
 
 
+@pytest.mark.exhaustive(keep=17)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_windows(seed: int) -> None:
     draw_window(Dice(seed=seed)).check()
 
 
+@pytest.mark.exhaustive(keep=11)
 @pytest.mark.parametrize("extent", range(1, 41))
 def test_all_lengths_of_a_row(extent: int) -> None:
     Window((4, extent), "float32", 0, 5, "square", "sum", 0, is_unrolled=False).check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -124,6 +125,7 @@ def scheduled(plan: Plan) -> tuple[te.Schedule, list[te.Tensor]]:
     return s, [A, B, C]
 
 
+@pytest.mark.exhaustive
 @given(plans())
 def test_tile_operations_of_each_core(plan: Plan) -> None:
     s, args = scheduled(plan)

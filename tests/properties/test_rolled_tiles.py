@@ -130,6 +130,7 @@ def all_tiles(draw: Any) -> Tiles:
     return Tiles(extents, tuple(counts), strides, tiles, order, d.below(rank), d.number(1, 2))
 
 
+@pytest.mark.exhaustive
 @given(all_tiles())
 def test_numbers_and_memory(tiles: Tiles) -> None:
     s, args = program(tiles)

@@ -107,6 +107,7 @@ def schedule(dice: Random, output: te.Tensor) -> te.Schedule:
     return s
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("seed", range(120))
 def test_formulas_of_views(seed: int) -> None:
     dice = Random(seed)
@@ -162,6 +163,7 @@ def first_place(part: View) -> int:
     return int(start) // part.base.itemsize
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("seed", range(40))
 def test_reductions_and_windows_of_views(seed: int) -> None:
     dice = Random(seed)
@@ -223,6 +225,7 @@ class Arena:
         return var + addend if addend else var
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("seed", range(80))
 def test_tensors_inside_of_arrays(seed: int) -> None:
     dice = Random(seed)

@@ -140,6 +140,7 @@ def test_nothing_is_used_before_it_is_there(kernel: ScheduledKernel) -> None:
     check_across(kernel)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("name", MACHINES)
 def test_cores_wait_for_the_chip_and_the_chip_for_cores(name: str) -> None:
     assert check_across(demo(name)) > 0
@@ -196,6 +197,7 @@ def test_head_and_axis_of_a_timeline_say_the_same(kernel: ScheduledKernel) -> No
     check_ends(kernel)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("name", MACHINES)
 def test_head_and_axis_of_a_demo_say_the_same(name: str) -> None:
     check_ends(demo(name))
@@ -225,6 +227,7 @@ def test_more_iterations_overlap_more() -> None:
     assert spans[3] > found[3].cycles
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", MACHINES)
 def test_demo_is_causal(name: str) -> None:
     check(demo(name))

@@ -8,6 +8,7 @@ from tests.strategies.draws import Dice
 from tests.strategies.unscheduled import draw_unscheduled
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("seed", range(32))
 def test_random_programs(seed: int) -> None:
     draw_unscheduled(Dice(seed=seed)).check()

@@ -314,6 +314,7 @@ def test_what_is_imported_meets_others_where_it_is(name: str, device: str | None
     np.testing.assert_array_equal(found, b + x)
 
 
+@pytest.mark.exhaustive
 def test_indices_have_the_integers_of_the_device() -> None:
     """Devices without int64 declare and return int32 indices, which other operations read."""
     x, i = "ptensor<4x5xfloat32, device='stick128'>", "ptensor<?xint32, device='stick128'>"

@@ -124,6 +124,7 @@ def test_restickify_changes_the_stick_dimension() -> None:
     assert np.array_equal(columns.offsets(), (i // 64 * 256 + j) * 64 + i % 64)
 
 
+@pytest.mark.exhaustive
 def test_the_table_of_benefits() -> None:
     """The cycles in docs/tiled-tensors.md equal the output of the command."""
     text = (Path(__file__).parents[2] / "docs" / "tiled-tensors.md").read_text(encoding="utf-8")

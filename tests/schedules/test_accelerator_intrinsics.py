@@ -72,6 +72,7 @@ def test_operations_equal_numpy(machine: str) -> None:
         assert_close(out, exact, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("machine", [*MACHINES, "cpu", "texture2d", "vtcm2d"])
 def test_statements_of_all_operations_do_what_is_declared(machine: str) -> None:
     found = tecomp.intrinsics(machine)

@@ -79,6 +79,7 @@ def test_a_product_of_integers_takes_pairs(cpu: str) -> None:
     assert not [line for line in loop if "(%rsp" in line or "gather" in line]
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("cpu", ["znver4", "znver5"])
 @pytest.mark.parametrize(
     ("first", "second", "word"),
@@ -142,6 +143,7 @@ def test_a_convolution_of_narrow_numbers_adds_up_several_at_once(
     assert not [line for line in loop if "(%rsp" in line or "vpxor" in line or "vpsub" in line]
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("cpu", CORES)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("stride", [1, 2])

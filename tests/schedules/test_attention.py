@@ -38,6 +38,7 @@ def run(
     return result, expected(*given, causal=causal)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pairwise(
     form=[
         ((), 1, 1, 1, 1), ((), 1, 300, 16, 16), ((2,), 16, 16, 8, 8), ((1,), 33, 70, 20, 9),
@@ -56,6 +57,7 @@ def test_sizes(
     assert_close(result, wanted, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pairwise(
     precision=[("float64", 1e-12), ("float16", 2e-3), ("bfloat16", 1e-2)],
     causal=[False, True], target=CORES,

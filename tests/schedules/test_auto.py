@@ -195,6 +195,7 @@ def test_sizes_known_at_the_call(rows: int) -> None:
     assert_close(d, np.full((rows, 50), 1 / 50), rtol=1e-6)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", ["stick128", "tensix_wh", "vtcm2d", "texture2d"])
 def test_machines_with_scratchpads(name: str) -> None:
     machine = tecomp.Target.load(name)
@@ -218,6 +219,7 @@ def test_rows_on_machines_with_scratchpads(name: str) -> None:
     assert auto(B, machine).trace.to_json() == softmax.schedule(B, machine).trace.to_json()
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("name", ["cpu", "stick128", "tensix_wh", "vtcm2d"])
 @pytest.mark.parametrize("kind", ["product", "sum", "formula"])
 def test_layouts_of_what_the_caller_passes(name: str, kind: str) -> None:
@@ -496,6 +498,7 @@ def test_bad_outputs(outputs: Any, expected: Diagnostic, target: str) -> None:
     assert diagnostic(error.value) == expected
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("seed", range(12))
 def test_what_lies_across_rows_is_not_walked_row_by_row(seed: int) -> None:
     """Row reductions of a transposed tensor, and formulas of them, read along contiguous memory."""

@@ -93,12 +93,14 @@ FORMS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=6)
 @pairwise(form=list(FORMS), layout=["NHWC", "NCHW"], target=[CPU, SMALL])
 def test_forms(form: str, layout: conv2d.Layout, target: tecomp.Target) -> None:
     image, taps, options = FORMS[form]
     check(image, taps, target, layout, **options)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pairwise(
     precision=[("float16", 11), ("bfloat16", 8)], groups=[1, 12], layout=["NHWC", "NCHW"]
 )
@@ -117,6 +119,7 @@ QUICK = tecomp.Target(
 )
 
 
+@pytest.mark.exhaustive(keep=1)
 @pairwise(
     types=[("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("bfloat16", "bfloat16")],
     target=[QUICK, SMALL], layout=["NHWC", "NCHW"],

@@ -83,6 +83,7 @@ def run(
     return kernel, s
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("machine", UNITS)
 @pytest.mark.parametrize(
     ("shape", "options"),
@@ -102,6 +103,7 @@ def test_units(machine: str, shape: Shape, options: dict[str, int]) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("machine", VECTORS)
 @pytest.mark.parametrize(
     ("shape", "options"),
@@ -119,6 +121,7 @@ def test_vectors(machine: str, shape: Shape, options: dict[str, int]) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("padding", [0, 1])
@@ -138,6 +141,7 @@ def test_groups_are_no_product_of_matrices(machine: str) -> None:
     assert "tensorize" not in str(s.trace)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
 def test_bias_and_activation(machine: str) -> None:
     bias = te.placeholder((20,), "float32", name="bias")
@@ -153,6 +157,7 @@ def printed(machine: str) -> ScheduledKernel:
     return run(machine, (1, 6, 9, 20, 24, 3, 3), dtype, padding=1)[0]
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("machine", ["cpu", *UNITS, *VECTORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
 def test_printed(machine: str, shown: str, golden: Callable[[object], None]) -> None:

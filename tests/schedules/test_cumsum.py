@@ -31,6 +31,7 @@ def values(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
 
 
+@pytest.mark.exhaustive(keep=9)
 @pairwise(n=[1, 2, 7, 8, 9, 127, 1000, 1023], axis=[0, 1], target=CORES)
 def test_sizes(n: int, axis: int, target: tecomp.Target) -> None:
     a = values(n, 37) if axis == 0 else values(5, n)
@@ -52,6 +53,7 @@ def test_rows_from_rows(shape: tuple[int, ...], exclusive: bool, target: tecomp.
     np.testing.assert_array_equal(result, a.cumsum(0) - (a if exclusive else 0))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pairwise(
     shape=[(8, 1), (9, 0), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256),
            (70, 300), (5, 13, 411)],
@@ -84,6 +86,7 @@ def test_an_element_may_be_left_out(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(result, a.cumsum(axis) - a)
 
 
+@pytest.mark.exhaustive(keep=4)
 @pairwise(
     shape=[(2, 129), (3, 2, 255), (1, 256), (9, 300), (5, 2049), (4111,)],
     types=[("float64", None), ("int8", "int64"), ("float16", "float32"), ("int32", "int16")],
@@ -177,6 +180,7 @@ def test_wrong_axes_are_refused() -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize(
     ("shape", "options"),
     [((1000,), {}), ((64, 10000), {}), ((4, 4096), {"exclusive": True}),

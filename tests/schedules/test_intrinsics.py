@@ -57,6 +57,7 @@ def numbers(shape: tuple[int, ...], dtype: str, seed: int) -> Any:
     return random.integers(kind.min, kind.max, shape, dtype, endpoint=True)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(
     ("shape", "check_bounds"),
     [((8, 32, 16), False), ((7, 40, 18), False), ((3, 5, 3), False), ((3, 5, 3), True)],

@@ -148,6 +148,7 @@ class Sum:
         return report
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(
     ("name", "unit", "dtype", "shape", "tiles"),
     [

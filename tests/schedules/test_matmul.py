@@ -44,6 +44,7 @@ def run(a: tuple[int, ...], b: tuple[int, ...], target: tecomp.Target, **options
     assert_close(c, expected, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
 @pytest.mark.parametrize(
     ("m", "k", "n"),
@@ -61,6 +62,7 @@ def test_transposed(transpose_a: bool, transpose_b: bool, target: tecomp.Target)
     run(a, b, target, transpose_a=transpose_a, transpose_b=transpose_b)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pairwise(
     size=[(1, 1), (1, 41), (5, 3), (9, 41), (30, 1), (3, 8)], transpose_a=[False, True],
     transpose_b=[False, True], target=CORES,
@@ -91,6 +93,7 @@ def test_bias_and_activation(batch: tuple[int, ...], target: tecomp.Target) -> N
 SMALL_TYPES = [("int8", "int8"), ("uint8", "int8"), ("int16", "int16"), ("bfloat16", "bfloat16")]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pairwise(
     types=SMALL_TYPES, order=[(False, False), (True, False), (False, True)], target=CORES
 )
@@ -177,6 +180,7 @@ def test_any_size_may_be_none(batch: tuple[int, ...], sizes: tuple[int, int, int
         run((*batch, m, k), (*batch, *b), CPU, **options)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     "core", [tecomp.Core(1, 64, 32, (32768, 1 << 20)), tecomp.Core(1, 32, 16, (32768, 1 << 18))],
@@ -194,6 +198,7 @@ def test_no_number_of_columns_wastes_vectors(core: tecomp.Core, dtype: str) -> N
         assert computed <= 1.06 * round_up(n, tile.lanes), (n, tile)
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize(
     ("batch", "m", "k", "n", "options", "is_read"),
     [((), 33, 64, 64, {}, True), ((3,), 900, 64, 64, {}, True), ((), 900, 50, 48, {}, True),
@@ -261,6 +266,7 @@ def test_a_target_without_a_core_is_refused() -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize("transpose_b", [False, True])
 @pytest.mark.parametrize(("m", "k", "n"), [(64, 700, 600), (3, 700, 129)])

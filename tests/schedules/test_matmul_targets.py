@@ -128,6 +128,7 @@ def run(
     return kernel, s
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("machine", UNITS)
 @pytest.mark.parametrize(("m", "k", "n"), SIZES)
 def test_units(machine: str, m: int, k: int, n: int) -> None:
@@ -137,6 +138,7 @@ def test_units(machine: str, m: int, k: int, n: int) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("machine", VECTORS)
 @pytest.mark.parametrize(("m", "k", "n"), SIZES)
 def test_vectors(machine: str, m: int, k: int, n: int) -> None:
@@ -146,12 +148,14 @@ def test_vectors(machine: str, m: int, k: int, n: int) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
 @pytest.mark.parametrize("order", [(True, False), (False, True)])
 def test_transposed(machine: str, order: tuple[bool, bool]) -> None:
     run(machine, 65, 70, 100, transpose_a=order[0], transpose_b=order[1])
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
 @pytest.mark.parametrize("out_dtype", ["float16", "float32"])
 def test_both_transposed(machine: str, out_dtype: str) -> None:
@@ -160,6 +164,7 @@ def test_both_transposed(machine: str, out_dtype: str) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
 def test_batches_of_more_and_fewer_tiles_than_cores(machine: str) -> None:
     target = load(machine)
@@ -176,6 +181,7 @@ def test_batches_of_more_and_fewer_tiles_than_cores(machine: str) -> None:
             kernel.unpack(C, arrays[2]), a.astype("f4") @ b.astype("f4"))
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
 def test_bias_activation_and_conversion(machine: str) -> None:
     bias = te.placeholder((100,), "float32", name="bias")
@@ -184,6 +190,7 @@ def test_bias_activation_and_conversion(machine: str) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("machine", UNITS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sums_are_float32(machine: str, dtype: str) -> None:
@@ -207,6 +214,7 @@ def test_sums_are_float32(machine: str, dtype: str) -> None:
     assert_close(got.astype(np.float64), exact, rtol=1.01 * step, atol=1e-4)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", UNITS)
 def test_types_that_no_unit_takes(machine: str) -> None:
     _, s = run(machine, 33, 40, 50, "float32")
@@ -214,6 +222,7 @@ def test_types_that_no_unit_takes(machine: str) -> None:
     assert "tensorize" not in str(s.trace)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("m", "k", "n"), [*SIZES, (60, 500, 70)])
 def test_no_figure_of_a_machine_is_in_the_schedule(m: int, k: int, n: int) -> None:
     """Schedules adapt to other cores, tiles, sticks, tile axis orders and small memories."""
@@ -222,6 +231,7 @@ def test_no_figure_of_a_machine_is_in_the_schedule(m: int, k: int, n: int) -> No
     assert "tensorize" in str(s.trace)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (7, 33, 100), (33, 20, 57)])
 def test_plug_in(m: int, k: int, n: int) -> None:
     """A plug-in target has integers, a 3-axis memory, and a unit with paired factor rows."""
@@ -247,6 +257,7 @@ def test_padding_is_read_after_it_is_filled() -> None:
             kernel.unpack(C, arrays[2]), a.astype("f4") @ b.astype("f4"), name)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", UNITS)
 @pytest.mark.parametrize("divisor", [4, 24])
 def test_smaller_scratchpads(machine: str, divisor: int) -> None:
@@ -265,6 +276,7 @@ def test_smaller_scratchpads(machine: str, divisor: int) -> None:
         assert "double_buffer" in str(s.trace)
 
 
+@pytest.mark.exhaustive
 def test_what_cannot_fit_names_a_tile_that_does() -> None:
     target = Target.load("stick128")
     A, B = te.placeholder((512, 2048), "float16", "A"), te.placeholder((2048, 512), "float16", "B")
@@ -301,6 +313,7 @@ def printed(machine: str) -> ScheduledKernel:
     return run(shipped(machine), 40, 70, 50, "float16" if machine in UNITS else "float32")[0]
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("machine", ["cpu", *UNITS, *VECTORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
 def test_printed(machine: str, shown: str, golden: Callable[[object], None]) -> None:

@@ -32,6 +32,7 @@ def run(args: list[te.Tensor], output: te.Tensor, given: list[np.ndarray],
     return result
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize(
     "shape",
     [(1, 1), (5, 2), (3, 7), (2, 127), (4, 1000), (2, 1023), (2, 3, 40), (2, 5000),

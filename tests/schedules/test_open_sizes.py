@@ -36,6 +36,7 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_the_function_is_not_many_times_as_long(name: str) -> None:
     fixed, of_any = _lines(name, 300, 400), _lines(name, te.size_var("m"), te.size_var("n"))
@@ -116,6 +117,7 @@ def stores_in(func: PrimFunc) -> Iterator[tuple[For, BufferStore]]:
                     yield loop, node
 
 
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("target", CORES, ids=["cpu", "small"])
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("n", [1, 3, 20])

@@ -66,6 +66,7 @@ def instructions(name: str, dtype: str, length: int) -> float:
     return executed / rows
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_no_length_takes_many_times_its_neighbours(data: st.DataObject) -> None:
@@ -83,6 +84,7 @@ def test_no_length_takes_many_times_its_neighbours(data: st.DataObject) -> None:
     assert max(own, other) <= MOST * min(own, other)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("name", "dtype", "vectors"), [
     ("mean", "float64", 4), ("std", "float64", 4), ("std", "float32", 2), ("sum", "float64", 8),
     ("max", "float64", 4), ("sum", "float32", 4), ("any", "int8", 4),

@@ -90,6 +90,7 @@ def machine(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 @pytest.mark.parametrize("shape", [(1, 1), (7, 33), (100, 257), (70,), (2, 3, 40)])
 def test_sizes(machine: str, operator: str, shape: tuple[int, ...]) -> None:
@@ -98,6 +99,7 @@ def test_sizes(machine: str, operator: str, shape: tuple[int, ...]) -> None:
     case.check(kernel, case.packed(kernel))
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_types(machine: str, operator: str, dtype: str) -> None:
@@ -106,6 +108,7 @@ def test_types(machine: str, operator: str, dtype: str) -> None:
     case.check(kernel, case.packed(kernel))
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 def test_every_pass_agrees(
     agrees: Callable[..., object], machine: str, operator: str
@@ -130,6 +133,7 @@ def test_padding_disturbs_nothing(machine: str, operator: str, rubbish: float) -
     case.check(kernel, packed)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 @pytest.mark.parametrize(
     ("name", "capacity"),
@@ -152,6 +156,7 @@ def test_one_stick_a_piece(name: str) -> None:
     case.check(kernel, case.packed(kernel))
 
 
+@pytest.mark.exhaustive
 def test_too_small_for_a_piece() -> None:
     with pytest.raises(CapacityError) as error:
         Case("softmax", (1, 40)).built(cut_down("stick128", 128))
@@ -165,6 +170,7 @@ def test_too_small_for_a_piece() -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_the_rules_of_the_machine_are_kept(machine: str, operator: str, dtype: str) -> None:
@@ -175,6 +181,7 @@ def test_the_rules_of_the_machine_are_kept(machine: str, operator: str, dtype: s
     assert tecomp.check_constraints(case.scheduled(target), target) == ()
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 def test_cores_have_even_work(machine: str, operator: str) -> None:
     """Work is balanced for any row length, with one block per core and full rows if they fit."""
@@ -234,6 +241,7 @@ def golden_kernel(operator: str, name: str) -> Any:
 SHIPPED = pytest.mark.parametrize("name", ["cpu", *MACHINES])
 
 
+@pytest.mark.exhaustive(keep=5)
 @SHIPPED
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 def test_golden_ir(golden: Callable[[object], None], name: str, operator: str) -> None:
@@ -242,6 +250,7 @@ def test_golden_ir(golden: Callable[[object], None], name: str, operator: str) -
     golden(tecomp.lower(case.scheduled(shipped(name)), case.tensors, name=operator))
 
 
+@pytest.mark.exhaustive(keep=2)
 @SHIPPED
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 def test_golden_report(golden: Callable[[object], None], name: str, operator: str) -> None:

@@ -54,12 +54,14 @@ def check(seed: int, target: Target) -> None:
     assert_close(found, expected, rtol=2e-3, atol=2e-4)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("seed", [55])
 def test_random_programs(name: str, seed: int) -> None:
     check(seed, Target.load(MACHINES[name]))
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(
     ("name", "seed"), [("stick128", 14), ("tensix_wh", 14), ("texture2d", 76), ("acme", 76)]
 )
@@ -117,6 +119,7 @@ KINDS: dict[str, tuple[list[te.Tensor], te.Tensor, Callable[..., Any]]] = {
 ALONE = ("all", "scan")  # These run on one core.
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds_of_programs(name: str, kind: str) -> None:
@@ -139,6 +142,7 @@ def test_kinds_of_programs(name: str, kind: str) -> None:
         assert any(t.memory == where.scratchpad and t.bytes for t in report.traffic)
 
 
+@pytest.mark.exhaustive
 def test_attention() -> None:
     Q, K, V = (te.placeholder((33, 20), name=name) for name in "QKV")
     e, j = te.reduce_axis((0, 20), name="e"), te.reduce_axis((0, 33), name="j")

@@ -25,6 +25,7 @@ def run(A: te.Tensor, a: np.ndarray, target: tecomp.Target) -> np.ndarray:
     return result
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize(
     "shape",
     [(1, 1), (5, 2), (3, 7), (2, 127), (4, 1000), (2, 1023), (2, 3, 40), (70,), (2, 5000),

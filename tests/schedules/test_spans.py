@@ -81,6 +81,7 @@ def limited(size: int) -> Target:
     return STICKS.overridden(limits={"span_bytes": size})
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("shape", "limit"),
     [
@@ -130,6 +131,7 @@ def test_a_product_as_large_as_the_published_one() -> None:
     assert partial.shape == (4, 8192, 4096)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("seed", range(15))
 def test_random_products_and_formulas(seed: int) -> None:
     """Random programs are within the span, or are rejected with the tensor that exceeds it."""
@@ -202,6 +204,7 @@ def by_hand(random: np.random.Generator) -> tuple[te.Schedule, list[te.Tensor]]:
     return s, [A, B]
 
 
+@pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_schedules_by_hand(seed: int) -> None:
     """A schedule is rejected exactly where a core accesses elements beyond the span limit."""

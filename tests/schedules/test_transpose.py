@@ -63,6 +63,7 @@ def test_few_axes(target: tecomp.Target) -> None:
     check(te.placeholder((), name="A"), values(()), None, target)
 
 
+@pytest.mark.exhaustive(keep=1)
 def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
     A = te.placeholder((te.var("n"), te.var("m")), name="A")
     for shape in ((1, 1), (40, 8), (33, 130)):

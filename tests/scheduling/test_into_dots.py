@@ -49,6 +49,7 @@ def product(m: te.Expr | int, k: te.Expr | int, n: te.Expr | int, a: str, b: str
     )
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("depth", [1, 3, 8, 9])
 @pytest.mark.parametrize(("a", "b", "first", "second"), KINDS)
 def test_sums_are_those_of_the_terms(
@@ -220,6 +221,7 @@ def cast_twice(A: te.Tensor, B: te.Tensor, between: str, total: str, is_left: bo
     return te.compute((A.shape[0], B.shape[0]), term, name="C")
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("a", "b", "first", "second"), KINDS)
 def test_casts_on_the_way_to_the_sum_keep_the_values_or_are_refused(
     a: str, b: str, first: str, second: str

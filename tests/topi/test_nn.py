@@ -140,6 +140,7 @@ def test_norms_of_images() -> None:
         {L: last, G: g, B: b})
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("order", [lambda c: 2 * c, lambda c: c * 2, lambda c: c * 6])
 def test_norms_of_groups_of_channels_that_the_call_says(order: Callable[[Any], Any]) -> None:
     n, c = te.var("n"), te.var("c")
@@ -331,6 +332,7 @@ def test_compiled_in_one_program() -> None:
         (standard(h, -1) * g).reshape(4, 12), -1)}, arrays, run=compiled, rtol=1e-4)
 
 
+@pytest.mark.exhaustive
 def test_sizes_come_at_the_call() -> None:
     n, m = te.var("n"), te.var("m")
     A, W = te.placeholder((n, m), name="A"), te.placeholder((6, m), name="W")

@@ -37,6 +37,7 @@ def axes_of(rank: int) -> list[Any]:
     return [None, *range(-rank, rank), *several]
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if 0 not in shape])
 def test_axes(shape: tuple[int, ...]) -> None:
     a = values(shape, "int64")
@@ -103,6 +104,7 @@ def test_nan() -> None:
 FOUND = {"argmax": np.argmax, "argmin": np.argmin}
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if 0 not in shape])
 def test_where_extremes_are(shape: tuple[int, ...]) -> None:
     a = values(shape, "int32", low=-2, high=2)
@@ -167,6 +169,7 @@ def exclusive(sums: Array, axis: int, start: int) -> Array:
     return np.moveaxis(shifted, 0, axis)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("shape", [(5,), (2, 3), (3, 0), (0, 3), (2, 3, 2, 2), (2, 40)])
 def test_running_sums(shape: tuple[int, ...]) -> None:
     a = values(shape, "int32", low=-3, high=3)

@@ -118,6 +118,7 @@ def test_products_of_packed_signs(run: Callable[..., Any]) -> None:
 LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
 
 
+@pytest.mark.exhaustive(keep=21)
 @RUNS
 @pytest.mark.parametrize("dtype", topi.nn.SQNN_DTYPE_TO_CODE)
 @pytest.mark.parametrize(("channels", "axis"), [((), -1), ((1,), 0), ((5,), -1), ((3,), 0)])

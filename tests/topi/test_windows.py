@@ -60,6 +60,7 @@ CASES: list[tuple[int, int, int, Any]] = [
     (1, 1, 1, 0), (2, 1, 1, 1), (1, 2, 2, "SAME"), (2, 2, 1, "VALID"), (1, 1, 4, 1)]
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize(("step", "gap", "groups", "padding"), CASES)
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_channels_first(rank: int, step: int, gap: int, groups: int, padding: Any) -> None:
@@ -140,6 +141,7 @@ def test_depthwise(each: int) -> None:
           w.transpose(2, 3, 1, 0).copy(), mapped)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize(("step", "gap", "pad"), [(1, 1, 1), (2, 1, 0), (1, 2, 2)])
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_channels_in_blocks(step: int, gap: int, pad: int, dtype: str) -> None:
@@ -191,6 +193,7 @@ def spread(
     return inner
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize(("step", "pad", "more", "groups"), [
     (1, 0, 0, 1), (2, 1, 1, 1), (3, 2, 0, 2), (2, 0, 1, 2)])
 @pytest.mark.parametrize("rank", [1, 2, 3])

@@ -14,6 +14,7 @@ _NEARLY = 1.5
 """Pixels by which a glyph may exceed its advance width."""
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("is_dark", [False, True])
 def test_words_are_whole_and_apart(tmp_path: Path, *, is_dark: bool) -> None:
     pictures = {name: make() for name, make in PICTURES.items()}

@@ -38,6 +38,7 @@ CALLS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("module", CALLS)
 def test_calls_give_what_they_give_with_numpy(module: str) -> None:
     done = subprocess.run(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -136,6 +137,7 @@ def run(func: PrimFunc, n: int) -> list[Any]:
     return arrays
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60, deadline=None)
 @given(programs(), st.sampled_from(sorted(STEPS)))
 def test_random_programs(text: str, step: str) -> None:

@@ -143,6 +143,7 @@ ALL = [rows, both, one_in_the_other, beside_one_that_is_computed_anew, elements,
        groups_of_rows, rows_of_a_group, in_a_layout, in_a_turned_layout, aligned]  # fmt: skip
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("change", ALL)
 def test_numbers_after_every_pass(change: Change) -> None:
     s = te.create_schedule(C)
@@ -480,6 +481,7 @@ def test_gaps_are_filled_inside_of_the_box_around() -> None:
     check(s, [X, Z], [x], sum(summed[a : a + 8, b : b + 9 : 2] for a, b in read))
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("m", [1, 7, 11])
 def test_windows_with_many_corners_become_one_piece(m: int) -> None:
     """Three crossing reads and their boundary conditions would give hundreds of pieces."""
@@ -525,6 +527,7 @@ def test_loops_and_memory_are_those_of_one_window(m: int) -> None:
     check(s, [n, X, Z], [m, x], np.array(rows, "float32"))
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 10])
 @pytest.mark.parametrize("has_row", [False, True])
 def test_gaps_take_nothing_that_is_not_computed_further_out(n: int, has_row: bool) -> None:
