@@ -161,7 +161,7 @@ def schedule(
             none.
 
     Raises:
-        ScheduleError: As for `describe`.
+        ScheduleError: If `describe` does not recognize the tensor as a reduction.
     """
     target = Target.of(target)
     d = need_reduction(op, "reduce.schedule")

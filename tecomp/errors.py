@@ -513,7 +513,7 @@ class TecompWarning(UserWarning):
         message: Effect of the schedule with the values, and the remedy.
         parameters: Values that the message shows, by name.
         location: User call that caused the warning; None if it is unknown.
-        kind: Kind of the mistake as a word.
+        kind: Kind of the error, a hyphenated name.
 
     >>> warning = TecompWarning("{where}: stride 64", None, kind="large-stride", where="s[B]")
     >>> print(warning)

@@ -75,7 +75,7 @@ def lazy_names(
             return import_module(f"{package}.{name}")
         if name == "__all__":
             return sorted(_modules(package))
-        # Names such as `__path__` are asked for during imports; no package exports one.
+        # Names such as `__path__` are requested during imports; no package exports one.
         module = None if name.startswith("_") else _modules(package).get(name)
         if module is not None:
             found = getattr(import_module(module), name)

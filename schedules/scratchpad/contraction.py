@@ -424,7 +424,7 @@ def walk_parts(
         s: Schedule.
         output: Tensor that is divided.
         core: Extents of the part of one core.
-        block: Extents of the block that is in the scratchpad at one time.
+        block: Extents of the block that is simultaneously in the scratchpad.
         shares: Assignment of the parts to cores.
         where: Placement of tensors in the memories of the target.
 

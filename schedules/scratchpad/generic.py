@@ -3,7 +3,7 @@
 The result is divided among the cores. A core computes its part in blocks. It copies the inputs of a
 block to its scratchpad, double-buffered if there is enough space, so that the next block is loaded
 while the current one is in use. It computes the block there, in vectors, and writes it back in
-memory order. A reduction whose inputs exceed the scratchpad is processed piece by piece.
+memory order. A reduction whose inputs exceed the scratchpad is processed in pieces.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class GenericTiling:
     Attributes:
         division: Part of each core.
         core: Extents of such a part.
-        block: Extents of the block that is in a scratchpad at one time.
+        block: Extents of the block that is simultaneously in a scratchpad.
         depth: Extents of the piece of the reduction that is processed at a time.
         is_doubled: Whether the next block is loaded while the current one is in use.
         copied: Tensors that are copied to the scratchpad.

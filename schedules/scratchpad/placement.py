@@ -436,7 +436,7 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
     memory with the host, they are in another chip memory, such as image memory, if there is one,
     else in host memory. The scratchpad is the destination of a link from a chip memory, or from the
     host if it is a memory of each core; else the memory of an engine unit. Shards of given layouts
-    in the scratchpad take room there.
+    in the scratchpad require space there.
 
     >>> where = placement_of(Target.load("stick128"))
     >>> where.device, where.scratchpad, where.room

@@ -225,7 +225,7 @@ class _Rows:
     def _cut(
         self, x: te.Tensor, step: te.IterVar | None, rows: list[te.IterVar], column: te.IterVar
     ) -> te.IterVar:
-        """Write `x` piece by piece, in memory order; return the loop over the pieces."""
+        """Write `x` in pieces, in memory order; return the loop over the pieces."""
         s = self.s
         place = step
         if self.columns is not None:

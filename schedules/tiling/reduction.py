@@ -206,7 +206,7 @@ def _combine_pairs(s: te.Schedule, result: te.Tensor, place: te.IterVar) -> None
 
 
 def _is_long_sum(result: te.Tensor, steps: te.IterVar) -> bool:
-    """Return whether the stage sums so many floats that the order affects the rounding error."""
+    """Return whether the stage sums enough floats that the order affects the rounding error."""
     is_long = not isinstance(steps.extent, int) or steps.extent >= 2 * _BLOCK
     return is_long and accesses(result).reducer == "sum" and result.dtype.kind == "float"
 

@@ -116,8 +116,8 @@ _VECTORS = 2
 """Vectors per iteration for short expressions and for chains of dependent function calls.
 
 Short expressions have noticeable loop overhead. In chains of functions, the distance to the next
-independent operation exceeds the out-of-order window of processors. Other expressions have so many
-constants that two vectors would run out of registers.
+independent operation exceeds the out-of-order window of processors. With the constants
+of other expressions, two vectors would exceed the registers.
 """
 
 _ROWS = 8

@@ -57,10 +57,10 @@ class ExprLike:
         return False
 
     def as_expr(self) -> Expr:
-        """Return the expression that this object stands for.
+        """Return the expression that this object represents.
 
         Raises:
-            TypeMismatchError: If the object stands for several values.
+            TypeMismatchError: If the object represents several values.
         """
         raise NotImplementedError
 
@@ -89,7 +89,7 @@ class ExprLike:
 
         Raises:
             TypeMismatchError: If a numeric dtype is requested, an array is indexed with the object,
-                or the object stands for several values and no dtype is given.
+                or the object represents several values and no dtype is given.
         """
         is_object = dtype is None or np.dtype(dtype) == object
         if not is_object or indexes_array(self, sys._getframe(1)):
@@ -106,7 +106,7 @@ class ExprLike:
         return array
 
     def _refuse_many(self) -> None:
-        """Raise if this object stands for several elements, for conversions to NumPy.
+        """Raise if this object represents several elements, for conversions to NumPy.
 
         Raises:
             TypeMismatchError: If the object does not convert to one expression.
@@ -153,7 +153,7 @@ class ExprLike:
         """Cast the value to `dtype`.
 
         Raises:
-            TypeMismatchError: If the dtype does not exist, or the object stands for several values.
+            TypeMismatchError: If the dtype does not exist, or the object represents several values.
 
         >>> from tecomp import te
         >>> te.placeholder((), "float32", "a").astype("int32")
@@ -165,7 +165,7 @@ class ExprLike:
         """Return `self == other` as a condition.
 
         Raises:
-            TypeMismatchError: If the object stands for several values.
+            TypeMismatchError: If the object represents several values.
 
         >>> from tecomp import te
         >>> te.placeholder((), "int32", "a").equal(3)

@@ -78,7 +78,7 @@ class Reduce(Expr):
         axis: Reduction axes.
         condition: Condition for a point to take part in the reduction.
         init: Initial values in place of the identity; empty for the identity.
-        value_index: Component that this expression stands for.
+        value_index: Component that this expression represents.
         location: Source location of the reduction.
         given: Reduction-invariant values, bound to `combiner.given`.
         dtype: Dtype of the component.

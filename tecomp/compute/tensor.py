@@ -136,7 +136,7 @@ class Tensor(ExprLike):
     """Output `value_index` of an operation.
 
     Two tensors are equal if they are the same output of the same operation. In arithmetic, a
-    tensor without axes stands for its element. Operators on other tensors are element-wise with
+    tensor without axes represents its element. Operators on other tensors are element-wise with
     broadcasting and return a tensor: `3 + A` adds 3 to each element. An element is written
     `A[i, j]`, `A(i, j)` or `A[i][j]`.
 
@@ -287,7 +287,7 @@ class Tensor(ExprLike):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ScalarFormula(Tensor):
-    """Zero-dimensional tensor made by an operator; in an expression, it stands for its formula.
+    """Zero-dimensional tensor made by an operator; in an expression, it represents its expression.
 
     Scalar inputs can therefore be combined by operators inside the function of a `te.compute`.
 

@@ -69,7 +69,7 @@ class Occupancy:
 
     Attributes:
         memory: Name of the memory.
-        peak_bytes: Maximum number of bytes in use at one time; per core for a private memory.
+        peak_bytes: Maximum number of bytes in use simultaneously; per core for a private memory.
         usable_bytes: Capacity; None for no limit.
         padding_bytes: Bytes of padding in tensors that are stored in full.
     """

@@ -290,7 +290,7 @@ def discard(keys: Iterable[str]) -> None:
 def _cache_code(key: str, compiled: CompiledFunction) -> CompiledFunction:
     """Add a result to the cache of the process, unless it is bound to external functions.
 
-    External functions may be registered anew, so such a result must be bound again by each build.
+    External functions may be registered again, so such a result must be bound again by each build.
     """
     return compiled if compiled.interface.calls else COMPILED.keep(key, compiled)
 
@@ -380,7 +380,7 @@ def _decode_entry(content: bytes) -> tuple[KernelInterface, Signature, LogicalSh
     """Decode a cache entry to interface, signature, logical shapes and key of the code.
 
     Raises:
-        Exception: Any exception, if the entry was not written by `_encode_entry`.
+        Exception: If the entry was not written by `_encode_entry`; of any class.
     """
     head, written, entry, sites, is_parallel, calls, signature, logical, code = decode(
         json.loads(content), FACES

@@ -234,7 +234,7 @@ def dump_build(build: BuildRequest, path: str | Path) -> LoweringResult:
         The function after each pass.
 
     Raises:
-        TecompError: As `tecomp.build`; the page then contains all finished sections and the error.
+        TecompError: If the build fails; the page then contains all finished sections and the error.
     """
     machine = "" if build.target is None else f" for {build.target.name}"
     dump = Dump(Path(path), f"{build.name}{machine}")

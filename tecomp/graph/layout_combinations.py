@@ -103,7 +103,7 @@ def slots_of(
 
 def _partition_reads(reads: Mapping[tuple[str, ...], TensorLoad]) -> list[
         frozenset[tuple[str, ...]]]:
-    """Partition the reads of a tensor by shared layout; one empty set stands for all reads."""
+    """Partition the reads of a tensor by shared layout; one empty set represents all reads."""
     alike: dict[object, list[tuple[str, ...]]] = {}
     for text, load in reads.items():
         loops = tuple(frozenset(free_variables(index)) for index in load.indices)

@@ -307,7 +307,7 @@ def check_demanded_layout(tensor: Tensor, layout: Layout, target: Target) -> Non
     """Check that a value can have a layout.
 
     Raises:
-        LayoutError: If the layout has another shape or dtype, lies in a memory in which programs
+        LayoutError: If the layout has another shape or dtype, is in a memory in which programs
             keep no values, or uses another storage format.
     """
     if is_near(layout, target):

@@ -144,7 +144,7 @@ class ArenaPlan(Pictured):
     Attributes:
         values: Values, ordered by offset.
         bytes: Size of the arena in bytes.
-        lower_bound: Maximum number of bytes that are live at one time.
+        lower_bound: Maximum number of bytes that are live simultaneously.
         residents: Values that stay in scratchpads instead of the arena.
         spills: Reasons why other values do not, on targets with scratchpads.
     """

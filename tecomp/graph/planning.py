@@ -126,7 +126,7 @@ class ProgramPlan:
         return tuple(now[x] for x in self.asked.packed)
 
     def value(self, x: Tensor) -> Tensor:
-        """Return the tensor that stands for a value of the program."""
+        """Return the tensor that represents a value of the program."""
         return x if self.made is None else self.made.made.get(x, x)
 
     def over(self, group: FusionGroup) -> tuple[int, ...]:

@@ -136,7 +136,7 @@ class ProgramReport:
         kernels: Kernel calls in order.
         distinct: Number of distinct kernels.
         held: Size of the arena between kernels in bytes.
-        least_held: Maximum number of bytes that are live at one time.
+        least_held: Maximum number of bytes that are live simultaneously.
         constants: Size of the constants in bytes.
         edges: Values that kernels read or compute.
         relayouts: Copies of values in other layouts.
@@ -425,7 +425,7 @@ class ProgramDetails:
             if id(call.part) not in costs:
                 seconds = call.part.measured() if measured else None
                 costs[id(call.part)] = call.part.report(), seconds
-        # The memory bandwidth of the host says nothing about an emulated target.
+        # The memory bandwidth of the host does not describe an emulated target.
         rate = copy_rate(target) if measured and target.core is not None else None
         labels = labels_of(self.kernels)
         kernels = tuple(

@@ -480,7 +480,7 @@ class _Chooser:
         taken = {k: near} | {
             m: joint.taken.get(m, 0) + (near if m <= last else 0) for m in joint.members
         }
-        # Values that are kept while the kernel runs leave less room.
+        # Values that are kept while the kernel runs leave less free memory.
         held = max(self.held[m] for m in (k, *joint.members))
         for m in (k, *(m for m in joint.members if m <= last)):
             if taken[m] + held >= self.where.room:

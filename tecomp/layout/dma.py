@@ -226,7 +226,7 @@ def host_side(
 def check_box(
     layout: StoredTensor, start: Sequence[int] | None, extents: Sequence[int] | None, who: str
 ) -> tuple[tuple[int, int], ...]:
-    """Return start and extent of a box of indices along each axis. Default: the whole tensor.
+    """Return start and extent of a box along each axis; by default, of the whole tensor.
 
     Raises:
         LayoutError: If the box is out of bounds of the tensor.

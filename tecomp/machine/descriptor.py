@@ -124,7 +124,7 @@ class Limits:
     accumulator_tiles: Count | None = None
 
     def tiles_at_once(self, dtype: str, *, is_halved: bool = True) -> int | None:
-        """Return the number of tiles of a dtype that fit into the accumulator at one time.
+        """Return the number of tiles of a dtype that fit into the accumulator simultaneously.
 
         Args:
             dtype: Dtype of the elements. 32-bit dtypes occupy two slots, wider ones do not fit.

@@ -140,7 +140,7 @@ def _offers(
 def _offer(entry: EntryPoint) -> Offer:
     try:
         return Offer(entry, tuple(_paths(entry.load()())))
-    # A broken package, even one that exits the process, must not affect the targets of others.
+    # A broken package, even one that exits the process, must not affect other packages.
     except (Exception, SystemExit) as error:
         return Offer(entry, failure=f"{type(error).__name__}: {error}")
 

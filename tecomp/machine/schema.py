@@ -39,7 +39,7 @@ class PowerOfTwo:
 
 @dataclass(frozen=True, slots=True)
 class FromHost:
-    """Marker: the text `host` stands for the value of this host."""
+    """Marker: the text `host` represents the value of this host."""
 
     read: Callable[[], Any]
 

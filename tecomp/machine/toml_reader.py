@@ -37,7 +37,7 @@ from tecomp.machine.schema import (
 )
 
 HOST = "host"
-"""Text that stands for the value of this host."""
+"""Text that represents the value of this host."""
 
 _PLAIN = {
     str: ("a text", "texts"),

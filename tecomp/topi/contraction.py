@@ -184,7 +184,7 @@ def einsum(subscripts: str, *operand: te.Tensor | Sequence[te.Tensor]) -> te.Ten
     Several operands are contracted pairwise from the left.
 
     Args:
-        subscripts: Letters for the axes of each operand, as in `ij,jk->ik`; `...` stands for the
+        subscripts: Letters for the axes of each operand, as in `ij,jk->ik`; `...` represents the
             remaining axes, which are broadcast. Without `->`, the result has the broadcast axes and
             then the letters that occur once, in alphabetical order.
         operand: Input tensors.

@@ -1,4 +1,4 @@
-"""Scatter operators, defined as statements that store the updates one after another."""
+"""Scatter operators, defined as statements that store the updates sequentially."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def distributed_loops(stage: StageState) -> tuple[IterVar, ...]:
 
 
 def number_combinations(columns: Sequence[Numbers], shape: tuple[int, ...]) -> Numbers:
-    """Number the value combinations of the given loops in lexicographic order."""
+    """Enumerate the value combinations of the given loops in lexicographic order."""
     if not columns or 0 in shape:
         return np.zeros(shape, np.int64)
     stacked = np.stack([np.asarray(each).ravel() for each in columns], axis=1)

@@ -33,7 +33,7 @@ _HOW_TO_READ = """\
 ## Methodology
 
 - **tecomp** is the minimum time of a call, **median** the median time. All systems of a row run in
-  separate processes, on the same cores, in turns, so that disturbances affect all of them. Compare
+  separate processes, on the same cores, alternately, so that disturbances affect all of them. Compare
   times within a row, and rows by their ratios.
 - **of limit** is the fraction of the peak rate, measured in the same turns. For products and
   convolutions the peak is a loop of multiply-add instructions on registers. For cases that are bound

@@ -1,4 +1,4 @@
-"""Measure cases with all contenders in turns, so that disturbances affect all of them."""
+"""Measure cases with all contenders alternately, so that disturbances affect all of them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def cores_allowed() -> list[int]:
 
 
 def measure(case: Case, team: Crew, rounds: int, seconds: float) -> Row:
-    """Return one row, after creating the inputs and the expected result and timing in turns."""
+    """Return one row, after creating the inputs and the expected result and timing the contenders alternately."""
     threads = case.threads or team.threads
     if not cores(threads):
         note = f"it needs {threads} cores, and this process may use {len(cores_allowed())}"

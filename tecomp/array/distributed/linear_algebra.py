@@ -77,7 +77,7 @@ def _(op: Diagonal, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode
     offset = op.offset
     for cut in inner:
         first = cut.ends[number(x, cut)]
-        # A rank has the part of the diagonal that lies in its rows or columns.
+        # A rank has the part of the diagonal that is in its rows or columns.
         offset += first if cut.axis == row else -first
         start = max(-op.offset, 0) if cut.axis == row else max(op.offset, 0)
         count = type.shape[-1]

@@ -144,7 +144,7 @@ class WindowSet(NamedTuple):
         return _indices(self, rank)
 
     def inner(self, rank: int) -> list[Box]:
-        """Return the box of each window that lies in the shard of a rank without its halo."""
+        """Return the box of each window that is in the shard of a rank without its halo."""
         return _inner(self, rank)
 
 

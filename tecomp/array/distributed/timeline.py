@@ -20,7 +20,9 @@ Did: TypeAlias = "tuple[str, str, float, float]"
 
 
 def lanes_of(team: AnyTeam, since: float) -> ChromeTrace:
-    """Return the timeline of a team. This is a collective call.
+    """Return the timeline of a team.
+
+    This is a collective call: every rank must make it.
 
     Args:
         team: Team.

@@ -391,8 +391,8 @@ def _counts(repeats: Node, node: Node, axis: int) -> Node:
 def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
     """Give the array a new shape; elements stay in row-major order.
 
-    The result is a view: writes to either array are visible in the other, whatever the order of the
-    elements in memory.
+    The result is a view: writes to either array are visible in the other, regardless of the order
+    of the elements in memory.
 
     Args:
         x: Input array.

@@ -274,7 +274,7 @@ class FloatVector:
         return FloatVector(self.code, made, self.scalar, self.lanes)
 
     def at_most(self, bound: float) -> FloatVector:
-        """Return the minimum with a constant; NaN is preserved. It is one `minps` on x86."""
+        """Return the minimum with a constant, one `minps` on x86; NaN is preserved."""
         return (self.constant(bound) < self).select(self.constant(bound), self)
 
     def at_least(self, bound: float) -> FloatVector:

@@ -117,7 +117,7 @@ def rebuild_lost_shards(
 
 
 def shrink_partition(partition: Partition, size: int) -> Partition:
-    """Return the partition on fewer ranks, which are in a row along the first mesh axis.
+    """Return the partition on fewer ranks, which are adjacent along the first mesh axis.
 
     Shards of given sizes become shards of equal size.
     """

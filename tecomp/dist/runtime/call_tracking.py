@@ -106,8 +106,8 @@ class CollectiveLog:
     def began(self, name: str) -> bool:
         """Record a call of this process and return whether no other process made a different call.
 
-        The last process to start the call sees the entries of all others, before MPI can mistake
-        one call for another.
+        The last process to start the call sees the entries of all others, before MPI can match
+        different calls.
         """
         said = name.encode()[:_LONGEST]
         numbers, own, total = self._numbers, self._mine * _STRIDE, crc32(said)

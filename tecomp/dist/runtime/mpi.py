@@ -40,7 +40,7 @@ def mpi() -> Any:
 
 
 def survives() -> bool:
-    """Return whether the ranks were started with fault tolerance, to survive failures of others."""
+    """Return whether ranks survive failures of other ranks: whether the launcher enabled it."""
     return os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"  # noqa: SIM112  Open MPI's name
 
 

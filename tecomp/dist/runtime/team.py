@@ -101,7 +101,9 @@ class Team:
         return f"Team({self.id}, rank {self.rank} of {self.size})"
 
     def split(self, color: int) -> Team:
-        """Return the team of all ranks with the same color. Collective call.
+        """Return the team of all ranks with the same color.
+
+        This is a collective call: every rank must make it.
 
         Args:
             color: Nonnegative integer.

@@ -63,7 +63,7 @@ def element_of(target: Target, dtype: str, element: str | None) -> str:
 
 
 def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the core grid to use on a target. Default: all cores.
+    """Return the core grid to use on a target; all cores if `grid` is None.
 
     Raises:
         LayoutError: If the target has fewer cores.

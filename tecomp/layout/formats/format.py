@@ -242,7 +242,7 @@ class Format:
         )
 
     def decode(self, stored: Tensor, dtype: str | None = None) -> Tensor:
-        """Return the values in storage units, as `dtype`. Default: `self.values`.
+        """Return the values in storage units, as `dtype` or, by default, `self.values`.
 
         Raises:
             LayoutError: If `stored` is not a tensor of the dtype in memory, or its last axis is not

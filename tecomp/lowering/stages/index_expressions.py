@@ -235,7 +235,7 @@ def strides_of(
 def offsets_of(
     binds: Mapping[Tensor, Buffer] | None, args: Sequence[object]
 ) -> tuple[Extent, ...]:
-    """Return the `elem_offset` of each argument; () if all are 0. `binds` is already checked.
+    """Return the `elem_offset` of each argument in validated `binds`; () if all are 0.
 
     A variable that is neither an argument nor a size is 0, as in TVM for arrays without an offset.
     """

@@ -310,7 +310,7 @@ class _Loops:
     ) -> Stmt:
         """Return the loops over `points` inside the loops whose `values` are given.
 
-        `is_full` tells whether all enclosing tiles are full.
+        `is_full` specifies whether all enclosing tiles are full.
         """
         k = len(values)
         if k == len(self.space.dims):

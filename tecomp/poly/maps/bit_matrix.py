@@ -13,7 +13,7 @@ from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, binary, 
 from tecomp.ir.traversal.rewrite import fold
 
 # One bit mask of unknowns for each bit of a value, least significant first; the bit of the value is
-# the exclusive or of these unknowns. The bit `_ONE` of the mask stands for the constant 1.
+# the exclusive or of these unknowns. The bit `_ONE` of the mask represents the constant 1.
 Bits = list[int]
 _ONE = 1
 

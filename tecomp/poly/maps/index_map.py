@@ -76,7 +76,7 @@ class IndexMap(IndexMapNode, Pictured):
 
         Args:
             function: Function that is called once with an index for each of its parameters. `*i`
-                stands for all axes without a parameter of their own, and parameters after `*i` for
+                represents all axes without a parameter of their own, and parameters after `*i` for
                 the last axes. Returns a list of index expressions and integers, with
                 `AXIS_SEPARATOR` where a new physical axis begins.
             ndim: Number of indices, which is checked. Required for `*i`.

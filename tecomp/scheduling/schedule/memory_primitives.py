@@ -148,7 +148,7 @@ class MemoryPrimitives(StageCalls):
             for tx in range(16):        ->    for tx in range(16):
                 B[tx] = ...                       if tx < 3: B[tx] = ...
 
-        A thread axis in the condition stands for the loop bound to it. If several threads compute
+        A thread axis in the condition represents the loop bound to it. If several threads compute
         the same elements, because the bound loop is a reduction loop or encloses this stage, the
         condition selects the thread that stores them.
 

@@ -62,7 +62,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
 
     @property
     def group(self) -> Group | None:
-        """Innermost group of the stage, or None. The step stages of a scan form a group."""
+        """Innermost group of the stage, or None; the step stages of a scan form a group."""
         state = self._state
         if state.group is not None:
             return Group(self._schedule, state.group)
@@ -148,7 +148,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         Args:
             parent: Consumer, as a stage, tensor or operation. It must read this stage, directly or
                 through other stages.
-            scope: Loop of the consumer. A thread axis stands for the loop bound to it.
+            scope: Loop of the consumer. A thread axis represents the loop bound to it.
 
         Raises:
             ScheduleError: If this stage is a placeholder, `scope` is not a loop of the consumer,
@@ -262,7 +262,7 @@ class Group:
 
     @property
     def group(self) -> Group | None:
-        """Enclosing group, or None. The step stages of a scan form a group."""
+        """Enclosing group, or None; the step stages of a scan form a group."""
         if not isinstance(self._key, GroupKey):
             return None
         parent = self._schedule.state.groups[self._key].parent

@@ -187,8 +187,8 @@ def layer_norm(
 
     Args:
         data: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
-        gamma: Factors with the extents of the axes. None stands for 1.
-        beta: Summands with the extents of the axes. None stands for 0.
+        gamma: Factors with the extents of the axes. None means 1.
+        beta: Summands with the extents of the axes. None means 0.
         axis: Axis or axes of the mean and variance.
         epsilon: Small number that keeps the divisor nonzero.
 
@@ -219,7 +219,7 @@ def rms_norm(
 
     Args:
         data: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
-        weight: Factors with the extents of the axes. None stands for 1.
+        weight: Factors with the extents of the axes. None means 1.
         axis: Axis or axes of the mean.
         epsilon: Small number that keeps the divisor nonzero.
 
@@ -286,8 +286,8 @@ def instance_norm(
 
     Args:
         data: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
-        gamma: Factors, one per channel. None stands for 1.
-        beta: Summands, one per channel. None stands for 0.
+        gamma: Factors, one per channel. None means 1.
+        beta: Summands, one per channel. None means 0.
         channel_axis: Channel axis.
         axis: Axis or axes of the mean and variance.
         epsilon: Small number that keeps the divisor nonzero.
@@ -317,8 +317,8 @@ def group_norm(
 
     Args:
         data: Input tensor, floating-point. float16 and bfloat16 are computed in float32.
-        gamma: Factors, one per channel. None stands for 1.
-        beta: Summands, one per channel. None stands for 0.
+        gamma: Factors, one per channel. None means 1.
+        beta: Summands, one per channel. None means 0.
         num_groups: Number of channel groups.
         channel_axis: Channel axis.
         axes: Axes of the mean and variance, besides the channels of a group.
