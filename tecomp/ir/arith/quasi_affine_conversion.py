@@ -204,10 +204,10 @@ class TermTable:
             if node is None:  # the children of the next node have been entered
                 node = todo.pop()
                 assert node is not None
-            elif id(node) not in self._keys and id(node) not in self._sums and (
-                inner := children(node)
+            elif not isinstance(node, Var | Const) and (
+                id(node) not in self._keys and id(node) not in self._sums
             ):
-                todo += (node, None, *inner[::-1])
+                todo += (node, None, *children(node)[::-1])
                 continue
             if id(node) not in self._keys:
                 self._enter(node)

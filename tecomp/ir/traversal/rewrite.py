@@ -201,7 +201,7 @@ def walk(
     >>> sum(1 for _ in walk(double * double))
     3
     """
-    if parts is not children or key is not id:
+    if key is not id or (parts is not children and parts is not statements_in):
         return graph_utils.preorder(*roots, parts=parts, key=key)
     # Most traversals visit all nodes, so a loop without calls is faster than a generator.
     seen: dict[int, Any] = {}
@@ -210,7 +210,7 @@ def walk(
         node = todo.pop()
         if id(node) not in seen:
             seen[id(node)] = node
-            read = _READERS[type(node)]
+            read = _READERS[type(node)] if parts is children else parts
             if read and (inner := read(node)):
                 todo += inner[::-1]
     return iter(seen.values())

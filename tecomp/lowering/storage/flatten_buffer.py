@@ -39,7 +39,7 @@ from tecomp.ir.nodes.stmt import (
 )
 from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.analyses import views_with_memory
-from tecomp.ir.traversal.rewrite import bottom_up, walk
+from tecomp.ir.traversal.rewrite import bottom_up, nodes_of, walk
 
 T = TypeVar("T")
 
@@ -105,7 +105,8 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
         return None
 
     params = tuple(physical(p) if isinstance(p, Buffer) else p for p in func.params)
-    flat = replace(func, params=params, body=bottom_up(func.body, rule))
+    body = bottom_up(func.body, rule, kind=(BufferLoad, BufferStore, Allocate, DeclBuffer))
+    flat = replace(func, params=params, body=body)
     for view, memory in views_with_memory(flat):
         if problem := view_problem(view, memory):
             raise LowerError(
@@ -134,13 +135,12 @@ def _check_ready(func: PrimFunc) -> None:
             "flatten_buffer: `{data}` still has {form}; run {step} first",
             data=data.name, form=kind, step=step,
         )
-    for node in walk(func.body):
-        if isinstance(node, BufferRealize):
-            raise LowerError(
-                "flatten_buffer: `{buffer}` is realized in a region (BufferRealize); run "
-                "lower_storage first",
-                buffer=node.buffer.name,
-            )
+    for node in nodes_of(BufferRealize, func.body):
+        raise LowerError(
+            "flatten_buffer: `{buffer}` is realized in a region (BufferRealize); run "
+            "lower_storage first",
+            buffer=node.buffer.name,
+        )
 
 
 def _is_strided(buffer: Buffer) -> bool:
@@ -256,5 +256,7 @@ def _times(index: Expr, stride: Extent) -> Expr:
 
 
 def _groups(buffer: Buffer, axes: tuple[T, ...]) -> list[tuple[T, ...]]:
+    if not buffer.axis_separators:
+        return [axes[: len(buffer.shape)]]
     cuts = [0, *(last + 1 for last in buffer.axis_separators), len(buffer.shape)]
     return [axes[start:stop] for start, stop in pairwise(cuts)]
