@@ -24,6 +24,8 @@ _MOST_ROWS, _MOST_PARTS = 48, 64
 _MOST_RUNS = 16
 _WIDE, _HIGH = 360.0, 200.0
 
+_LEGEND = ((NEUTRAL, "is there"), (colour(0), "an operation to come"), (STRONG, "the array"))
+
 Runs = tuple[tuple[int, int], ...]
 
 
@@ -90,9 +92,8 @@ def _operations(canvas: Canvas, work: PendingGraph, y: float) -> None:
              for k, line in lines.items()}
     connect(canvas, MARGIN + wide, flows, [top + _BAR * 0.7 for top in tops],
             [top + _BAR * 0.3 for top in tops], {k: rows[k][0] for k in lines})
-    legend(canvas, tops[-1] + _ROW + 12, [
-        (NEUTRAL, "is there"), (colour(0), "an operation to come"), (STRONG, "the array"),
-    ])
+    shown = {rows[value][1] for value in values if value is not None}
+    legend(canvas, tops[-1] + _ROW + 12, [entry for entry in _LEGEND if entry[0] in shown])
 
 
 def _display_order(work: PendingGraph) -> tuple[list[int], dict[int, list[int]]]:
