@@ -25,6 +25,7 @@ from tecomp.schedules.scratchpad import contraction, generic, rowwise
 from tecomp.schedules.scratchpad.footprint import Box, IndexInterval, TiledComputation, work_of
 from tecomp.schedules.scratchpad.generic import schedule_parts
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
+from tecomp.schedules.scratchpad.reshard import resharded_tensor, schedule_reshard
 from tecomp.schedules.scratchpad.split_reduction import outline_partial, schedule_partial
 from tecomp.schedules.scratchpad.work_division import DivisionPlan, DivisionSpec, UndividedResult
 from tecomp.schedules.tiling.reduction import remaining_reduction_loops
@@ -66,6 +67,9 @@ def core_schedule_candidates(
         walk = partial(_transfer, output, where)
         return [] if output in where.cuts else [_undivided_candidate(walk)]
     w = work_of(output, total, p.stages, whole)
+    if (source := resharded_tensor(output, where)) is not None:
+        walk = partial(schedule_reshard, output=output, source=source, where=where)
+        return [CoreScheduleCandidate(walk, lambda: generic.outline(w, where))]
     shared = CoreScheduleCandidate(
         lambda s: schedule_partial(s, w, where), lambda: outline_partial(w, where)
     )

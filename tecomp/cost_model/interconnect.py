@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tecomp.cost_model.access_sites import AccessSites, Site
 from tecomp.cost_model.iteration_counting import Frame, GuardCondition, Loop, address_of
 from tecomp.errors import LowerError
 from tecomp.ir.arith.quasi_affine import QuasiAffine
 from tecomp.ir.arith.quasi_affine_conversion import TermTable
-from tecomp.ir.nodes.expr import Const, Expr, Var
-from tecomp.ir.traversal.rewrite import free_variables
+from tecomp.ir.nodes.expr import CmpOp, Compare, Const, Expr, Var, compare, is_const
+from tecomp.ir.traversal.rewrite import bottom_up, free_variables
 from tecomp.machine.components import Link
 from tecomp.machine.descriptor import Target
 from tecomp.poly.accesses.access_conflicts import CoreAccess, by_owner
@@ -83,8 +83,47 @@ def exchanges(sites: AccessSites, target: Target) -> dict[int, Sources]:
         known = uses[site.buffer.data]
         with isl_work("report", LowerError):
             parts = by_owner(_use(site, sites.axes), known.own, known.copies)
-            found[id(site)] = tuple((core, GuardCondition(when)) for core, when in parts)
+            found[id(site)] = tuple(
+                (core, GuardCondition(_on_outer_loops(when, site.frames))) for core, when in parts
+            )
     return found
+
+
+def _on_outer_loops(condition: Expr, frames: Sequence[Frame]) -> Expr:
+    """Return an equivalent condition without the loops inside of blocks that it does not divide.
+
+    Iterations of loops that a condition depends on are counted one by one.
+
+    Args:
+        condition: Condition on the index of an element.
+        frames: Loops around the access.
+    """
+    spans = {
+        frame.var: int(frame.extent.value) - 1
+        for frame in frames
+        if isinstance(frame, Loop) and isinstance(frame.extent, Const) and is_const(frame.min, 0)
+    }
+    terms = TermTable()
+
+    def rule(node: Any) -> Expr | None:
+        if not isinstance(node, Compare) or node.op not in (CmpOp.GE, CmpOp.LT):
+            return None
+        if not isinstance(node.b, Const):
+            return None
+        total = terms.sum_of(node.a)
+        bound, parts = int(node.b.value) - total.const, terms.listed(total)
+        for block in sorted({abs(factor) for _, factor in parts}, reverse=True):
+            inner = [(atom, factor) for atom, factor in parts if factor % block]
+            reach = [spans.get(atom, block) * factor for atom, factor in inner]  # type: ignore[arg-type]
+            if not inner or bound % block or min(reach) < 0 or sum(reach) >= block:
+                continue
+            outer = QuasiAffine()
+            for atom, factor in parts:
+                outer = outer if factor % block else outer.plus(terms.sum_of(atom), factor)
+            return compare(node.op, terms.expr(outer), Const(bound, node.b.dtype))
+        return None
+
+    return bottom_up(condition, rule)
 
 
 def _writing_core_loops(sites: AccessSites) -> dict[Var, set[Var | None]]:

@@ -18,10 +18,12 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from tecomp.compute.access_relations import accesses
 from tecomp.compute.define import placeholder
 from tecomp.compute.expression_analysis import substitute_inputs
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
+from tecomp.cost_model.interconnect import link_between
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import ProgramGraph
 from tecomp.graph.divided_kernels import (
@@ -44,6 +46,7 @@ from tecomp.graph.value_placement import (
 )
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.layout.sharding.shard_layout import ShardLayout
+from tecomp.schedules.analysis.stages import is_same
 from tecomp.schedules.fusion.scratchpad import DividedResult
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
 from tecomp.schedules.scratchpad.work_division import DivisionSpec
@@ -183,6 +186,7 @@ class _Chooser:
         """
         readers, shards = self.readers.get(x, []), self.barred.shards[x]
         found = {r: self._on_same_cores(r, x, shards.count) for r in readers}
+        found |= {r: self.joints[r].members[r] for r in readers if self._exchanges(r, x)}
         others = [self.groups[r] for r, view in found.items() if view is None]
         for group in others:
             if group.result in self.barred.copies:
@@ -315,7 +319,7 @@ class _Chooser:
     def _place(self, k: int) -> UndividedReason | None:
         """Assign a kernel to a core loop; return the reason if its result must be stored."""
         best = self._view(k, DivisionSpec())
-        reason = self._in_memory(k, best) or self._read_from_memory(k)
+        reason = self._in_memory(k, best) or self._read_from_memory(k) or self._is_sent(k)
         found = self._joined(k, best) if reason is None else reason
         if isinstance(found, FusedKernels):
             for member in found.members:
@@ -344,6 +348,24 @@ class _Chooser:
         if op.num_outputs > 1:
             return "steps", f"one kernel makes {op.num_outputs} values at once"
         return None if isinstance(best.found, DividedResult) else best.found
+
+    def _is_sent(self, k: int) -> UndividedReason | None:
+        """Return a reason if a kernel only copies shards to the shards of other cores."""
+        reads = group_inputs(self.groups[k])
+        if len(reads) != 1 or not self._exchanges(k, reads[0]):
+            return None
+        return "relayout", "cores exchange its shards"
+
+    def _exchanges(self, r: int, x: Tensor) -> bool:
+        """Return whether a kernel copies a value in shards to other shards, from core to core."""
+        group, shards, refused = self.groups[r], self.barred.shards, self.barred.refused
+        result = group.result.output(0)
+        if x not in shards or result not in shards or group.result in refused:
+            return False
+        name = self.where.scratchpad
+        has_link = link_between(self.places.target, name, name) is not None
+        is_other = shards[x].count != shards[result].count
+        return has_link and is_other and len(group.operations) == 1 and _is_copy(result)
 
     def _read_from_memory(self, k: int) -> UndividedReason | None:
         """Return the reason why a reader requires a value in memory; None if no reader does."""
@@ -525,3 +547,12 @@ class _Chooser:
         )
         size, cores = bytes_of(x, self.places.stored), tuple(range(len(x.shape)))
         return DividedKernel(x.name, division_of(result, where), own, size, cores)
+
+
+def _is_copy(x: Tensor) -> bool:
+    """Return whether a value is a copy of another one with the same indices and dtype."""
+    found = accesses(x)
+    if found.reduce_axis or len(found.factors) != 1 or len(found.reads) != 1:
+        return False
+    (read,) = found.reads
+    return is_same(read.axes, found.axis) and read.tensor.dtype == x.dtype

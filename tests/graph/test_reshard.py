@@ -1,0 +1,108 @@
+"""Copies between shards of two grids, from core to core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tecomp
+from tecomp import ShardLayout, Target, te
+from tests.numerics import assert_close
+
+MACHINE = Target.load("tensix_wh")
+
+
+def shards(shape: tuple[int, ...], *grid: int) -> ShardLayout:
+    linear = None if len(shape) == len(grid) else (lambda a, b, c: [a * shape[1] + b, c])
+    return ShardLayout(shape, "float32", linear, grid=grid, tile=(32, 32))
+
+
+def chain(
+    shape: tuple[int, ...], first: ShardLayout, second: ShardLayout
+) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """Return X, E = exp(X) in shards, and T = 2 E, computed from a copy in other shards."""
+    X = te.placeholder(shape, name="X")
+    E = te.compute(shape, lambda *i: te.exp(X[i]), name="E")
+    R = tecomp.relayout_to(E, second, name="R")
+    T = te.compute(shape, lambda *i: R[i] * 2.0, name="T")
+    return X, E, T
+
+
+def grids(random: np.random.Generator, shape: tuple[int, int]) -> tuple[int, int]:
+    """Return a random grid of parts of whole tiles that are not empty, on 8x8 cores."""
+    every = [
+        [
+            n for n in (1, 2, 4, 8)
+            if n == 1 or (-(-extent // n) % 32 == 0 and extent > (n - 1) * -(-extent // n))
+        ]
+        for extent in shape
+    ]
+    rows, columns = (int(random.choice(counts)) for counts in every)
+    return rows, columns
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_shards_to_random_shards(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    tiles = tuple(int(n) for n in random.integers(1, 9, 2))
+    shape = (int(32 * tiles[0] - random.integers(0, 2)), int(32 * tiles[1] - random.integers(0, 2)))
+    first, second = (shards(shape, *grids(random, shape)) for _ in range(2))
+    X, E, T = chain(shape, first, second)
+    program = tecomp.compile(T, [X], MACHINE, layouts={E: first})
+
+    x = random.uniform(-1, 1, shape).astype("float32")
+    assert_close(program(x), np.exp(x) * 2, 1e-5)
+    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    assert found == {"E": first.grid, "R": second.grid}
+    assert not program.layouts.reshards
+    if first.grid == second.grid:
+        return
+    (copy,) = (call for call in program.kernels if call.group.result.name == "R")
+    assert {param.scope for param in copy.part.lowered.final.params} == {"l1"}
+
+
+def test_collapsed_axes() -> None:
+    shape = (3, 64, 96)
+    first, second = shards(shape, 6, 3), shards(shape, 3, 1)
+    X, E, T = chain(shape, first, second)
+    program = tecomp.compile(T, [X], MACHINE, layouts={E: first})
+
+    x = np.random.default_rng(0).uniform(-1, 1, shape).astype("float32")
+    assert_close(program(x), np.exp(x) * 2, 1e-5)
+    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    assert found == {"E": (3, 2, 3), "R": (3, 1, 1)}
+
+
+def test_packed_arguments() -> None:
+    """Between arguments in shards, the only kernel exchanges them."""
+    shape = (256, 128)
+    first, second = shards(shape, 8, 4), shards(shape, 2, 2)
+    X = te.placeholder(shape, name="X")
+    R = tecomp.relayout_to(X, second, name="R")
+    program = tecomp.compile(R, [X], MACHINE, layouts={X: first}, packed=[X, R])
+
+    x = np.random.default_rng(0).standard_normal(shape, dtype="float32")
+    np.testing.assert_array_equal(second.unpack(program(first.pack(x))), x)
+    (call,) = program.kernels
+    report = call.part.report()
+    assert {transfer.link for transfer in report.links} == {"noc"}
+    # Parts 8 x 4 are on cores (y, x), and parts 2 x 2 on cores (2 y + x, 0).
+    row, column = np.indices(shape)
+    before = np.stack([row // 32, column // 32])
+    after = np.stack([row // 128 * 2 + column // 64, np.zeros(shape, int)])
+    moved = int((before != after).any(0).sum()) * x.itemsize
+    assert sum(transfer.bytes for transfer in report.links) == moved
+
+
+def test_without_links_between_cores_the_copy_passes_through_memory() -> None:
+    target = replace(MACHINE, links={k: v for k, v in MACHINE.links.items() if k != "noc"})
+    shape = (128, 128)
+    first, second = shards(shape, 4, 4), shards(shape, 2, 1)
+    X, E, T = chain(shape, first, second)
+    program = tecomp.compile(T, [X], target, layouts={E: first})
+
+    x = np.random.default_rng(0).uniform(-1, 1, shape).astype("float32")
+    assert_close(program(x), np.exp(x) * 2, 1e-5)
+    assert [copy.tensor.name for copy in program.layouts.reshards] == ["E"]
