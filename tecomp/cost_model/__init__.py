@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         surroundings_of,
     )
     from tecomp.cost_model.report import CostReport
-    from tecomp.cost_model.roofline import Roof, Roofline, RooflinePoint
+    from tecomp.cost_model.roofline import Roof, Roofline, RooflinePoint, roofline_of
     from tecomp.cost_model.timeline import (
         SLICES,
         Activity,

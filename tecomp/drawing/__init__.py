@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tecomp.drawing.canvas import (
         ASCENT,
         DESCENT,
+        HUES,
         MARGIN,
         Canvas,
         colour,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
         trace_of,
     )
     from tecomp.drawing.drawable import Pictured
-    from tecomp.drawing.panels import head, lanes_of, legend
+    from tecomp.drawing.panels import head, in_bytes, lanes_of, legend
     from tecomp.drawing.svg import HtmlPage, Svg
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -10,19 +11,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import CallError, Layout
-from tecomp.drawing import Canvas, text_width, truncate_to_width
+from tecomp.drawing import HUES, Canvas, colour, text_width, truncate_to_width
 from tests.messages import Diagnostic, diagnostic
-from tests.strategies.pictures import check_picture
+from tests.viz.figure import SVG, Figure, assert_increasing, check_figure, luminance
 
 LAYOUT = Layout.of((6, 13), "float16", lambda i, j: [j // 4, i, j % 4])
+
+
+def test_the_style_sheet_and_each_shape(golden: Callable[[object], None]) -> None:
+    """The golden files of figures leave out the style sheet; this one has it, and each shape once."""
+    canvas = Canvas()
+    canvas.text(24, 20, "words", style="bold", title="said")
+    canvas.box(24, 30, 40, 18, colour(0), "a box", "12")
+    canvas.box(80, 30, 40, 18, "pad", "padding")
+    canvas.frame(20, 26, 110, 26, is_dashed=True, title="a frame")
+    canvas.dot(150, 40, 6, colour(1), "a dot")
+    canvas.line([(24, 60), (60, 60), (60, 70)], colour(2), title="a line", is_dashed=True)
+    canvas.arrow((60, 70), (24, 70), "an arrow")
+    golden(canvas.finished("shapes"))
+
+
+def test_all_shades_are_told_apart_and_legible() -> None:
+    """Shades of a hue get darker, and text on the darkest one has the contrast that WCAG 2 demands."""
+    assert len({shade for shades in HUES for shade in shades}) == sum(map(len, HUES))
+    for shades in HUES:
+        assert_increasing(-luminance(shade) for shade in shades)
+        for shade in shades:
+            canvas = Canvas()
+            canvas.box(24, 24, 40, 18, shade, "a box", "12")
+            assert check_figure(canvas.finished("a box")).texts == ["12"]
 
 
 def test_words_are_escaped() -> None:
     canvas = Canvas()
     canvas.text(0, 10, "a < b & c")
 
-    assert "a &lt; b &amp; c</text>" in canvas.finished("<x>")
-    assert "<title>&lt;x&gt;</title>" in canvas.finished("<x>")
+    figure = Figure(canvas.finished("<x>"))
+
+    assert figure.texts == ["a < b & c"]
+    assert figure.root.findtext(f"{SVG}title") == "<x>"
 
 
 @given(st.text(), st.sampled_from(["", "mono", "bold", "mono soft"]), st.floats(0, 300))
@@ -31,7 +58,7 @@ def test_any_words_fit(words: str, style: str, width: float) -> None:
     canvas.text(5, 20, words, style=style, width=width)
     canvas.box(5, 40, width, 20, "#aad2ef", words, words)
 
-    check_picture(canvas.finished(words or "none"))
+    check_figure(canvas.finished(words or "none"))
     assert text_width(truncate_to_width(words, width, 11, style), 11, style) <= width
 
 

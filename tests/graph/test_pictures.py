@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -18,9 +17,7 @@ from tecomp.driver import CompiledProgram
 from tests.graph.test_compile import MACHINE, SIZE, arrays, layers, product_of
 from tests.graph.test_relayout_insertion import transposed_sum
 from tests.numerics import assert_close
-from tests.strategies.pictures import check_picture
-
-SVG = "{http://www.w3.org/2000/svg}"
+from tests.viz.figure import check_figure, hue, linear_map, one_to_one, only, without_style
 
 
 def residual() -> CompiledProgram:
@@ -34,7 +31,52 @@ def residual() -> CompiledProgram:
 
 
 def test_drawn(golden: Callable[[object], None]) -> None:
-    golden(residual().picture())
+    golden(without_style(residual().picture()))
+
+
+def test_calls_are_rows_and_values_are_lines() -> None:
+    """Calls of one kernel have one colour; lines go from each value to the calls that read it."""
+    program = residual()
+    figure = check_figure(program.picture())
+    rows = [only(box for box in figure.boxes if box.title == name)
+            for name in ("X", "sums0 layer0", "sums1 layer1", "sums2 layer2", "last")]
+    names = [row.title.rpartition(" ")[2] for row in rows]
+
+    linear_map((k, row.top) for k, row in enumerate(rows))
+    assert [figure.label_of(row) for row in rows] == [
+        f"{row.title} {name}: float32[24, 24]" + " (output)" * (name in ("layer2", "last"))
+        for row, name in zip(rows, names, strict=True)]
+    assert rows[0].fill == figure.legend["an input"]
+    one_to_one((id(call.part), row.fill) for call, row in zip(program.kernels, rows[1:], strict=True))
+    assert hue(rows[1].fill) == hue(figure.legend["a kernel, each with a colour of its own"])
+    assert {(title.partition(":")[0], names[start], names[end]) for title, start, end in figure.connections(rows)} == {
+        ("X", "X", "layer0"), ("layer0", "layer0", "layer1"), ("layer0", "layer0", "last"),
+        ("layer1", "layer1", "layer2"), ("layer2", "layer2", "last")}
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_values_are_at_their_addresses_while_they_live(is_alone: bool) -> None:
+    """In the plan alone and beside the calls: addresses run to the right, kernels downwards."""
+    program = residual()
+    plan = program.memory
+    figure = check_figure(plan.picture() if is_alone else program.picture())
+    (whole,) = (box for box in figure.boxes if box.title == "memory that is free")
+    values = figure.boxes_titled(r"(\w+): ([\d,]+) bytes from ([\d,]+) on, kernels (\d+) to (\d+)")
+    scale = whole.width / plan.bytes
+    calls = ([box for name in ("sums0 layer0", "sums1 layer1", "sums2 layer2", "last") for box in figure.boxes
+              if box.title == name])
+    rows = ([figure.line(str(k)) for k in range(4)] if is_alone else calls)
+
+    assert {found[1] for found, _ in values} == {value.tensor.name for value in plan.values}
+    for (found, box), value in zip(values, plan.values, strict=True):
+        size, offset, first, last = (int(text.replace(",", "")) for text in found.groups()[1:])
+        assert (size, offset, first, last) == (value.bytes, value.offset, value.first, value.last)
+        assert box.left == pytest.approx(whole.left + offset * scale, abs=0.2)
+        assert box.width == pytest.approx(size * scale - 1, abs=0.2)
+        assert rows[first].top - 8 <= box.top <= rows[first].top + 0.2
+        assert rows[last].bottom - 0.2 - 1 <= box.bottom <= rows[last].bottom + 8
+        assert figure.label_of(box).startswith(found[1])
+    one_to_one((found[3], box.fill) for found, box in values)
 
 
 def test_a_notebook_shows_a_picture_as_one() -> None:
@@ -49,11 +91,11 @@ def test_a_notebook_shows_a_picture_as_one() -> None:
 def test_many_kernels_are_drawn(count: int) -> None:
     X, W, Y = layers(count)
     program = tecomp.compile(Y, [X, W])
-    root = check_picture(program.picture())
+    figure = check_figure(program.picture())
 
-    assert len(list(root.iter(f"{SVG}path"))) >= 2 * min(count, 115)
-    assert ("more calls are left out" in program.picture()) == (len(program.kernels) > 120)
-    check_picture(program.memory.picture())
+    assert len(figure.lines) >= 2 * min(count, 115)
+    assert any("more calls are left out" in line for line in figure.texts) == (len(program.kernels) > 120)
+    check_figure(program.memory.picture())
 
 
 def test_a_picture_is_saved_beside_programs(tmp_path: Path) -> None:
@@ -69,20 +111,21 @@ def test_a_picture_is_saved_beside_programs(tmp_path: Path) -> None:
 def test_relayouts_are_marked_and_layouts_written() -> None:
     A, X, T, Y = transposed_sum()
     program = tecomp.compile(Y, [A, X], "stick128")
-    picture = program.picture()
-    boxes = [box.get("fill") for box in ET.fromstring(picture).iter(f"{SVG}rect")]
+    figure = check_figure(program.picture())
+    colour = figure.legend["a relayout"]
 
     relayouts = [call.group.result for call in program.kernels if call.is_relayout]
     assert T.op not in relayouts
-    assert boxes.count("#dc8813") == len(relayouts) + 1 > 1  # one more in the legend
-    assert "A: float16[70, 40] as [1, 128, 64]" in picture
+    marked = [box for box in figure.boxes if box.fill == colour]
+    assert len(marked) == len(relayouts) + 1 > 1  # one more in the legend
+    assert "A: float16[70, 40] as [1, 128, 64]" in figure.texts
 
 
 def test_only_what_is_drawn_is_in_the_legend() -> None:
     A, X, _, Y = transposed_sum()
     moved = tecomp.compile(Y, [A, X], "stick128").picture()
 
-    assert [">a relayout</text>" in picture for picture in (residual().picture(), moved)] == [False, True]
+    assert ["a relayout" in check_figure(picture).legend for picture in (residual().picture(), moved)] == [False, True]
 
 
 def test_values_that_meet_have_lines_of_their_own() -> None:

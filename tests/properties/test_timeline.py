@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +22,7 @@ from tecomp.driver import ScheduledKernel
 from tecomp.ir import Allocate, BufferLoad, BufferStore, OperandTransfer
 from tecomp.ir.traversal.rewrite import walk
 from tests.strategies.draws import Draw
-from tests.strategies.pictures import words_of
+from tests.viz.figure import Figure
 
 MACHINES = ("stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d")
 _NEARLY = 1e-6
@@ -181,8 +180,8 @@ def check_ends(kernel: ScheduledKernel) -> None:
     events = json.loads(report.trace())["traceEvents"]
     end = max((scale * (e["ts"] + e["dur"]) for e in events if e["ph"] == "X"), default=0.0)
     for picture in (report.picture(), report.timeline_picture()):
-        said = [line for line in words_of(ET.fromstring(picture)) if "in the order of the timeline" in line.text]
-        found = re.search(r"at least ([\d,]+) cycles.*; ([\d,]+) in the order", said[0].text)
+        said = [line for line in Figure(picture).texts if "in the order of the timeline" in line]
+        found = re.search(r"at least ([\d,]+) cycles.*; ([\d,]+) in the order", said[0])
         assert found
 
         assert abs(int(found[1].replace(",", "")) - report.cycles) <= 0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,8 +21,7 @@ from tecomp.drawing import Canvas
 from tecomp.viz.array import _parts
 from tests.array.arrays import array
 from tests.messages import Diagnostic, diagnostic
-from tests.strategies.pictures import check_picture
-from tests.viz.test_iteration_domain import words
+from tests.viz.figure import check_figure, linear_map, one_to_one, only, without_style
 
 Golden = Callable[[object], None]
 
@@ -33,14 +33,33 @@ def softmax() -> Array:
     return powers / xp.sum(powers, axis=1, keepdims=True)
 
 
-def test_operations_that_are_to_come(golden: Golden) -> None:
+def test_drawn(golden: Golden) -> None:
     before = counters.called
-    golden(softmax().picture())
+    golden(without_style(softmax().picture()))
     assert counters.called == before
 
 
+def test_operations_that_are_to_come() -> None:
+    """Each value is a row in the colour of its kind; lines go to its readers."""
+    figure = check_figure(softmax().picture())
+    rows = [box for _, box in figure.boxes_titled(r"\w+: float32\[3, \d\]")]
+    meanings = {fill: words for words, fill in figure.legend.items()}
+
+    assert figure.texts[:2] == ["array float32[3, 4]", "48 B on the processor, 5 operations to come"]
+    assert [figure.label_of(row) for row in rows] == [row.title for row in rows]
+    assert [(row.title.partition(":")[0], meanings[row.fill]) for row in rows] == [
+        ("x0", "is there"), *((name, "an operation to come") for name in ("max", "subtract", "exp", "sum")),
+        ("divide", "the array")]
+    linear_map((k, row.top) for k, row in enumerate(rows))
+    assert {(title.partition(":")[0], rows[end].title.partition(":")[0], rows[start].title.partition(":")[0])
+            for title, start, end in figure.connections(rows)} == {
+        ("x0", "max", "x0"), ("x0", "subtract", "x0"), ("max", "subtract", "max"),
+        ("subtract", "exp", "subtract"), ("exp", "sum", "exp"), ("exp", "divide", "exp"),
+        ("sum", "divide", "sum")}
+
+
 def test_an_array_that_is_there() -> None:
-    found = words(array(np.ones((3, 4), "float32")).picture())
+    found = check_figure(array(np.ones((3, 4), "float32")).picture()).texts
 
     assert found[:3] == ["array float32[3, 4]", "48 B on the processor, computed",
                          "(index0, index1) -> (index0, index1)"]
@@ -49,30 +68,30 @@ def test_an_array_that_is_there() -> None:
 
 def test_an_array_on_a_device_shows_its_layout() -> None:
     x = array(np.ones((100, 70), "float16")).to_device("stick128")
-    found = words(x.picture())
+    found = check_figure(x.picture()).texts
 
     assert found[1] == "14,000 B on stick128, computed"
     assert found[2] == "(i0, i1) -> (i1 // 64, i0, i1 % 64)"
-    assert "Operations" in words((x + x).picture())
+    assert "Operations" in check_figure((x + x).picture()).texts
 
 
 def test_a_view_has_no_layout_of_its_own() -> None:
-    assert words(array(np.ones((8, 8))[:, ::2]).picture()) == [
+    assert check_figure(array(np.ones((8, 8))[:, ::2]).picture()).texts == [
         "array float64[8, 4]", "256 B on the processor, computed"]
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1,), (2, 3, 4, 5)])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "complex64", "float64"])
 def test_any_type(shape: tuple[int, ...], dtype: str) -> None:
-    check_picture(array(np.zeros(shape, dtype)).picture())
-    check_picture(xp.asarray(array(np.zeros(shape, dtype)) == 0).picture())
+    check_figure(array(np.zeros(shape, dtype)).picture())
+    check_figure(xp.asarray(array(np.zeros(shape, dtype)) == 0).picture())
 
 
 def test_long_chains_are_cut() -> None:
     x = array(np.ones(3))
     for _ in range(60):
         x = xp.sin(x)
-    found = words(x.picture())
+    found = check_figure(x.picture()).texts
 
     assert "⋮ 13 more" in found
     assert found.count("sin: float64[3]") == 47
@@ -83,7 +102,7 @@ def test_what_is_there_comes_before_its_first_reader() -> None:
     x = array(np.ones(3))
     for k in range(60):
         x = x + array(np.full(3, k))
-    found = words(x.picture())[3:]
+    found = check_figure(x.picture()).texts[3:]
 
     assert found[1:7] == [
         "x0: float64[3]", "x1: int64[3]", "add: float64[3]", "x2: int64[3]", "add: float64[3]",
@@ -114,9 +133,26 @@ def test_parts_of_processes(shape: list[int], data: st.DataObject) -> None:
     partition = Partition(shape, "float32", mesh, placed)
     canvas = Canvas()
     _parts(canvas, partition, 40)
-    picture = check_picture(canvas.finished("parts"))
-    seen = {title.text for title in picture.iter("{http://www.w3.org/2000/svg}title")}
+    figure = check_figure(canvas.finished("parts"))
+    (whole,) = (box for box in figure.boxes if box.title == "the array")
+    parts = [(found, box) for found, box in figure.boxes_titled(r"process ([\d, ]+): (.*)")]
+    axes = [int(name) for name in re.findall(r"axis (\d)", only(t for t in figure.texts if t.startswith("numbers are")))]
 
-    for rank in range(mesh.size):
-        if all(partition.local_shape(rank)):
-            assert any(str(rank) in (t or "").split(":")[0].replace(",", "").split() for t in seen)
+    assert {line.text for line in figure.words if whole.has(line.middle)} <= {found[1] for found, _ in parts}
+    assert all(whole.contains(box, 1.2) for _, box in parts)
+    if axes:
+        wide = whole.width / shape[axes[-1]] if shape[axes[-1]] else 0.0
+        high = whole.height / shape[axes[0]] if len(axes) > 1 and shape[axes[0]] else whole.height
+        for rank in range(mesh.size):
+            if not all(partition.local_shape(rank)):
+                continue
+            mine = [box for found, box in parts if str(rank) in found[1].split(", ")]
+            index = [np.r_[places] if isinstance(places, slice) else places for places in partition.local_index(rank)]
+            rows = {*index[axes[0]].tolist()} if len(axes) > 1 else {0}
+            seen = {
+                (row, column) for box in mine
+                for row in range(round((box.top - whole.top) / high), round((box.bottom + 2 - whole.top) / high))
+                for column in range(round((box.left - whole.left) / wide), round((box.right + 2 - whole.left) / wide))
+            }
+            assert seen == {(row, column) for row in rows for column in index[axes[-1]].tolist()}
+    one_to_one((found[1], box.fill) for found, box in parts)

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.strategies.pictures import Words, overlaps
-from tests.viz.browser import measured
+from tests.viz.browser import browser, measured
 from tests.viz.catalogue import PICTURES
+from tests.viz.figure import Words, overlaps
 
 _NEARLY = 1.5
 """Pixels by which a glyph may exceed its advance width."""
 
 
+@cache
+def drawn() -> dict[str, str]:
+    """Return the figures of the catalogue."""
+    return {name: make() for name, make in PICTURES.items()}
+
+
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("is_dark", [False, True])
 def test_words_are_whole_and_apart(tmp_path: Path, *, is_dark: bool) -> None:
-    pictures = {name: make() for name, make in PICTURES.items()}
+    browser()  # skips the test before figures are drawn
+    pictures = drawn()
     found = measured(pictures, tmp_path, is_dark=is_dark)
 
     assert sorted(found) == sorted(pictures)
     for name, seen in found.items():
         # The line height of a browser comes from the font and exceeds the glyph height.
         lines = [
-            Words(text, left, top + (bottom - top) * 0.15, right, bottom - (bottom - top) * 0.05)
+            Words(left, top + (bottom - top) * 0.15, right, bottom - (bottom - top) * 0.05, text)
             for text, left, top, right, bottom in seen["lines"]
         ]
         assert lines, name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import dist
 from typing import Any
 
 import numpy as np
@@ -17,15 +19,8 @@ from tecomp.ir import evaluate
 from tecomp.scheduling.schedule import Schedule
 from tecomp.viz.iteration_domain import domain_of, steps, sums
 from tests.messages import Diagnostic, diagnostic
-from tests.strategies.pictures import check_picture, words_of
 from tests.strategies.schedules import Case, cases
-
-Golden = Callable[[object], None]
-
-
-def words(picture: str) -> list[str]:
-    """Return the text lines of a picture after its checks."""
-    return [line.text for line in words_of(check_picture(picture))]
+from tests.viz.figure import Dot, Figure, check_figure, linear_map, one_to_one
 
 
 def product() -> tuple[Schedule, te.Tensor]:
@@ -55,19 +50,122 @@ def recurrence(rows: int = 6, columns: int = 5) -> tuple[Schedule, te.Tensor, te
     return te.create_schedule(scan.op), scan, step
 
 
-def test_tiles_of_a_product(golden: Golden) -> None:
+@dataclass(frozen=True)
+class DrawnPoint:
+    """A point of a figure, with the values of axes and loops of its tooltip."""
+
+    dot: Dot
+    at: tuple[int, ...]
+    loops: dict[str, int]
+
+
+def points_of(figure: Figure) -> list[DrawnPoint]:
+    """Return the points of a figure."""
+    found = []
+    for dot in figure.dots:
+        at, _, loops = dot.title.partition(": ")
+        found.append(DrawnPoint(
+            dot, tuple(int(part.rpartition(" = ")[2]) for part in at.split(", ")),
+            {name: int(value) for name, value in (part.rsplit(" ", 1) for part in loops.split(", "))}))
+    return found
+
+
+def check_points(
+    figure: Figure, *, lanes: Sequence[str] = (), apart: Sequence[str] = ()
+) -> list[DrawnPoint]:
+    """Check place, number and colour of all points.
+
+    Args:
+        figure: Figure of an iteration domain.
+        lanes: Loops whose iterations run at once.
+        apart: Loops whose iterations run in other threads.
+    """
+    points = points_of(figure)
+    across = linear_map((point.at[-1], point.dot.x) for point in points)
+    numbers = {line.middle: line.text for line in figure.words}
+    down, right = figure.texts[5].removesuffix(" ↓"), figure.texts[6].removesuffix(" →")
+    assert all(point.dot.title.split(", ")[0].startswith(f"{down} = ") for point in points)
+    assert all(f", {right} = " in point.dot.title.split(":")[0] for point in points)
+    rows = one_to_one((point.at[0], point.dot.y) for point in points)
+    linear_map(rows.items())
+    top, left = min(rows.values()), across(min(point.at[-1] for point in points))
+    heads = {line.text: line for line in figure.words if top - 40 < line.bottom < top - 11 and line.text.isdigit()}
+    for value in {point.at[-1] for point in points}:
+        assert abs(heads[str(value)].middle[0] - across(value)) < 0.2
+    for value, y in rows.items():
+        (name,) = (line.text for line in figure.words if line.right < left - 11
+                   and line.top < y < line.bottom)
+        assert name == str(value)
+    # The order of loops, recomputed from their values.
+    threads: dict[tuple[int, ...], list[DrawnPoint]] = {}
+    for point in points:
+        threads.setdefault(tuple(point.loops[name] for name in apart), []).append(point)
+    paths = [line.points for line in figure.lines if line.title == "the order of the loops"]
+    for own in threads.values():
+        times = {tuple(n for name, n in point.loops.items() if name not in (*lanes, *apart)): 0
+                 for point in own}
+        order = {time: number for number, time in enumerate(sorted(times))}
+        for point in own:
+            time = tuple(n for name, n in point.loops.items() if name not in (*lanes, *apart))
+            (number,) = (text for middle, text in numbers.items() if dist(middle, point.dot.middle) < 3)
+            assert number == str(order[time])
+        ordered = sorted(own, key=lambda point: tuple(point.loops.values()))
+        assert len(own) == 1 or tuple(point.dot.middle for point in ordered) in paths
+    (words,) = (words for words in figure.legend if words.startswith("one colour: one iteration of "))
+    loops = words.removeprefix("one colour: one iteration of ").split(", ")
+    one_to_one((tuple(point.loops[name] for name in loops), point.dot.fill) for point in points)
+    return points
+
+
+def check_arrows(figure: Figure) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Check that arrows go from the border of a point to that of another; return these points."""
+    middles = {point.dot.title.partition(": ")[0]: point for point in points_of(figure)}
+    found = set()
+    for line in figure.lines:
+        if not line.is_arrow:
+            continue
+        source, target = (middles[name] for name in line.title.split(" is needed for "))
+        start, end = line.points
+        length = dist(source.dot.middle, target.dot.middle)
+        for place, point in ((start, source), (end, target)):
+            assert dist(place, point.dot.middle) == pytest.approx(point.dot.radius + 1, abs=0.2)
+        assert dist(start, end) == pytest.approx(length - 2 * (source.dot.radius + 1), abs=0.3)
+        found.add((source.at, target.at))
+    return found
+
+
+def test_tiles_of_a_product() -> None:
     s, C = product()
-    golden(s[C].domain_picture(*C.op.axis))
+    figure = check_figure(s[C].domain_picture(*C.op.axis))
+
+    assert figure.texts[:5] == [
+        "iteration domain of C", "C[i, j] = sum(A[i, k] * B[k, j], axis=[k]), where k = 0",
+        "loops, outermost first: i.outer, j.outer, k.outer, i.inner, k.inner, j.inner",
+        "Points (i, j)", "numbers: when each is computed"]
+    points = check_points(figure, lanes=["j.inner"])
+    assert {point.at for point in points} == {*np.ndindex(12, 16)}
+    assert all(4 * point.loops["i.outer"] + point.loops["i.inner"] == point.at[0]
+               and 4 * point.loops["j.outer"] + point.loops["j.inner"] == point.at[1] for point in points)
+    assert check_arrows(figure) == set()
 
 
-def test_a_reduction_is_a_chain(golden: Golden) -> None:
+def test_a_reduction_is_a_chain() -> None:
     s, C = product()
-    golden(s[C].domain_picture())
+    figure = check_figure(s[C].domain_picture())
+
+    points = check_points(figure, lanes=["j.inner"])
+    assert {point.at for point in points} == {*np.ndindex(12, 16)}
+    assert check_arrows(figure) == {((j, k), (j, k + 1)) for j in range(12) for k in range(15)}
 
 
-def test_a_scan_follows_from_steps_before(golden: Golden) -> None:
+def test_a_scan_follows_from_steps_before() -> None:
     s, scan, _ = recurrence()
-    golden(s[scan].domain_picture())
+    figure = check_figure(s[scan].domain_picture())
+
+    points = check_points(figure)
+    assert [point.at for point in points] == [(t, i) for t in range(1, 6) for i in range(5)]
+    assert check_arrows(figure) == {
+        ((t, i - d), (t + 1, i)) for t in range(1, 5) for i in range(5) for d in (0, 1) if i >= d}
 
 
 def test_the_dependences_of_a_scan() -> None:
@@ -102,7 +200,7 @@ def test_a_step_that_reads_all_of_the_last_one() -> None:
 
 def test_many_points_are_left_out() -> None:
     s, C = product()
-    assert words(s[C].domain_picture())[-3:] == [
+    assert check_figure(s[C].domain_picture()).texts[-3:] == [
         "Points with one number are computed at once, in lanes of j.inner.",
         "A corner of 12 by 16 of the 64 by 64 points is shown; numbers count its 192 points alone.",
         "Arrows: each point adds to what the one before it left.",
@@ -116,7 +214,8 @@ def test_threads_count_for_themselves_and_sizes_are_given() -> None:
     s = te.create_schedule(B.op)
     outer, _ = s[B].split(B.op.axis[0], 4)
     s[B].parallel(outer)
-    found = words(s[B].domain_picture())
+    figure = check_figure(s[B].domain_picture())
+    found = figure.texts
 
     assert [w for w in found if w.isdigit()][16:] == ["0", "1", "2", "3"] * 4
     assert found[-4:] == [
@@ -146,16 +245,16 @@ def test_where_it_is_computed_is_said() -> None:
     s = te.create_schedule(C.op)
     s[B].compute_at(s[C], C.op.axis[0])
     assert ("It is computed at C, i, in parts; this is the order if it was computed once."
-            in words(s[B].domain_picture()))
+            in check_figure(s[B].domain_picture()).texts)
     s[B].compute_inline()
-    assert "It is computed inline, in the order of what reads it." in words(s[B].domain_picture())
+    assert "It is computed inline, in the order of what reads it." in check_figure(s[B].domain_picture()).texts
 
 
 def test_without_axes_there_is_one_point() -> None:
     A = te.placeholder((8,), name="A")
     B = te.compute((), lambda: A[3] + 1.0, name="B")
     s = te.create_schedule(B.op)
-    assert "one point: it has no axes" in words(s[B].domain_picture())
+    assert "one point: it has no axes" in check_figure(s[B].domain_picture()).texts
 
 
 @pytest.mark.parametrize("choose", [
@@ -228,4 +327,4 @@ def test_numbers_are_the_order_of_the_loops(data: st.DataObject) -> None:
 def test_any_program(case: Case) -> None:
     for stage in case.schedule.stages:
         if isinstance(stage.op, ComputeOp):
-            check_picture(stage.domain_picture())
+            check_figure(stage.domain_picture())

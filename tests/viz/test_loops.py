@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import dataclass, replace
+from math import dist, inf, prod
 from pickle import dumps, loads
 
 import pytest
@@ -13,43 +15,206 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import ScheduleError
-from tecomp.drawing import Canvas
-from tecomp.ir import For
+from tecomp.drawing import Canvas, colour
+from tecomp.ir import For, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.schedule import Schedule
 from tecomp.viz.loop_nest import LoopRow, draw_nest
 from tests.messages import Diagnostic, diagnostic
-from tests.strategies.pictures import check_picture, words_of
 from tests.strategies.schedules import Case, cases
+from tests.viz.figure import (
+    Box,
+    Figure,
+    check_figure,
+    hue,
+    linear_map,
+    one_to_one,
+    only,
+    without_style,
+)
 from tests.viz.programs import kernel, named, rectified
 
 Golden = Callable[[object], None]
 
 
+MEANINGS = {
+    "loop": "a loop", "vectorized": "vectorized: all at once, in lanes",
+    "unrolled": "unrolled: written out", "parallel": "parallel: shared by threads",
+    "bound": "bound: one core each", "tensorized": "tensorized: an operation of the machine",
+    "stage": "a stage", "memory": "memory", "condition": "a condition", "statement": "a statement",
+}
+"""Meaning of each kind of row, as the legend states it."""
+
+
 def words(picture: str) -> list[str]:
-    """Return the text lines of a picture after its checks."""
-    return [line.text for line in words_of(check_picture(picture))]
+    """Return the lines of text of a figure, after the checks of all figures."""
+    return check_figure(picture).texts
 
 
-def test_a_kernel_is_drawn(golden: Golden) -> None:
-    golden(kernel().picture())
+@dataclass(frozen=True)
+class Row:
+    """A row of a loop nest: its box, label and remark."""
+
+    box: Box
+    label: str
+    remark: str
 
 
-def test_a_schedule_is_drawn(golden: Golden) -> None:
-    golden(rectified()[0].picture())
+def rows_of(figure: Figure, left: float = 0.0, right: float = inf) -> list[Row]:
+    """Return the rows of the loop nest between two x coordinates, from top to bottom."""
+    swatches = {*figure.legend_boxes.values()}
+    found = []
+    for box in figure.boxes:
+        if box in swatches or not left <= box.left < right:
+            continue
+        remarks = [line.text for line in figure.words if "soft" in line.style
+                   and 0 < line.left - box.right < 12 and box.top < line.middle[1] < box.bottom]
+        found.append(Row(box, figure.label_of(box), " ".join(remarks)))
+    return sorted(found, key=lambda row: row.box.top)
 
 
-def test_a_call_is_drawn_before_and_after(golden: Golden) -> None:
-    golden(rectified()[0].step_picture(3))
+def check_nest(figure: Figure, rows: Sequence[Row], depths: Sequence[int]) -> None:
+    """Check indentation, and the vertical lines along nested rows."""
+    linear_map((number, row.box.top) for number, row in enumerate(rows))
+    if len({*depths}) > 1:
+        linear_map((depth, row.box.left) for depth, row in zip(depths, rows, strict=True))
+    lines = sorted(line.points for line in figure.lines if line.style == "faint" and line.stroke == 1)
+    wanted = []
+    for number, (row, depth) in enumerate(zip(rows, depths, strict=True)):
+        end = next((k for k in range(number + 1, len(rows)) if depths[k] <= depth), len(rows))
+        if end > number + 1:
+            left = row.box.left + 5
+            wanted.append(((left, row.box.bottom), (left, rows[end - 1].box.bottom)))
+    # Figures of two nests hold the lines of both.
+    for line in wanted:
+        assert any(all(dist(a, b) < 0.2 for a, b in zip(line, each, strict=True)) for each in lines), line
 
 
-def test_the_loops_of_a_kernel_have_their_marks() -> None:
-    lines = words(kernel().picture())
+def check_kinds(figure: Figure, rows: Sequence[Row], kinds: Sequence[str]) -> None:
+    """Check that rows have the colours of their kinds, and that the legend names these alone."""
+    for row, kind in zip(rows, kinds, strict=True):
+        assert row.box.fill == figure.legend[MEANINGS[kind]], (row, kind)
+    assert {*figure.legend} == {MEANINGS[kind] for kind in kinds}
 
-    assert lines[lines.index("i.outer: 4") + 1] == "parallel"
-    assert lines[lines.index("k.inner: 4") + 1] == "unrolled, runs 16,384 times in all"
-    assert lines[lines.index("j: 16") + 1] == "vectorized, runs 4,096 times in all"
-    assert "C: float32[256] in global, 1,024 B" in lines
+
+def printed(func: PrimFunc) -> list[tuple[int, str]]:
+    """Return depth and text of each line of the printed body of a function."""
+    lines = str(func).splitlines()[1:]
+    return [((len(line) - len(line.lstrip())) // 4 - 1, line.strip()) for line in lines]
+
+
+def test_the_loops_of_a_kernel_are_those_of_its_text() -> None:
+    """Rows of the figure are lines of the printed function, as deep and in the same order."""
+    built = kernel()
+    figure = check_figure(built.picture())
+    rows = rows_of(figure, right=figure.line("Buffers").left)
+    lines = printed(built.lowered.functions["pack_reads"])
+    depths, kinds, labels = [], [], []
+    for depth, line in lines:
+        loop = re.fullmatch(r"for (\w+) in (range|parallel|vectorized|unrolled)\((\d+)\):", line)
+        depths.append(depth)
+        if loop:
+            kinds.append(loop[2].replace("range", "loop"))
+            labels.append(f"{loop[1]}: {loop[3]}")
+        elif line.startswith("with Allocate("):
+            kinds.append("memory")
+            labels.append("C: float32[256] in global, 1,024 B")
+        else:
+            kinds.append("statement")
+            labels.append(line)
+    check_nest(figure, rows, depths)
+    check_kinds(figure, rows, kinds)
+    assert [row.box.title.replace(".outer:", "_outer:").replace(".inner:", "_inner:") for row in rows] == labels
+    assert all(row.label == row.box.title or row.label.endswith("…") for row in rows)
+
+
+def test_each_row_says_how_often_it_runs() -> None:
+    """The numbers of the figure are the products of the extents of the loops around a row."""
+    figure = check_figure(kernel().picture())
+    rows = rows_of(figure, right=figure.line("Buffers").left)
+    step = rows[1].box.left - rows[0].box.left
+    around: list[int] = []
+    for row in rows:
+        depth = round((row.box.left - rows[0].box.left) / step)
+        extent = re.fullmatch(r"\S+: (\d+)", row.label)
+        around[depth:] = [int(extent[1]) if extent else 1]
+        count = re.search(r"(?:runs )?([\d,]+) times", row.remark)
+        assert (int(count[1].replace(",", "")) if count else None) == (
+            prod(around) if depth and not row.label.startswith("C: ") else None), row
+
+
+def test_buffers_that_are_written_are_marked() -> None:
+    figure = check_figure(kernel().picture())
+    heading = figure.line("Buffers")
+    found = {}
+    for line in figure.words:
+        if line.left > heading.left and "mono" in line.style:
+            dot = only(dot for dot in figure.dots if line.top < dot.y < line.bottom)
+            assert 0 < line.left - dot.x < 16
+            found[line.text] = dot
+
+    assert {name: dot.title for name, dot in found.items()} == {
+        "A: float32[4096] in global, 16,384 B": "parameter, read",
+        "B: float32[4096] in global, 16,384 B": "parameter, read",
+        "D: float32[4096] in global, 16,384 B": "parameter, written",
+        "C: float32[256] in global, 1,024 B": "written",
+    }
+    fills = {(dot.title.rpartition(", ")[2], dot.fill) for dot in figure.dots}
+    assert {*one_to_one(fills)} == {"read", "written"}
+    assert hue(dict(fills)["written"]) == hue(colour(0)), "blue ones are written"
+
+
+MARKS = {"C": {"k.inner": "unrolled", "j": "vectorized"}, "D": {"i.outer": "parallel", "j.inner": "vectorized"}}
+
+
+def test_a_schedule_has_the_loops_of_its_stages() -> None:
+    """Rows are stages and their loops, in order; lines go from each stage to its readers."""
+    s, _ = rectified()
+    figure = check_figure(s.picture())
+    rows = rows_of(figure)
+    wanted = [
+        (depth, name, mark) for stage in s.stages for depth, name, mark in (
+            (0, stage.op.name, "stage"),
+            *((k + 1, f"{axis.name}: {re.findall(r'[0-9]+', str(axis.dom.extent))[-1]}",
+               MARKS.get(stage.op.name, {}).get(axis.name, "loop"))
+              for k, axis in enumerate(stage.leaf_iter_vars)))]
+
+    assert [row.label for row in rows] == [label for _, label, _ in wanted]
+    check_nest(figure, rows, [depth for depth, _, _ in wanted])
+    check_kinds(figure, rows, [kind for _, _, kind in wanted])
+    assert [row.remark for row in rows] == [
+        "in global", "in global", "computed at D, j.outer, in global", "adds up", "", "unrolled, adds up",
+        "vectorized", "in global, an output", "parallel", "", "", "vectorized"]
+    # Lines run to the right of all remarks.
+    right = max(line.right for line in figure.words if "soft" in line.style and line.top > rows[0].box.top
+                and line.bottom < rows[-1].box.bottom)
+    stages = {row.label: row.box for row in rows if row.label in {"A", "B", "C", "D"}}
+    wide = {name: replace(box, right=right + 8) for name, box in stages.items()}
+    names = [*wide]
+    assert {(title.partition(":")[0], names[a], names[b])
+            for title, a, b in figure.connections([*wide.values()])} == {
+        ("A", "A", "C"), ("B", "B", "C"), ("C", "C", "D")}
+
+
+def test_a_call_is_drawn_before_and_after() -> None:
+    """`reorder` is the fourth call: the loops of C, before it on the left and after it on the right."""
+    figure = check_figure(rectified()[0].step_picture(3))
+    before, after = figure.line("Before"), figure.line("After")
+    sides = rows_of(figure, right=after.left - 1), rows_of(figure, left=after.left - 1)
+
+    assert figure.texts[:2] == ["s[C].reorder(k_outer, i_1, k_inner, j_1)", "call 4 of 8"]
+    assert before.right < max(row.box.right for row in sides[0]) < after.left
+    assert [[row.label for row in rows] for rows in sides] == [
+        ["C", "i: 64", "j: 64", "k.outer: 16", "k.inner: 4"],
+        ["C", "k.outer: 16", "i: 64", "k.inner: 4", "j: 64"]]
+    for rows in sides:
+        check_nest(figure, rows, range(5))
+    check_kinds(figure, [*sides[0], *sides[1]], ["stage", *["loop"] * 4] * 2)
+    assert [row.box.top for row in sides[0]] == [row.box.top for row in sides[1]]
+
+
+def test_drawn(golden: Golden) -> None:
+    golden(without_style(rectified()[0].step_picture(2)))
 
 
 def test_a_function_says_how_often_statements_run() -> None:
@@ -107,7 +272,7 @@ def test_long_texts_are_short_where_they_stand_alone() -> None:
 def test_what_is_said_of_a_long_name_is_whole() -> None:
     s = named("W" * 300)
     A, B = (stage.op.outputs[0] for stage in s.stages)
-    lines = [line.text for line in words_of(check_picture(tecomp.build(s, [A, B]).picture()))]
+    lines = words(tecomp.build(s, [A, B]).picture())
 
     assert sum(line.endswith("…: float32[8] in global, 32 B") for line in lines) == 2
 
@@ -151,13 +316,13 @@ def test_any_name(name: str) -> None:
         schedule = named(name)
     except tecomp.TecompError:
         return
-    check_picture(schedule.picture())
+    check_figure(schedule.picture())
 
 
 @settings(max_examples=15)
 @given(cases())
 def test_any_program(case: Case) -> None:
-    check_picture(case.schedule.picture())
+    check_figure(case.schedule.picture())
     before = copy(case.schedule)
     lowered = case.lower()
     for func in {id(func): func for func in lowered.functions.values()}.values():
@@ -165,10 +330,10 @@ def test_any_program(case: Case) -> None:
         names = {node.loop_var.name for node in walk(func.body) if isinstance(node, For)}
         shown = {match.group(1) for line in lines if (match := re.match(r"(\S+): \S", line))}
         assert names <= shown or "⋮ the rest is left out" in lines or any("…" in n for n in lines)
-    check_picture(lowered.picture())
+    check_figure(lowered.picture())
     _check_steps(before)
 
 
 def _check_steps(schedule: Schedule) -> None:
     for step in range(len(schedule.trace.steps)):
-        check_picture(schedule.step_picture(step))
+        check_figure(schedule.step_picture(step))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.strategies.pictures import check_picture
 from tests.test_docs import examples
+from tests.viz.figure import check_figure
 
 PAGE = Path(__file__).parents[2] / "docs" / "pictures.md"
 SHOWN = re.compile(r"!\[`([^`]+)`\]\((pictures/[\w-]+\.svg)\)")
@@ -29,7 +29,7 @@ def test_the_page_shows_what_its_lines_make(
 
     for line, where in shown:
         picture, path = eval(line, names), PAGE.parent / where
-        check_picture(picture)
+        check_figure(picture)
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(exist_ok=True)
             path.write_text(picture + "\n", encoding="utf-8")
