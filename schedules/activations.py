@@ -10,9 +10,9 @@ from tecomp import te
 # Coefficients of P and Q: the cumulative normal distribution from 0 to x is x P(x**2) / Q(x**2),
 # with minimal maximum error for |x| up to 5, which is 4e-9; fitted by iteratively reweighted least
 # squares.
-_ABOVE = (0.39894226, 0.031899996, 0.004586511, 0.00015206696, 6.5593285e-06, 2.658565e-08)
-_BELOW = (1.0, 0.24662781, 0.027601833, 0.0017915529, 6.984059e-05, 1.3227956e-06)
-_HALF_FROM = 5.7
+_NUMERATOR = (0.39894226, 0.031899996, 0.004586511, 0.00015206696, 6.5593285e-06, 2.658565e-08)
+_DENOMINATOR = (1.0, 0.24662781, 0.027601833, 0.0017915529, 6.984059e-05, 1.3227956e-06)
+_MAX_ARGUMENT = 5.7
 """Bound of |x| where the quotient exceeds 1/2 by more than rounding; `gelu` clips there."""
 
 
@@ -34,9 +34,9 @@ def gelu(x: te.Expr) -> te.Expr:
     half, one, scale = (te.const(v, x.dtype) for v in (0.5, 1.0, 1 / sqrt(2)))
     if x.dtype != "float32":
         return half * x * (one + te.erf(x * scale))
-    bounded = te.clip(x, -_HALF_FROM, _HALF_FROM)
+    bounded = te.clip(x, -_MAX_ARGUMENT, _MAX_ARGUMENT)
     square = bounded * bounded
-    share = bounded * _polynomial(square, _ABOVE) / _polynomial(square, _BELOW)
+    share = bounded * _polynomial(square, _NUMERATOR) / _polynomial(square, _DENOMINATOR)
     return x * (half + te.clip(share, -0.5, 0.5))
 
 

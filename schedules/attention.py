@@ -26,7 +26,7 @@ from tecomp.schedules.tiling.register_blocking import (
 
 _GROUP = 16
 """Queries of a group. With a causal mask, a group reads keys up to the last one any query sees."""
-_KEYS_AT_ONCE = 128
+_MAX_KEYS_PER_BLOCK = 128
 """Maximum keys of a block, whose exponentials stay in the first-level cache."""
 
 
@@ -121,7 +121,7 @@ def _totals(scores: te.Tensor, V: te.Tensor, later: Size | None, name: str) -> t
     """Return the weighted sums of values for each group, followed by the sums of the weights."""
     *batch, groups, n, _ = scores.shape
     width, wide = V.shape[-1], scores.dtype
-    size = balanced_block_size(n, _KEYS_AT_ONCE)
+    size = balanced_block_size(n, _MAX_KEYS_PER_BLOCK)
     parts = (n + size - 1) // size
     key, part = te.reduce_axis((0, n), name="key"), te.reduce_axis((0, parts), name="part")
     place, again = (te.reduce_axis((0, size), name=x) for x in ("place", "again"))

@@ -60,7 +60,7 @@ from tecomp.schedules.tiling.traversal import walk_steps, walk_transposed
 from tecomp.schedules.transpose import formula_at_root
 
 _WIDE, _NARROW = "int64", "int32"
-_SEARCHED_ALONG = 40
+_MIN_HORIZONTAL_ELEMENTS = 40
 """Minimum row length for which a horizontal reduction is faster than transposing.
 
 40 float64 take 13 ns a row either way in the first-level cache, but 15 ns instead of 36 in memory.
@@ -284,7 +284,7 @@ def _is_long(d: Reduction) -> bool:
     A search reducer carries a value that orders equal elements of two lanes.
     """
     row = d.runs[-1].extent
-    is_long = not isinstance(row, int) or row >= _SEARCHED_ALONG
+    is_long = not isinstance(row, int) or row >= _MIN_HORIZONTAL_ELEMENTS
     total = accesses(d.total)
     return (total.rising is not None or total.is_apart) and d.adjacent > 0 and is_long
 

@@ -44,11 +44,11 @@ Rows whose distance is a power of two share few sets of the first-level cache, a
 one line for reads and one for writes.
 """
 _SIDE = 16
-_MANY = 8
-"""`_SIDE` elements form a transposed group; the number of groups is a multiple of `_MANY`."""
+_GROUP_MULTIPLE = 8
+"""Divisor of the number of transposed groups, which have `_SIDE` elements each."""
 _STEPS = 8
 """Scan steps that are unrolled, so that the state goes through memory once per `_STEPS` sums."""
-_SOME = 4
+_MIN_TRANSPOSED_ROWS = 4
 """Minimum number of rows that are transposed if the length of a row is symbolic."""
 _LEVELS = 4
 """Levels of groups if the extent is symbolic; they reduce 2000 elements to a few."""
@@ -93,7 +93,7 @@ def define(
     if axis == rank - 1 and (are_long_rows_transposed(A) or _are_open(A)):
         return _by_rows(A, exclusive, dtype, wide, name)
     extent = A.shape[axis]
-    if axis == rank - 1 and isinstance(extent, int) and extent > _SIDE * _MANY:
+    if axis == rank - 1 and isinstance(extent, int) and extent > _SIDE * _GROUP_MULTIPLE:
         return _by_groups(A, extent, exclusive, dtype, wide, name)
     sums, group = [A], _group(A, axis)
     while _is_long(sums[-1].shape[axis], group, len(sums)):
@@ -113,7 +113,9 @@ def _are_open(A: te.Tensor) -> bool:
     """
     *rows, columns = A.shape
     count = product(rows)
-    return not isinstance(columns, int) and (not isinstance(count, int) or count >= _SOME)
+    return not isinstance(columns, int) and (
+        not isinstance(count, int) or count >= _MIN_TRANSPOSED_ROWS
+    )
 
 
 def _by_groups(
@@ -125,7 +127,7 @@ def _by_groups(
     also shifted by one element and starts with 0.
     """
     *rows, _ = A.shape
-    whole, shift = round_up(extent, _SIDE * _MANY), int(exclusive)
+    whole, shift = round_up(extent, _SIDE * _GROUP_MULTIPLE), int(exclusive)
 
     def moved(*i: te.Expr) -> te.Expr:
         place = i[-1] - shift

@@ -37,19 +37,19 @@ Operation = Literal["sum", "mean", "prod", "max", "min"]
 _REDUCERS: dict[str, Callable[..., te.Expr]] = {
     "sum": te.sum, "mean": te.sum, "prod": te.prod, "max": te.max, "min": te.min,
 }
-_ROWS_AT_ONCE = 8
+_ROWS_PER_UPDATE = 8
 """Rows that are combined in registers before the result in memory is updated."""
-_SIDE_BY_SIDE = 2
+_INTERLEAVED_ROWS = 2
 """Rows of constant length whose lanes are reduced together.
 
 Their loops are unrolled, so each load instruction advances by all of these rows, and prefetchers
 follow about 1 KB: sums of 63 float64 in memory take 19 ns a row for 2 rows and 72 for 4.
 """
-_OPEN_SIDE_BY_SIDE = 4
+_SYMBOLIC_INTERLEAVED_ROWS = 4
 """Rows of symbolic length whose lanes are reduced together; each has a loop of its own."""
-_SHORT = 8
+_MAX_SHORT_VECTORS = 8
 """Vectors of a row up to which the lanes of several rows are reduced together."""
-_OPEN_SHORT = 16
+_SYMBOLIC_MAX_SHORT_VECTORS = 16
 """Vectors of a row of symbolic length up to which the lanes of several rows are reduced together.
 
 Such rows are read one after the other. In caches, 65 float64 take 8 ns a row instead of 12, 255
@@ -60,9 +60,9 @@ _SHORT_SEARCH = 32
 
 Combining lanes takes several comparisons and selections of values and of indices.
 """
-_TINY = 4
+_MAX_SHUFFLED_ELEMENTS = 4
 """Elements of a row up to which loaded vectors are shuffled into vectors across rows."""
-_SPARE = 4
+_RESERVED_REGISTERS = 4
 """Vector registers that hold no accumulator."""
 _PART_BYTES = 128 * 1024
 """Bytes that justify a separate part when the cores split the reduction of one result."""
@@ -198,7 +198,7 @@ def _columns_before(d: Reduction, target: Target) -> int | None:
     """Return the number of trailing result axes that directly precede short rows in memory.
 
     The reduction must also run across these rows. Return None if rows are long, if fewer than
-    `_ROWS_AT_ONCE` rows are reduced across, or if the partial results of all elements exceed the
+    `_ROWS_PER_UPDATE` rows are reduced across, or if the partial results of all elements exceed the
     cache budget.
     """
     along, outer = d.runs[len(d.runs) - d.adjacent :], d.runs[: len(d.runs) - d.adjacent]
@@ -217,7 +217,7 @@ def _columns_before(d: Reduction, target: Target) -> int | None:
     if not isinstance(place, int) or place * row > elements_fitting_l1(d.total, target):
         return None
     rows = product(axis.extent for axis in outer)
-    return columns if not isinstance(rows, int) or rows >= _ROWS_AT_ONCE else None
+    return columns if not isinstance(rows, int) or rows >= _ROWS_PER_UPDATE else None
 
 
 def _across_then_along(s: te.Schedule, d: Reduction, columns: int, target: Target) -> None:
@@ -255,7 +255,7 @@ def _are_tiny(d: Reduction, target: Target) -> bool:
     along = next((n for n in reversed(d.total.shape) if not is_one(n)), 1)
     run = d.runs[-1].extent
     return (
-        len(d.runs) == 1 and isinstance(run, int) and run <= min(_TINY, lanes // 2)
+        len(d.runs) == 1 and isinstance(run, int) and run <= min(_MAX_SHUFFLED_ELEMENTS, lanes // 2)
         and isinstance(along, int) and along >= lanes
     )
 
@@ -310,13 +310,13 @@ def _side_by_side(
     length = bounds.get(run.extent) if is_open else run.extent
     if length is None:
         return 1
-    vectors, most = ceil_div(length, lanes_of(x, run, target)), _SIDE_BY_SIDE
-    if is_open and vectors <= (_SHORT if is_search else _OPEN_SHORT):
-        most = _OPEN_SIDE_BY_SIDE
+    vectors, most = ceil_div(length, lanes_of(x, run, target)), _INTERLEAVED_ROWS
+    if is_open and vectors <= (_MAX_SHORT_VECTORS if is_search else _SYMBOLIC_MAX_SHORT_VECTORS):
+        most = _SYMBOLIC_INTERLEAVED_ROWS
     if is_open:
-        is_long = vectors > (_SHORT_SEARCH if is_search else _OPEN_SHORT)
+        is_long = vectors > (_SHORT_SEARCH if is_search else _SYMBOLIC_MAX_SHORT_VECTORS)
     else:
-        is_long = vectors > _SHORT
+        is_long = vectors > _MAX_SHORT_VECTORS
     along = next((n for n in reversed(x.shape) if not is_one(n)), 1)
     count = product(x.shape)
     is_few = isinstance(count, int) and count < most * core_of(target).count
@@ -391,7 +391,7 @@ def _are_short(total: te.Tensor, target: Target) -> bool:
     lanes = core.lanes(total.dtype)
     if not isinstance(columns, int) or (isinstance(run, int) and run < lanes):
         return False
-    return bool(columns % lanes > 0 and 1 < columns <= core.vector_registers - _SPARE)
+    return bool(columns % lanes > 0 and 1 < columns <= core.vector_registers - _RESERVED_REGISTERS)
 
 
 def _across_short_rows(
@@ -449,7 +449,7 @@ def across_rows(
     few = None
     if not _are_read_in_order(total, columns, target):
         *outer, last = s[total].op.reduce_axis
-        steps, _ = s[total].split(last, factor=_ROWS_AT_ONCE)
+        steps, _ = s[total].split(last, factor=_ROWS_PER_UPDATE)
         few = first_output(s.rfactor(total, s[total].fuse(*outer, steps), factor_axis=0))
     vectors, lane = s[total].split(inside[-1], factor=lanes_of(total, inside[-1], target))
     s[total].reorder(*s[total].op.reduce_axis, *inside[:-1], vectors, lane)

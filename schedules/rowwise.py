@@ -15,7 +15,7 @@ from tecomp.schedules.scratchpad.rowwise import schedule_blocks
 from tecomp.schedules.tiling.reduction import fold
 from tecomp.schedules.tiling.register_blocking import core_of, lanes_of, transpose_squares, width_of
 
-_SHORT = 4
+_MAX_TRANSPOSED_VECTORS = 4
 """Vectors of a row up to which a horizontal reduction takes longer than transposing rows."""
 
 
@@ -107,7 +107,7 @@ def _are_short(output: te.Tensor, target: Target) -> bool:
     count, columns = output.shape[-2:]
     lanes = max(core_of(target).vector_bytes // width_of(output), 1)
     fits = not isinstance(count, int) or count >= lanes
-    return fits and isinstance(columns, int) and columns < _SHORT * lanes
+    return fits and isinstance(columns, int) and columns < _MAX_TRANSPOSED_VECTORS * lanes
 
 
 def _side_by_side(

@@ -14,7 +14,7 @@ from tecomp.schedules.tiling.register_blocking import core_of, lanes_of
 
 _ROWS = 4
 """Rows of a tile; the first stage is recomputed only for the rows in the halo of a tile."""
-_SPARE = 3
+_RESERVED_REGISTERS = 3
 """Vector registers reserved for loaded values and for weights."""
 _STRIP = 8
 """Vertically adjacent tiles per core; the rows that they share stay in its cache."""
@@ -122,7 +122,7 @@ def _width(output: te.Tensor, x: te.IterVar, target: Target) -> int:
     """Return the columns of a tile: two vectors if the first stage fits the registers, else one."""
     lanes: int = lanes_of(output, x, target)
     rows = _ROWS + _height(output) - 1
-    is_wide = 2 * rows <= core_of(target).vector_registers - _SPARE
+    is_wide = 2 * rows <= core_of(target).vector_registers - _RESERVED_REGISTERS
     fits = not isinstance(x.extent, int) or 2 * lanes <= x.extent
     return 2 * lanes if is_wide and fits else lanes
 

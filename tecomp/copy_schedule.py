@@ -22,9 +22,9 @@ TILE_BLOCK_BYTES = 512
 """Bytes of a row of either memory in a block of tiles, so that the block stays in the cache."""
 _LEAST_SIDE, _MOST_SIDE = 4, 16
 """Minimum and maximum side of a tile that is transposed in registers, in elements."""
-_MOST_STEP = 4
+_MAX_GATHER_STRIDE = 4
 """Maximum source stride, in elements, of a vector that is gathered."""
-MOST_VECTORS = 4
+MAX_VECTORS = 4
 """Maximum number of vectors of a row that one statement moves."""
 _UNROLLED = 8
 """Maximum number of statements into which a row is unrolled."""
@@ -137,7 +137,7 @@ def moves_of(
             # read the lines of the source one after the other instead.
             last = (row, column) if by_source else (column, row)
             return _moves(dims, widths, granules, last, (column, row), TILE_BLOCK_BYTES)
-    if row is not None and abs(dims[row].source) <= _MOST_STEP:
+    if row is not None and abs(dims[row].source) <= _MAX_GATHER_STRIDE:
         granules[row] = _power_below(min(lanes, dims[row].count))
     innermost = () if row is None else (row,)
     return _moves(dims, widths, granules, (), innermost, TILE_BLOCK_BYTES)
@@ -164,12 +164,12 @@ def _power_below(count: int) -> int:
 def _row_vector(count: int, lanes: int) -> int:
     """Return the number of elements that one statement of a row moves.
 
-    The number is doubled up to `MOST_VECTORS` vectors while the overlap of the last statement with
+    The number is doubled up to `MAX_VECTORS` vectors while the overlap of the last statement with
     the one before moves at most an eighth of the row twice.
     """
     if count < lanes:
         return _power_below(count)
-    most = min(count, MOST_VECTORS * lanes)
+    most = min(count, MAX_VECTORS * lanes)
     moved = ceil_div(count, lanes) * lanes + count // 8
     while 2 * lanes <= most and ceil_div(count, 2 * lanes) * 2 * lanes <= moved:
         lanes *= 2

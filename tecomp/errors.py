@@ -31,12 +31,12 @@ _LONGEST_LIST = 64
 _LONGEST_INTEGER = 1024
 """Length in bits up to which an integer is kept as a parameter of an error."""
 
-_LONG = re.compile(r"`[^`]{500,}`|[^\s`]{500,}")
+_LONG_TEXT = re.compile(r"`[^`]{500,}`|[^\s`]{500,}")
 
 
 def _abridge(message: str) -> str:
     """Return a message of readable length, with the middle of long texts left out."""
-    message = _LONG.sub(lambda found: ends_of(found[0], 400), message)
+    message = _LONG_TEXT.sub(lambda found: ends_of(found[0], 400), message)
     return ends_of(message, LONGEST)
 
 

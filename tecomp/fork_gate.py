@@ -22,11 +22,11 @@ from weakref import ref
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_PATIENCE = 60.0
+_MAX_WAIT_SECONDS = 60.0
 """Maximum seconds that a fork waits: longer than a compilation takes; it bounds deadlocks."""
-_LEAF_PATIENCE = 0.05
+_LEAF_WAIT_SECONDS = 0.05
 """Seconds that a fork waits for leaf locks before it reopens the gate for their holders."""
-_PAUSE = 0.005
+_REOPEN_SECONDS = 0.005
 """Seconds for which the gate is open between two attempts, so that waiting threads can enter."""
 _PACKAGES = ("tecomp", "llvmlite", "islpy", "numpy")
 """Packages whose imports in other threads delay a fork."""
@@ -199,27 +199,27 @@ def wait_first() -> None:
 def _prepare_fork() -> None:
     if no_fork.is_closed_by_me:  # the hook is registered more than once
         return
-    limit = time.monotonic() + _PATIENCE
+    limit = time.monotonic() + _MAX_WAIT_SECONDS
     while no_fork.close(limit):
         if not _is_importing() and _take_leaves():
             return
         if time.monotonic() > limit:
             break
         no_fork.open()
-        time.sleep(_PAUSE)
+        time.sleep(_REOPEN_SECONDS)
     warnings.warn(
-        f"fork: another thread has been compiling or evaluating for {_PATIENCE:g} seconds, "
+        f"fork: another thread has been compiling or evaluating for {_MAX_WAIT_SECONDS:g} seconds, "
         "and the child process may hang if it does the same; fork before such threads start",
         RuntimeWarning, stacklevel=2,
     )
 
 
 def _take_leaves() -> bool:
-    """Acquire all leaf locks; return False with none held after `_LEAF_PATIENCE` seconds.
+    """Acquire all leaf locks; return False with none held after `_LEAF_WAIT_SECONDS` seconds.
 
     A holder of a leaf lock may be waiting for the gate.
     """
-    limit = time.monotonic() + _LEAF_PATIENCE
+    limit = time.monotonic() + _LEAF_WAIT_SECONDS
     for each in tuple(_leaves):
         lock = each()
         if lock is None:

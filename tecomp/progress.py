@@ -16,7 +16,7 @@ from tecomp.fork_gate import wait_first
 MOMENT = 1.0
 """Seconds after which the status line shows an activity."""
 
-_UNDER_WAY: list[tuple[str, float]] = []
+_ACTIVE: list[tuple[str, float]] = []
 """Activities of all threads of this process with their start times, outermost first."""
 
 
@@ -47,13 +47,13 @@ def log_duration(what: str) -> Iterator[None]:
     """Report an activity on the status line while it runs, and log its duration."""
     begin = time.monotonic()
     entry = (what, begin)
-    _UNDER_WAY.append(entry)
+    _ACTIVE.append(entry)
     if (stream := terminal()) is not None:
         _watched(stream)
     try:
         yield
     finally:
-        _UNDER_WAY.remove(entry)
+        _ACTIVE.remove(entry)
         if is_enabled():
             log_debug("%s: %.1f ms", what, 1e3 * (time.monotonic() - begin))
 
@@ -113,11 +113,11 @@ def _watched(stream: TextIO) -> None:
 
 def _watch(stream: TextIO) -> None:
     line = Line(stream)
-    while _UNDER_WAY:
+    while _ACTIVE:
         time.sleep(MOMENT / 10)
         now = time.monotonic()
         # Show the innermost slow activity: it is the most specific.
-        slow = [(what, now - begin) for what, begin in tuple(_UNDER_WAY) if now - begin >= MOMENT]
+        slow = [(what, now - begin) for what, begin in tuple(_ACTIVE) if now - begin >= MOMENT]
         if slow and not SHOWN:
             what, seconds = slow[-1]
             line.show(f"tecomp: {what}, {seconds:.0f} s")
@@ -127,7 +127,7 @@ def _watch(stream: TextIO) -> None:
 
 
 _CELLS = 24
-_MOMENT = 0.5
+_BAR_DELAY_SECONDS = 0.5
 """Seconds after which a progress bar is shown."""
 
 
@@ -151,7 +151,7 @@ class Progress:
     def step(self) -> None:
         """Count one more completed step and update the line."""
         self.done += 1
-        if self.line is not None and time.monotonic() - self._start >= _MOMENT:
+        if self.line is not None and time.monotonic() - self._start >= _BAR_DELAY_SECONDS:
             self.line.show(str(self))
 
     def __str__(self) -> str:

@@ -146,8 +146,8 @@ class Location:
             (line, _carets(line, *span))
             for line, *span in zip(lines, begins, ends, strict=True) if line
         ]
-        if len(marked) > _MOST_LINES:
-            half = _MOST_LINES // 2
+        if len(marked) > _MAX_LINES:
+            half = _MAX_LINES // 2
             marked = [*marked[:half], ("...", ""), *marked[-half:]]
         return _indent([text for pair in marked for text in pair if text])
 
@@ -175,7 +175,7 @@ class RemoteLocation:
         return _describe(self)
 
 
-_MOST_LINES = 8
+_MAX_LINES = 8
 """Maximum number of lines shown of an expression; beyond it, the middle is left out."""
 
 
@@ -218,11 +218,11 @@ def _cell(file: str) -> str | None:
     return found[1] if named is not None and (found := named(file)) is not None else None
 
 
-_ANYWHERE = compile("0", "", "exec")
+_EMPTY_CODE = compile("0", "", "exec")
 
 
 def _line_of(file: str, line: int) -> Location:
-    code = _ANYWHERE.replace(co_filename=file, co_firstlineno=line, co_linetable=b"")
+    code = _EMPTY_CODE.replace(co_filename=file, co_firstlineno=line, co_linetable=b"")
     return Location(code, 0)
 
 

@@ -251,7 +251,7 @@ def test_locks_are_free_in_the_child() -> None:
 
 
 def test_a_fork_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fork_gate, "_PATIENCE", 0.1)
+    monkeypatch.setattr(fork_gate, "_MAX_WAIT_SECONDS", 0.1)
     inside, leave = threading.Event(), threading.Event()
 
     def work() -> None:

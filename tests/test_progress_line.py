@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 def test_steps_are_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    monkeypatch.setattr("tecomp.progress._MOMENT", 0.0)
+    monkeypatch.setattr("tecomp.progress._BAR_DELAY_SECONDS", 0.0)
     with progress("compile net", 4) as shown:
         shown.step()
         shown.step()
@@ -43,7 +43,7 @@ def test_nothing_is_shown_where_no_one_looks(
     monkeypatch: pytest.MonkeyPatch, stream: io.StringIO | None
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr("tecomp.progress._MOMENT", 0.0)
+    monkeypatch.setattr("tecomp.progress._BAR_DELAY_SECONDS", 0.0)
     with progress("compile net", 1) as shown:
         shown.step()
 

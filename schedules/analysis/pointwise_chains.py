@@ -333,7 +333,7 @@ def _is_direct(element: Access | None) -> bool:
     )
 
 
-_FREE = 4
+_MAX_FREE_OPERATIONS = 4
 """Maximum operations per element that cost no more than storing and loading it."""
 
 
@@ -349,7 +349,7 @@ def find_shared_terms(stages: Sequence[te.Tensor]) -> dict[te.Tensor, list[te.Te
     {'C': ['D']}
     """
     found: dict[te.Tensor, list[te.Tensor]] = {}
-    left = [x for x in stages if accesses(x).work > _FREE]
+    left = [x for x in stages if accesses(x).work > _MAX_FREE_OPERATIONS]
     for x in stages:
         if x not in left or accesses(x).reducer is None or not accesses(x).is_plain:
             continue

@@ -16,13 +16,13 @@ from tecomp.schedules.common import Size, is_one, same_shape
 from tecomp.schedules.scratchpad.placement import Placement
 from tecomp.schedules.tiling.register_blocking import core_of, width_of
 
-_FREE = 4
+_MAX_FREE_OPERATIONS = 4
 """Maximum operations per element that cost no more than storing and loading it."""
 _FIND = 8
 """Operations to compute the address of a gathered element, as a vector of addresses."""
-_LONGEST = 256
+_MAX_EXPRESSION_OPERATIONS = 256
 """Maximum operations of an expression including all stages inlined into it."""
-_WALKED = 64
+_MIN_ROW_ELEMENTS = 64
 """Minimum elements of a row that is traversed by itself, in vectors along the row."""
 _UNKNOWN = 1024
 """Value that symbolic extents count as."""
@@ -152,7 +152,7 @@ def _stages_to_inline(p: StageGraph) -> set[te.Tensor]:
         if len(readers) > 1 and _is_transposing(x) and not all(_undoes(y, x) for y in readers):
             continue
         repeats = times[x] / max(_count(x.shape), 1)
-        if _work(x) * (repeats - 1) <= _FREE:
+        if _work(x) * (repeats - 1) <= _MAX_FREE_OPERATIONS:
             found.add(x)
     return _short(p, found)
 
@@ -254,7 +254,7 @@ def _is_far(read: Access) -> bool:
 
 
 def _short(p: StageGraph, inlined: set[te.Tensor]) -> set[te.Tensor]:
-    """Return the stages to inline that make no expression longer than `_LONGEST`."""
+    """Return the stages to inline without exceeding `_MAX_EXPRESSION_OPERATIONS`."""
     size: dict[te.Tensor, int] = {}
     left = set(inlined)
     for x in p.stages:
@@ -263,7 +263,7 @@ def _short(p: StageGraph, inlined: set[te.Tensor]) -> set[te.Tensor]:
         for read in found.reads:
             if read.tensor in parts:
                 parts[read.tensor] += read.times * (size[read.tensor] + 1)
-        while parts and found.work + sum(parts.values()) > _LONGEST:
+        while parts and found.work + sum(parts.values()) > _MAX_EXPRESSION_OPERATIONS:
             longest = max(parts, key=lambda y: parts[y])
             left.discard(longest)
             del parts[longest]
@@ -293,7 +293,7 @@ def _is_absorbed(p: StageGraph, x: te.Tensor) -> bool:
     is_free = is_pointwise(x) and x not in p.results and len(p.readers[x]) == 1
     if not is_free or x not in _factors(p.readers[x][0]):
         return False
-    return _work(x) <= _FREE or not any(
+    return _work(x) <= _MAX_FREE_OPERATIONS or not any(
         y.op.reduce_axis and y in p.readers and len(p.readers[y]) == 1 for y in x.op.input_tensors
     )
 
@@ -401,7 +401,7 @@ def _values(
     is_open = not all(isinstance(extent, int) for extent in runs)
     stored = members - inlined if is_open else members
     is_one = len(walks) == 1 and all(len(x.shape) == len(output.shape) for x in stored)
-    is_long = any(length >= _WALKED for length, _ in walks)
+    is_long = any(length >= _MIN_ROW_ELEMENTS for length, _ in walks)
     is_small = all(size <= core_of(target).second_cache // 8 for _, size in walks)
     return members - {output} if is_long and is_small and not is_one else set()
 

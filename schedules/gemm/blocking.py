@@ -18,14 +18,14 @@ from tecomp.schedules.tiling.register_blocking import (
 )
 from tecomp.schedules.tiling.traversal import is_short
 
-PACKED_ROWS_PAY = 32
+MIN_COLUMN_TILES_TO_PACK = 32
 """Minimum column tiles for which packing rows pays; each tile uses every value once."""
-TURNED_ROWS_PAY = 16
+MIN_COLUMN_TILES_TO_TRANSPOSE = 16
 """Minimum column tiles for which packing pays if the rows are transposed.
 
 Each step of the depth then reads a different cache line.
 """
-DOTS_PAY = 4
+MAX_ROW_TILES_FOR_DOTS = 4
 """Maximum row tiles for which dot products of rows beat a transposed copy of the columns."""
 STREAMED_ROWS = 4
 """Maximum number of rows for which streaming the columns takes longer than multiplying."""
@@ -33,7 +33,7 @@ READ_TILES = 4
 """Maximum row tiles for which reading the columns unpacked is faster than packing them."""
 _LOAD = 0.1
 """Cost of a load relative to a multiplication that it overlaps."""
-_UNDER_WAY = 8
+_MIN_ACCUMULATORS = 8
 """Independent accumulators needed to hide the latency of two multipliers."""
 OPEN_TILES = 8
 """Column tiles of a part if the number of columns is symbolic."""
@@ -53,7 +53,7 @@ _OPEN_ROWS = 16
 Up to that many, a partial tile is unrolled row by row under conditions
 (`lowering/vectorize/unroll.py`), so that accumulators stay in registers.
 """
-_WORTH = 1.03
+_MIN_BALANCE_GAIN = 1.03
 """Minimum ratio by which a smaller tile must reduce the rows of the most loaded core."""
 
 
@@ -178,7 +178,7 @@ def _packed_rows_pay(d: Product, target: Target) -> bool:
     n, tile = d.n, register_tile(target, d.total.dtype)
     if d.across:
         n = product((n, *(axis.extent for axis in d.across)))
-    tiles = TURNED_ROWS_PAY if d.rows.ends_in(d.row) else PACKED_ROWS_PAY
+    tiles = MIN_COLUMN_TILES_TO_TRANSPOSE if d.rows.ends_in(d.row) else MIN_COLUMN_TILES_TO_PACK
     return not isinstance(n, int) or n >= tiles * tile.columns
 
 
@@ -194,7 +194,7 @@ def _tile(d: Product, target: Target, pack_rows: bool) -> RegisterTile:
             continue
         rows = _rows_of_a_tile(m, min(tile.rows, most), sharers)
         sums = rows * vectors
-        used = _used_columns(n, tile) * min(sums / _UNDER_WAY, 1.0)
+        used = _used_columns(n, tile) * min(sums / _MIN_ACCUMULATORS, 1.0)
         score = used / (1 + _LOAD * (rows + vectors) / sums)
         if score > best * 1.02:
             best, chosen = score, RegisterTile(rows, tile.columns, tile.lanes)
@@ -249,7 +249,7 @@ def _rows_of_a_tile(m: int | te.Expr, most: int, sharers: int = 1) -> int:
     rows = {n: ceil_div(ceil_div(m, n), sharers) * n for n in near}
     usual: int = min(range(even, most * 5 // 6, -1), default=even, key=lambda n: round_up(m, n))
     best = min(rows, key=lambda n: rows[n])
-    return best if rows[best] * _WORTH < rows[usual] else usual
+    return best if rows[best] * _MIN_BALANCE_GAIN < rows[usual] else usual
 
 
 def _packed_columns_pay(d: Product, target: Target) -> int:
@@ -263,7 +263,7 @@ def _packed_columns_pay(d: Product, target: Target) -> int:
     core, lanes = core_of(target), core_of(target).lanes(d.total.dtype)
     if not d.dots_rows or not isinstance(k, int) or k < 32 * lanes:
         return 1
-    return DOTS_PAY if 2 * lanes * k * width <= core.cache_bytes[0] else 1
+    return MAX_ROW_TILES_FOR_DOTS if 2 * lanes * k * width <= core.cache_bytes[0] else 1
 
 
 def _depth(k: int | te.Expr, about: int, unit: int) -> int:

@@ -117,9 +117,9 @@ NO_BOUNDS: Bounds = MappingProxyType({})
 
 ACCUMULATORS = 4
 """Vector accumulators, which are independent to hide the latency of additions."""
-_VECTORS_EACH = 8
+_MIN_VECTORS_PER_ACCUMULATOR = 8
 """Minimum vectors of a row per accumulator, which pay for combining it."""
-LONG = ACCUMULATORS * _VECTORS_EACH
+LONG = ACCUMULATORS * _MIN_VECTORS_PER_ACCUMULATOR
 """Minimum vectors of a row for which all accumulators are used."""
 VECTOR_OF_ROWS = 4
 """Minimum rows that are combined as a vector; two rows are faster as scalars."""
@@ -157,7 +157,8 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
     lanes = lanes_of(result, run, target)
     accumulators = max(ACCUMULATORS // rows, 1)
     if isinstance(run.extent, int):
-        accumulators = max(min(accumulators, ceil_div(run.extent, _VECTORS_EACH * lanes)), 1)
+        accumulators = max(
+            min(accumulators, ceil_div(run.extent, _MIN_VECTORS_PER_ACCUMULATOR * lanes)), 1)
     _, inner = s[result].split(run, factor=accumulators * lanes)
     partial = _combine_later(s, result, inner, place, order)
     *outer, many = s[partial].op.axis

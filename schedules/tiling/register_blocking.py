@@ -12,7 +12,7 @@ from tecomp.schedules.common import Size, ceil_div, product, round_up
 
 OPEN_EXTENT = 64
 """Assumed extent of an axis whose extent is symbolic."""
-_SPARE = 2
+_RESERVED_REGISTERS = 2
 """Vector registers for neither accumulators nor columns: a broadcast value and a temporary."""
 
 
@@ -87,7 +87,7 @@ def register_tile(target: Target, dtype: str, vectors: int = 2) -> RegisterTile:
     """
     core = core_of(target)
     lanes = core.lanes(dtype)
-    rows = (core.vector_registers - vectors - _SPARE) // vectors
+    rows = (core.vector_registers - vectors - _RESERVED_REGISTERS) // vectors
     return RegisterTile(max(rows, 1), vectors * lanes, lanes)
 
 

@@ -26,7 +26,7 @@ from tecomp.schedules.tiling.register_blocking import (
 
 _STEPS = 16
 """Scan steps that are unrolled, so that the state goes through memory once per `_STEPS` steps."""
-_FEW_STEP_VECTORS = 2
+_MAX_LATENCY_BOUND_VECTORS = 2
 """Maximum vectors of a step for which the latency of the previous step dominates."""
 
 
@@ -62,7 +62,7 @@ def walk_steps(
         rows = _write_out(stage, steps, lanes)
     elif (
         is_apart and isinstance(last.extent, int)
-        and min(last.extent, most) <= _FEW_STEP_VECTORS * lanes
+        and min(last.extent, most) <= _MAX_LATENCY_BOUND_VECTORS * lanes
     ):
         rows = _write_out(stage, steps, _STEPS)
     strips = [*axes, strip]
@@ -123,16 +123,16 @@ of other expressions, two vectors would exceed the registers.
 _ROWS = 8
 """Rows of a loop over several rows with hoisted invariants, which pays from one function on."""
 
-_ROWS_EACH = 4
+_MIN_ROWS_PER_CORE = 4
 """Minimum rows per core for which no row is split, as all cores finish at about the same time."""
 
-_LANES_ONE_BY_ONE = 8
+_MIN_SCALAR_LANES = 8
 """Lanes of a vector whose lanes are loaded or stored separately.
 
 Each lane takes a few instructions, so more lanes gain nothing.
 """
 
-_FEW_ROW_VECTORS = 4
+_MAX_FUSED_ROW_VECTORS = 4
 """Maximum vectors of a row that is fused with the next rows."""
 
 
@@ -171,7 +171,7 @@ def stream(
     is_short_row = is_open or is_short(along, _VECTORS * lanes)
     lanes *= 1 if is_short_row or not _gains_by_two(output, apart) else _VECTORS
     if one_by_one:
-        lanes = min(lanes, _LANES_ONE_BY_ONE)
+        lanes = min(lanes, _MIN_SCALAR_LANES)
     most = max(elements_fitting_l1(output, target), unit * lanes)
     hoisted = invariant_cost(output, len(rows) - 1, apart) if rows else 0
     is_repeated = hoisted >= Accesses.FUNCTION_COST
@@ -195,10 +195,10 @@ def _gains_by_two(output: te.Tensor, apart: Container[te.Tensor] | None) -> bool
 def _are_many(rows: Sequence[te.IterVar], target: Target) -> bool:
     """Return whether there are enough rows for all cores, so that no row is split."""
     count = product(row.extent for row in rows)
-    return isinstance(count, int) and count >= _ROWS_EACH * core_of(target).count
+    return isinstance(count, int) and count >= _MIN_ROWS_PER_CORE * core_of(target).count
 
 
-def is_short(axis: te.IterVar, lanes: int, few: int = _FEW_ROW_VECTORS) -> bool:
+def is_short(axis: te.IterVar, lanes: int, few: int = _MAX_FUSED_ROW_VECTORS) -> bool:
     """Return whether an axis has fewer than `few` vectors, so that a partial vector matters."""
     return isinstance(axis.extent, int) and axis.extent < few * lanes
 
@@ -226,19 +226,19 @@ def stream_large(s: te.Schedule, output: te.Tensor, target: Target, count: int =
         s[output].set_scope(_STREAM)
 
 
-_MOST = 256
+_MAX_ROW_ELEMENTS = 256
 """Maximum elements of a row for which a few transposed rows stay in the first-level cache."""
-_MANY = 8
+_MIN_ROWS = 8
 """Minimum number of rows, which fill a vector."""
 _LONG, _MANY_LONG = 2048, 64
 """Maximum elements and minimum number of rows for the second-level cache, for all cores."""
-_TOGETHER = 16
+_TRANSPOSED_ROWS = 16
 """Rows that are transposed together."""
 
 
 def are_transposed(A: te.Tensor) -> bool:
     """Return whether an operator along the rows of `A` processes several rows in one vector."""
-    return _are_transposed(A, _MOST, _MANY)
+    return _are_transposed(A, _MAX_ROW_ELEMENTS, _MIN_ROWS)
 
 
 def are_long_rows_transposed(A: te.Tensor) -> bool:
@@ -253,8 +253,8 @@ def are_long_rows_transposed(A: te.Tensor) -> bool:
     if not is_counted or not _are_transposed(A, _LONG, _MANY_LONG):
         return False
     apart = A.shape[-1] * A.dtype.bytes
-    sets = {row * apart % Core.PAGE_BYTES // Core.LINE_BYTES for row in range(_TOGETHER)}
-    return 2 * len(sets) > _TOGETHER
+    sets = {row * apart % Core.PAGE_BYTES // Core.LINE_BYTES for row in range(_TRANSPOSED_ROWS)}
+    return 2 * len(sets) > _TRANSPOSED_ROWS
 
 
 def _are_transposed(A: te.Tensor, most: int, many: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tecomp.array.graph.evaluate import FEWEST, data_of, flush_if_long
+from tecomp.array.graph.evaluate import MIN_OPERATIONS, data_of, flush_if_long
 from tecomp.array.graph.node import Buffer, Node, local_type, materialized_node, record
 from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.aliasing import (
@@ -351,7 +351,7 @@ class Array(Drawable):
         given = node_or_weak_scalar(self._node.type, value, "x[...] = value", "value")
         plain = freeze_key(key, Array)
         write_through(self, lambda holder: assign(holder, plain, given))
-        if self._node.pending > FEWEST:
+        if self._node.pending > MIN_OPERATIONS:
             flush_if_long(self._node)
 
     @property
@@ -500,7 +500,7 @@ _new = Array.__new__
 
 
 def _create(node: Node) -> Array:
-    if node.pending > FEWEST:
+    if node.pending > MIN_OPERATIONS:
         flush_if_long(node)
     array = _new(Array)
     array._node = node

@@ -47,7 +47,7 @@ from tecomp.ptensor.operations.reduction import ReduceOp
 from tecomp.ptensor.types import PTensorType, Shape, axes_of, drop_axes, numpy_dtype
 
 Values = dict[str, Any]
-_AMONG = "@"
+_MODULE_KEY = "@"
 """Key of the module of called functions in `Values`; no value can have this name."""
 
 
@@ -90,7 +90,7 @@ def execute(
             kind="argument-count", function=function.name, argument_count=len(arguments),
             parameter_count=len(function.parameters),
         )
-    values: Values = {_AMONG: among}
+    values: Values = {_MODULE_KEY: among}
     for parameter, argument in zip(function.parameters, arguments, strict=True):
         values[parameter.name] = _bind_parameter(parameter, argument, function.name)
     return tuple([_given_back(each) for each in _run(function, values)])
@@ -281,14 +281,14 @@ def _(value: ImportStatement, values: Values) -> Node:
 
 @_value.register
 def _(value: FunctionCall, values: Values) -> Any:
-    module: LoweredModule | None = values[_AMONG]
+    module: LoweredModule | None = values[_MODULE_KEY]
     among = () if module is None else module.functions
     callee = next((each for each in among if each.name == value.function), None)
     if callee is None:
         raise ArrayValueError("callee not found; pass its module, execute(..., among=)")
     operands = [_operand(operand, values) for operand in value.operands]
     given = {p.name: each for p, each in zip(callee.parameters, operands, strict=True)}
-    found = _run(callee, {_AMONG: module, **given})
+    found = _run(callee, {_MODULE_KEY: module, **given})
     return found if len(found) > 1 else found[0]
 
 

@@ -31,7 +31,7 @@ from tecomp.ptensor.types import PTensorType
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 """Maximum nesting depth of lists, tuples and dicts around arrays."""
 
 
@@ -442,11 +442,11 @@ def _extract_arrays(
     Raises:
         ArrayTypeError: If a container holds itself, or the nesting is too deep.
     """
-    if id(value) in around or len(around) > _DEEPEST:
+    if id(value) in around or len(around) > _MAX_DEPTH:
         raise ArrayTypeError(
             "{where} contain a list, tuple or dict that contains itself or is nested more than "
             "{deepest} levels deep; reduce the nesting",
-            where=where, deepest=_DEEPEST,
+            where=where, deepest=_MAX_DEPTH,
         )
     if isinstance(value, Array):
         for k, array in enumerate(arrays):

@@ -20,7 +20,7 @@ Extents: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 MOST_BYTES = 2**47
 """Maximum size of an array in bytes: the address space of a process (47 bits)."""
 
-MOST_AXES = 64
+MAX_AXES = 64
 """Maximum number of axes, the limit of NumPy."""
 
 
@@ -153,10 +153,10 @@ def shape_of(
             "{where}: sizes of a shape must be nonnegative, got {extents!r}",
             where=where, extents=extents,
         )
-    if len(extents) > MOST_AXES:
+    if len(extents) > MAX_AXES:
         raise ArrayValueError(
             "{where}: shape has {extent_count} axes, but at most {most_axes} are supported",
-            where=where, extent_count=len(extents), most_axes=MOST_AXES,
+            where=where, extent_count=len(extents), most_axes=MAX_AXES,
         )
     size = max(prod(extents), *extents, 0) * numpy_dtype(dtype).itemsize
     if size > MOST_BYTES:

@@ -45,7 +45,7 @@ class _Kind(NamedTuple):
 
 
 _kinds: LRUCache[tuple[PTensorType, type], _Kind] = LRUCache("array.scalars")
-_MOST = float(np.finfo("float64").max)
+_MAX_FLOAT64 = float(np.finfo("float64").max)
 
 
 def weak_scalar(type: PTensorType, value: object, where: str) -> Node | None:
@@ -94,7 +94,7 @@ def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
 
 
 def _create(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
-    if isinstance(value, int) and dtype.kind not in "biu" and abs(value) > _MOST:
+    if isinstance(value, int) and dtype.kind not in "biu" and abs(value) > _MAX_FLOAT64:
         raise ArrayTypeError(
             "{where}: an int of {bits} bits is out of range for {dtype}; pass a float, for "
             "example float('inf')",

@@ -141,7 +141,7 @@ def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
         raise click.ClickException("demo: the compiled features differ from SciPy's")
 
 
-_LONGEST = 1e6
+_MAX_TIMEOUT_SECONDS = 1e6
 """Maximum timeout in seconds."""
 
 
@@ -156,7 +156,7 @@ def _not_nan(context: click.Context, option: click.Parameter, value: float | Non
 @click.option("-n", "n", type=click.IntRange(1, most_processes()), required=True,
     help="Number of processes.")
 @click.option(
-    "--timeout", type=click.FloatRange(0, _LONGEST, min_open=True), callback=_not_nan,
+    "--timeout", type=click.FloatRange(0, _MAX_TIMEOUT_SECONDS, min_open=True), callback=_not_nan,
     help="Seconds after which all processes are terminated. Default: no limit.",
 )
 @click.option(

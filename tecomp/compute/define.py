@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, overload
 
 from tecomp.compute.affine_index import dependent_axis
-from tecomp.compute.expr_like import MOST_OPERATIONS, ExprLike, Value, operations, value_of
+from tecomp.compute.expr_like import MAX_OPERATIONS, ExprLike, Value, operations, value_of
 from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.reduce import Reduce
@@ -378,15 +378,15 @@ def _check_size(body: tuple[Expr, ...], nodes: list[Any], where: str) -> None:
     """Raise if the elements have more operations than the compiler supports.
 
     Raises:
-        DefinitionError: If the number of operations exceeds `MOST_OPERATIONS`.
+        DefinitionError: If the number of operations exceeds `MAX_OPERATIONS`.
     """
     # The operations are some of the nodes, so most elements need no second traversal.
-    if len(nodes) > MOST_OPERATIONS and (count := operations(*body)) > MOST_OPERATIONS:
+    if len(nodes) > MAX_OPERATIONS and (count := operations(*body)) > MAX_OPERATIONS:
         raise DefinitionError(
             "{where}: element has {count} operations (shared subexpressions counted once), which "
             "exceeds the limit of {most_operations} per expression; move parts to separate "
             "te.compute calls",
-            kind="limit-exceeded", where=where, count=count, most_operations=MOST_OPERATIONS,
+            kind="limit-exceeded", where=where, count=count, most_operations=MAX_OPERATIONS,
         )
 
 

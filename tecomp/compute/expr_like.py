@@ -28,7 +28,7 @@ from tecomp.ir.nodes.numpy_protocol import (
 )
 from tecomp.ir.traversal.rewrite import walk
 
-_INSTEAD = (
+_ALTERNATIVES = (
     "write it per element, te.compute(shape, lambda i: ...), and declare arrays as inputs: X = "
     "te.placeholder(array.shape, str(array.dtype))"
 )
@@ -81,7 +81,10 @@ class ExprLike:
         raise TypeMismatchError(
             "{function} of `{subject!r}`: NumPy requires concrete values, but a tensor has none "
             "before the kernel runs; {instead}",
-            kind="symbolic-value", function=numpy_name(function), subject=self, instead=_INSTEAD,
+            kind="symbolic-value",
+            function=numpy_name(function),
+            subject=self,
+            instead=_ALTERNATIVES,
         )
 
     def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
@@ -97,7 +100,7 @@ class ExprLike:
             raise TypeMismatchError(
                 "`{subject!r}` has no elements before the kernel runs, and cannot {use}; "
                 "{instead}",
-                kind="symbolic-value", subject=self, use=use, instead=_INSTEAD,
+                kind="symbolic-value", subject=self, use=use, instead=_ALTERNATIVES,
             )
         if dtype is None:
             self._refuse_many()
@@ -131,7 +134,7 @@ class ExprLike:
         raise TypeMismatchError(
             "`{subject!r}` has no elements before the kernel runs, and cannot be used as a count "
             "or an index; {instead}",
-            kind="symbolic-value", subject=self, instead=_INSTEAD,
+            kind="symbolic-value", subject=self, instead=_ALTERNATIVES,
         )
 
     def operated(self, function: Callable[..., Any], *operands: Any) -> Any:
@@ -295,7 +298,7 @@ def value_of(value: Value, where: str = "") -> Expr:
 
 
 # An expression of this size takes about a minute to compile, nearly all of it in LLVM.
-MOST_OPERATIONS = 1 << 16
+MAX_OPERATIONS = 1 << 16
 
 
 def operations(*roots: Expr) -> int:

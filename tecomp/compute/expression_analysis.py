@@ -12,7 +12,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError
-from tecomp.ir.arith.quasi_affine_conversion import MOST_FACTORS
+from tecomp.ir.arith.quasi_affine_conversion import MAX_FACTORS
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import represents_all
 from tecomp.ir.nodes.expr import (
@@ -54,10 +54,10 @@ class ProductFactor:
 def explicit_factors(value: Expr) -> list[ProductFactor]:
     """Return the factors of a product in textual order; a value that is no product is one factor.
 
-    A product with more than `MOST_FACTORS` factors also counts as one factor, because the number
+    A product with more than `MAX_FACTORS` factors also counts as one factor, because the number
     of factors of nested squares doubles at each level.
     """
-    if fold(value, _number_of_factors, _multiply) > MOST_FACTORS:
+    if fold(value, _number_of_factors, _multiply) > MAX_FACTORS:
         return [ProductFactor(value, False)]
     found: list[ProductFactor] = []
     todo = [ProductFactor(value, False)]

@@ -47,7 +47,7 @@ from tecomp.source_locations import user_location
 # Alignment options of TVM, without effect because the schedule determines addresses of operands.
 ALIGNMENT = ("offset_factor", "data_alignment")
 
-_LEAST = -(2**63)
+_MIN_INT64 = -(2**63)
 
 
 def decl_buffer(
@@ -114,7 +114,7 @@ def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
             kind="invalid-type", where=where, given=given,
         )
     return tuple(
-        extent_of(n, f"{where}: the stride of axis {k}", least=_LEAST)
+        extent_of(n, f"{where}: the stride of axis {k}", least=_MIN_INT64)
         for k, n in enumerate(given)
     )
 

@@ -38,7 +38,7 @@ Array = NDArray[Any]
 
 # Minimum tolerance in units in the last place, because two implementations of a mathematical
 # function may differ by several roundings in the dtypes in which functions are evaluated.
-_LEAST_ROUNDINGS = {"float32": 80, "float64": 80}
+_MIN_ROUNDINGS = {"float32": 80, "float64": 80}
 
 
 def find_mismatch(
@@ -160,7 +160,7 @@ def _first_difference(wanted: Array, got: Array, terms: int) -> tuple[int, ...] 
         x, y = wanted.astype(np.float64), got.astype(np.float64)
         with np.errstate(all="ignore"):
             precision = 2.0 ** -element_type(kind).fraction_bits
-            tolerance = precision * max(terms + 4, _LEAST_ROUNDINGS.get(kind, 0))
+            tolerance = precision * max(terms + 4, _MIN_ROUNDINGS.get(kind, 0))
             near = np.abs(x - y) <= np.maximum(np.abs(x), 1.0) * tolerance
             differs = ~((x == y) | (np.isnan(x) & np.isnan(y)) | near)
     places = np.argwhere(differs)

@@ -47,7 +47,7 @@ _POLYNOMIALS = frozenset((
     "expm1", "log", "log10", "log1p", "log2", "pow", "sigmoid", "sin", "sinh", "tan", "tanh",
 ))  # fmt: skip
 _PRIVATE_CACHES = 2  # cache levels per core; the others may be shared by all cores
-_LEAST_OPERATIONS = 8  # of such a function: a polynomial of degree 4 in fused multiply-adds
+_MIN_FUNCTION_OPERATIONS = 8  # of such a function: a polynomial of degree 4 in fused multiply-adds
 
 SHARED = "core.x"
 """Grid axis for the cores of a processor."""
@@ -310,7 +310,7 @@ class _Model:
                 return each / (unit.lanes(dtype) * unit.instances)
         if self.target.core is not None:
             core = self.target.core
-            operations = _LEAST_OPERATIONS if name in _POLYNOMIALS else 1
+            operations = _MIN_FUNCTION_OPERATIONS if name in _POLYNOMIALS else 1
             return operations / (core.lanes(DType(dtype)) * core.vector_operations)
         return 1.0
 

@@ -12,9 +12,9 @@ from tecomp.drawing.drawable import Pictured
 from tecomp.errors import CallError
 from tecomp.machine.components import Rates
 
-_ABOVE = 1.1
+_MAX_NOISE_RATIO = 1.1
 """Ratio of speed to roof above which a deviation is not explained by measurement noise."""
-_NEARLY = 0.999
+_ROOF_SHARE = 0.999
 """Share of the roof above which a modelled speed counts as the roof itself."""
 _OF_CORES = (
     "Full lines are roofs of one core, dashed ones of several together; a fused product and sum "
@@ -85,7 +85,7 @@ class RooflinePoint:
         """
         if self.share is None:
             return speed
-        if not self.is_measured and self.share > _NEARLY:
+        if not self.is_measured and self.share > _ROOF_SHARE:
             return f"at most {speed}"
         return f"{speed}, {self.share:.0%} of its roof"
 
@@ -277,7 +277,7 @@ def _type_of(report: CostReport) -> str:
 def _doubts(mark: RooflinePoint, dtype: str, compute: Sequence[Roof]) -> Iterator[str]:
     if not compute:
         yield f"No roof of computing is known for {dtype}."
-    elif mark.speed > _ABOVE * mark.bound:
+    elif mark.speed > _MAX_NOISE_RATIO * mark.bound:
         yield (
             f"{mark.kernel} is above its roof: rates were measured beside other work, or its "
             "operations are not those of the roof. tecomp.calibrate(again=True) measures again."

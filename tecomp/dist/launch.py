@@ -36,9 +36,9 @@ _CONTROLLED = "tecomp.array.single_controller.processes"
 
 _INTERRUPTED = 128 + signal.SIGINT
 
-_GRACE = 5
+_GRACE_SECONDS = 5
 """Seconds that a launcher has to end its processes, and that a lost process is tolerated."""
-_PAUSE = 0.05
+_POLL_SECONDS = 0.05
 _LONGEST_PAUSE = 0.5
 """Seconds between two checks of the processes, initially and at most."""
 _RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
@@ -90,7 +90,8 @@ def launch_ranks(
     except KeyboardInterrupt:
         assert process is not None
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE)  # the launcher gets the signal too and forwards remaining output
+            # the launcher gets the signal too and forwards remaining output
+            process.wait(_GRACE_SECONDS)
         return _INTERRUPTED
     except subprocess.TimeoutExpired:
         raise TeamError(
@@ -214,14 +215,14 @@ def _is_alive(process: int) -> bool:
 def _watch_launcher(
     process: subprocess.Popen[bytes], job: _Job, timeout: float | None, *, survive: bool
 ) -> int:
-    """Return the exit status of a launcher, and raise `_GRACE` seconds after a process was lost.
+    """Return the exit status of a launcher; raise `_GRACE_SECONDS` after a process was lost.
 
     If surviving processes continue, only losses before MPI is initialized count: the others would
     wait there for the lost process.
     """
     begin = time.monotonic()
     limit = math.inf if timeout is None else begin + timeout
-    pause, since = _PAUSE, math.inf
+    pause, since = _POLL_SECONDS, math.inf
     while True:
         try:
             return process.wait(max(min(pause, limit - time.monotonic()), 0))
@@ -232,7 +233,7 @@ def _watch_launcher(
         job.look()
         lost = job.lost(before_mpi=survive)
         since = min(since, now) if lost else math.inf
-        if now - since > _GRACE:
+        if now - since > _GRACE_SECONDS:
             raise _ended_early(lost, len(job.begun()))
         pause = min(1.1 * pause, _LONGEST_PAUSE)
 
@@ -311,7 +312,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         return
     process.send_signal(signal.SIGTERM)
     try:
-        process.wait(_GRACE)
+        process.wait(_GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -9,7 +9,7 @@ from typing import TypeVar
 from tecomp.drawing.canvas import MARGIN, Canvas, text_width
 
 _LANE = 13.0
-_MOST = 40
+_MAX_LANES = 40
 """Maximum number of lanes; connectors that do not fit share the last lane."""
 
 T = TypeVar("T", bound=Hashable)
@@ -46,10 +46,10 @@ def connect(
     """
     taken = {thing: flow for thing, flow in flows.items() if flow[1]}
     lanes = lanes_of({thing: (row, max(rows)) for thing, (row, rows) in taken.items()})
-    most = min(max(lanes.values(), default=-1) + 1, _MOST)
+    most = min(max(lanes.values(), default=-1) + 1, _MAX_LANES)
     for thing, lane in lanes.items():
         row, rows = taken[thing]
-        x = right + 14 + _LANE * min(lane, _MOST - 1)
+        x = right + 14 + _LANE * min(lane, _MAX_LANES - 1)
         start = starts[row]
         name = names[thing]
         canvas.line([(right, start), (x, start), (x, max(ends[k] for k in rows))], title=name)
@@ -58,18 +58,18 @@ def connect(
     return right + 14 + _LANE * most
 
 
-WIDEST = 1100.0
+MAX_WIDTH = 1100.0
 """Width at which lines of text are truncated and legends are wrapped, in pixels."""
 
 
 def head(canvas: Canvas, title: str, *lines: str) -> float:
     """Draw the title of a figure and the lines below it; return the bottom y coordinate."""
-    canvas.text(MARGIN, 30, title, size=18, style="bold", width=WIDEST)
+    canvas.text(MARGIN, 30, title, size=18, style="bold", width=MAX_WIDTH)
     y = 34.0
     for line in lines:
         if line:
             y += 18
-            canvas.text(MARGIN, y, line, size=12, style="soft", width=WIDEST)
+            canvas.text(MARGIN, y, line, size=12, style="soft", width=MAX_WIDTH)
     return y
 
 
@@ -82,7 +82,7 @@ def heading(canvas: Canvas, x: float, y: float, words: str, remark: str = "") ->
 def legend(
     canvas: Canvas, y: float, entries: Iterable[tuple[str, str]], remarks: Sequence[str] = ()
 ) -> float:
-    """Draw a legend, wrapped at `WIDEST`, with remarks below it; return the bottom y coordinate.
+    """Draw a legend, wrapped at `MAX_WIDTH`, with remarks below it; return the bottom y coordinate.
 
     Args:
         canvas: Canvas to draw on.
@@ -94,14 +94,14 @@ def legend(
     row = 0
     for fill, words in entries:
         wide = 20 + text_width(words, 11) + 24
-        if x > MARGIN and x + wide > WIDEST:
+        if x > MARGIN and x + wide > MAX_WIDTH:
             x, row = MARGIN, row + 1
         canvas.box(x, y + row * 20, 12, 12, fill, words)
-        canvas.text(x + 18, y + row * 20 + 10, words, style="soft", width=WIDEST)
+        canvas.text(x + 18, y + row * 20 + 10, words, style="soft", width=MAX_WIDTH)
         x += wide
     below = y + (row + 1) * 20 if x > MARGIN else y
     for number, remark in enumerate(remarks):
-        canvas.text(MARGIN, below + number * 17 + 11, remark, style="soft", width=WIDEST)
+        canvas.text(MARGIN, below + number * 17 + 11, remark, style="soft", width=MAX_WIDTH)
     return below + len(remarks) * 17
 
 

@@ -29,7 +29,7 @@ _TIMES = 4
 _ELEMENTS = 2**20
 """Minimum number of redundantly computed elements for a warning."""
 
-_FAR = 2**20
+_MIN_BUFFER_BYTES = 2**20
 """Minimum size of a buffer in bytes for a stride warning; larger than any first-level cache."""
 
 Loops = tuple[For, ...]
@@ -118,7 +118,7 @@ def _check_strides(schedule: Schedule, func: PrimFunc) -> None:
 def _step(indices: tuple[Expr, ...], buffer: Buffer, lanes: For) -> int:
     """Return the stride of the lanes in elements if it is large enough for a warning, else 0."""
     extents = [n for n in buffer.shape if isinstance(n, int)]
-    if len(extents) < len(buffer.shape) or prod(extents) * buffer.dtype.bytes < _FAR:
+    if len(extents) < len(buffer.shape) or prod(extents) * buffer.dtype.bytes < _MIN_BUFFER_BYTES:
         return 0
     if not isinstance(lanes.extent, Const) or lanes.extent.value < _TIMES:
         return 0
@@ -147,12 +147,12 @@ def _check_copies(schedule: Schedule, func: PrimFunc, limit: int) -> None:
                 )
 
 
-_MOST = 24
+_MAX_SCHEDULES = 24
 """Maximum number of schedules to try; each takes as long as lowering in a build."""
-_MOST_NODES = 20_000
+_MAX_NODES = 20_000
 """Maximum number of nodes of all tried functions, about five seconds of lowering. A node count
 instead of a time limit makes the message the same on every machine."""
-_MOST_PARTS = 1 << 16
+_MAX_NPARTS = 1 << 16
 """Maximum `nparts` to try."""
 
 
@@ -200,7 +200,7 @@ def suggest_smaller_tile(
     tried = nodes = 0
     for options in _choices(schedule):
         for choice in options:
-            if tried == _MOST or nodes > _MOST_NODES:
+            if tried == _MAX_SCHEDULES or nodes > _MAX_NODES:
                 break
             tried += 1
             made = _try_change(schedule, args, name, choice)
@@ -227,7 +227,7 @@ def _factors(schedule: Schedule) -> Iterator[list[_Choice]]:
     """Yield the alternatives of each split factor (halves) and number of parts (doubles)."""
     for k, step in enumerate(json.loads(schedule.trace.to_json())["steps"]):
         if step["call"] == "split":
-            for position, (word, changed) in enumerate(_WAYS, 1):
+            for position, (word, changed) in enumerate(_FACTOR_SEARCHES, 1):
                 place: int | str = word if word in step["kwargs"] else position
                 given = step["kwargs"].get(word, next(iter(step["args"][position:]), None))
                 if type(given) is int:
@@ -253,15 +253,15 @@ def halving_factors(number: int) -> list[int]:
 
 
 def doubling_factors(number: int) -> list[int]:
-    """Return twice a number, four times and so on, up to about `_MOST_PARTS`.
+    """Return twice a number, four times and so on, up to about `_MAX_NPARTS`.
 
     >>> doubling_factors(12)[:3]
     [24, 48, 96]
     """
-    return [number << k for k in range(1, _MOST_PARTS.bit_length() - number.bit_length())]
+    return [number << k for k in range(1, _MAX_NPARTS.bit_length() - number.bit_length())]
 
 
-_WAYS = (("factor", halving_factors), ("nparts", doubling_factors))
+_FACTOR_SEARCHES = (("factor", halving_factors), ("nparts", doubling_factors))
 
 
 def _start(step: Any, axis: int) -> str:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from tecomp.drawing.chrome_trace import ChromeTrace
     from tecomp.lowering.pipeline import LoweringResult
 
-_MOMENT = 0.1
+_MEASURE_SECONDS = 0.1
 """Measurement time of a kernel for its roofline, in seconds."""
 
 
@@ -360,7 +360,7 @@ class ScheduledKernel(Kernel):
         seconds = None
         if measured:
             arguments = arguments or self._zeros("roofline", sizes)
-            seconds = self.timeit(*arguments, seconds=_MOMENT).min
+            seconds = self.timeit(*arguments, seconds=_MEASURE_SECONDS).min
             sizes = self.sizes_of(arguments)
         assert self._request.target is not None
         # Import lazily: only rooflines need the cost model.

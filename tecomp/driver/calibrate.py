@@ -43,10 +43,10 @@ _UNROLLED = 8
 """Rows per loop iteration; unrolling makes the result insensitive to code alignment."""
 _READ = 8 << 20
 """Minimum number of bytes read per call; arrays in a cache are read repeatedly."""
-_LEAST_MEMORY, _MOST_MEMORY = 64 << 20, 256 << 20
+_MIN_MEMORY, _MAX_MEMORY = 64 << 20, 256 << 20
 """Bounds of the array size for the memory measurement in bytes: larger than all caches, but with
 limited memory consumption."""
-_SECONDS, _LEAST_ROUNDS = 0.75, 3
+_SECONDS, _MIN_ROUNDS = 0.75, 3
 """Maximum measurement time in seconds, and minimum number of rounds."""
 _STEADY_ROUNDS, _GAIN = 8, 0.01
 """Number of rounds without a relative improvement of `_GAIN` after which measurement ends."""
@@ -117,7 +117,7 @@ def measure_rates(core: Core) -> Rates:
     best = dict.fromkeys((probe.name for probe in probes), float("inf"))
     until, rounds, steady = time.perf_counter() + _SECONDS, 0, 0
     # Interleave the kernels, so that a disturbance does not affect all calls of one kernel.
-    while rounds < _LEAST_ROUNDS or (steady < _STEADY_ROUNDS and time.perf_counter() < until):
+    while rounds < _MIN_ROUNDS or (steady < _STEADY_ROUNDS and time.perf_counter() < until):
         rounds, steady = rounds + 1, steady + 1
         for probe in probes:
             found = min(probe.seconds() for _ in range(_CALLS))
@@ -210,7 +210,7 @@ def _read_probes(core: Core) -> Iterator[_Probe]:
     s[sums].unroll(cast(Any, sums.op).reduce_axis[1])
     kernel, _ = _in_registers(s, sums, made, [x, made])
     row = 4 * numbers * _UNROLLED
-    far = min(max(2 * core.cache_bytes[-1], _LEAST_MEMORY), _MOST_MEMORY)
+    far = min(max(2 * core.cache_bytes[-1], _MIN_MEMORY), _MAX_MEMORY)
     space = _ones((far // row, _UNROLLED, numbers), "int32")
     for level, size in enumerate((*(cache // 2 for cache in core.cache_bytes), far)):
         part = space[: max(size // row, 1)]

@@ -34,10 +34,10 @@ from tecomp.scheduling.split_schedule import with_arguments
 from tecomp.scheduling.state import StageState
 from tecomp.scheduling.transform_layout import physical_shape_of
 
-_MOST_LINES = 3000
+_MAX_LINES = 3000
 """Maximum length of texts for which differences are computed; longer texts take too long."""
 
-_AROUND = 3
+_CONTEXT_LINES = 3
 """Number of unchanged context lines around each difference."""
 
 _STYLE = """
@@ -131,10 +131,10 @@ def differences(before: str, after: str) -> str:
         return '<p class="soft">the same</p>'
     whole = f'<div class="w">{preformatted_html(after)}</div>'
     old, new = before.splitlines(), after.splitlines()
-    if not old or max(len(old), len(new)) > _MOST_LINES:
+    if not old or max(len(old), len(new)) > _MAX_LINES:
         return preformatted_html(after)
     lines = []
-    for group in SequenceMatcher(None, old, new).get_grouped_opcodes(_AROUND):
+    for group in SequenceMatcher(None, old, new).get_grouped_opcodes(_CONTEXT_LINES):
         lines.append(_line("...", "s"))
         for kind, i, j, k, n in group:
             if kind == "equal":

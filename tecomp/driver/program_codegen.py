@@ -119,7 +119,7 @@ def codes(*, is_fresh: bool = False) -> Iterator[BackgroundCompiler]:
             thread.join()
 
 
-_MOMENT = 0.05
+_MEASURE_SECONDS = 0.05
 """Measurement time of a kernel in seconds."""
 _COPIED = 1 << 26
 """Size of the measured copy in bytes, larger than the caches of one core."""
@@ -179,7 +179,7 @@ class ProgramKernel:
         # Write the zeros explicitly: untouched pages of `np.zeros` all map to one physical page,
         # which stays in the first-level cache.
         arrays = [np.full([int(n) for n in p.shape], 0, p.dtype.numpy) for p in params]
-        return kernel.timeit(*arrays, seconds=_MOMENT).min
+        return kernel.timeit(*arrays, seconds=_MEASURE_SECONDS).min
 
 
 def copy_rate(target: Target) -> float:

@@ -128,7 +128,7 @@ def _text(found: Violation, *, can_mend: bool) -> str:
 
 
 # Bound on repeated legalization: parts of a legalized operation may need legalization again.
-_MOST_ROUNDS = 8
+_MAX_ROUNDS = 8
 
 
 def choose_layouts(
@@ -194,7 +194,7 @@ def _in_parts(
         machine = LayoutCapabilities(
             target, is_strict=False, is_lone=is_lone, is_repeated=is_repeated
         )
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             problem = build_layout_problem(
                 graph, machine, demands_of(graph, target, given, hints), hints
             )

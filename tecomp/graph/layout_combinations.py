@@ -40,9 +40,9 @@ from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.isl_context import isl_work
 from tecomp.poly.sets.to_isl import NotAffine
 
-_FEW = 2
+_MAX_SEPARATE_READS = 2
 """Up to this number of distinct reads of a tensor, each may use a layout of its own."""
-_MOST = 4
+_MAX_LAYOUTS = 4
 """Maximum number of layouts of one tensor per operation; each multiplies the combinations tried."""
 
 Seat: TypeAlias = "Layout | IndirectAccess"
@@ -107,8 +107,9 @@ def _partition_reads(reads: Mapping[tuple[str, ...], TensorLoad]) -> list[
     alike: dict[object, list[tuple[str, ...]]] = {}
     for text, load in reads.items():
         loops = tuple(frozenset(free_variables(index)) for index in load.indices)
-        alike.setdefault(loops if len(reads) > _FEW else text, []).append(text)
-    return [frozenset(own) for own in alike.values()] if 1 < len(alike) <= _MOST else [frozenset()]
+        alike.setdefault(loops if len(reads) > _MAX_SEPARATE_READS else text, []).append(text)
+    return [frozenset(own) for own in alike.values()] if 1 < len(alike) <= _MAX_LAYOUTS else [
+        frozenset()]
 
 
 def is_layout_opaque(op: Operation) -> bool:

@@ -213,7 +213,7 @@ def plan_memory(
     return ArenaPlan(tuple(values), total, peak_live_bytes([*spans.values()]))
 
 
-_MOST = 16
+_MAX_PROPOSED_VALUES = 16
 """Maximum number of values in a proposed remedy; each candidate costs a memory plan."""
 
 
@@ -301,8 +301,11 @@ def _cure(live: Sequence[ArenaBuffer], needed: MemoryDemand, room: int) -> str:
                 "recompute it where it is read"
             )
     gone = _fewest(needed, room)
-    if len(gone) > _MOST:
-        return f"more than {_MOST} values would have to be removed: split the program into several"
+    if len(gone) > _MAX_PROPOSED_VALUES:
+        return (
+            f"more than {_MAX_PROPOSED_VALUES} values would have to be removed: "
+            "split the program into several"
+        )
     names, small = ", ".join(x.name for x in gone), needed
     for x in gone:
         small = small.with_size(x, 0)
@@ -328,11 +331,11 @@ def _smaller(value: ArenaBuffer, needed: MemoryDemand, room: int) -> str:
 def _fewest(needed: MemoryDemand, room: int) -> list[Tensor]:
     """Return a minimal set of values without which the others fit, the largest of each peak.
 
-    If there are too many to name, return the first `_MOST + 1` of them.
+    If there are too many to name, return the first `_MAX_PROPOSED_VALUES + 1` of them.
     """
     gone: list[Tensor] = []
     while not _fits(left := needed.without(gone), room):
-        if len(gone) > _MOST:
+        if len(gone) > _MAX_PROPOSED_VALUES:
             return gone
         gone.append(_at_peak(left.plan)[0].tensor)
     for x in list(gone):

@@ -33,7 +33,7 @@ from tecomp.graph.work_division import KernelDivision, apply_division_hints
 from tecomp.layout.core.layout import Layout
 from tecomp.schedules.scratchpad.placement import device_of
 
-_PASSED = "inputs, outputs and constants"
+_PASSED_VALUES = "inputs, outputs and constants"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class ProgramPlan:
         )
         memory = asked.target.memories.get(device_of(asked.target))
         if memory is not None:
-            resident, what = (*graph.inputs, *graph.outputs, *graph.constants), _PASSED
+            resident, what = (*graph.inputs, *graph.outputs, *graph.constants), _PASSED_VALUES
             if memory is not asked.target.memories.get("global"):
                 # Arguments of the caller are in host memory, which is a separate memory.
                 resident = (*self.packed, *self.known.difference(graph.constants))

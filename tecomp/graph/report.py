@@ -352,7 +352,7 @@ def _text(layout: Layout | None) -> str:
     return text if layout.pad_value is None else f"{text}, {layout.pad_value:g} in padding"
 
 
-_MOMENT = 1e-6
+_DEFAULT_SECONDS = 1e-6
 """Seconds assumed for a kernel without measured or modelled time."""
 
 
@@ -370,7 +370,7 @@ def trace(report: ProgramReport, plan: ArenaPlan) -> ChromeTrace:
     for number, kernel in enumerate(report.kernels):
         live = sum(value.bytes for value in plan.live(number))
         events.append(level("bytes between kernels", now * 1e6, "bytes", live))
-        seconds = kernel.seconds or kernel.bound or _MOMENT
+        seconds = kernel.seconds or kernel.bound or _DEFAULT_SECONDS
         events.append(bar(
             kernel.name, kernel.bound_by, now * 1e6, seconds * 1e6, said=_describe(kernel)))
         now += seconds

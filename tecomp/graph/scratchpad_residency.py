@@ -102,7 +102,7 @@ def residency(
 _BETWEEN_KERNELS: Container[SpillKind] = ("readers", "many", "room", "division", "copied")
 """Reasons for which a value may still stay in scratchpads from kernel to kernel."""
 
-_MOST = 8
+_MAX_RESIDENT_VALUES = 8
 """Maximum number of resident values per kernel; lowering time grows faster than linearly."""
 
 
@@ -403,8 +403,9 @@ class _Chooser:
             names = " and ".join(division_text(self.joints[r].members[r]) for r in readers)
             return "readers", f"{names} read it, each in a kernel of its own"
         joint = self.joints[readers[0]]
-        if len(joint.near) == _MOST:
-            return "many", f"{joint.members[joint.last].name} has {_MOST} values that stay"
+        if len(joint.near) == _MAX_RESIDENT_VALUES:
+            name = joint.members[joint.last].name
+            return "many", f"{name} has {_MAX_RESIDENT_VALUES} values that stay"
         wanted = self.barred.shards.get(x)
         if wanted is not None:
             made = self._attempt(k, best, self._sharded(joint, x, wanted.count), None)

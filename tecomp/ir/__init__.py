@@ -9,7 +9,7 @@ from tecomp.lazy_imports import lazy_names
 if TYPE_CHECKING:
     from tecomp.ir.arith.extents import start_and_strides
     from tecomp.ir.arith.intervals import Interval, interval_of_sum
-    from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, OpaqueTerm, QuasiAffine, Term
+    from tecomp.ir.arith.quasi_affine import MAX_DEPTH, Digit, OpaqueTerm, QuasiAffine, Term
     from tecomp.ir.arith.quasi_affine_conversion import TermTable
     from tecomp.ir.arith.rewrite_rules import floordiv, modulo, recombine_digits
     from tecomp.ir.arith.simplify import Ranges, bounds, constant_upper_bound, simplify

@@ -25,7 +25,7 @@ from tecomp.machine.host import host_clock, host_cores
 from tecomp.machine.operand_constraints import Rule
 from tecomp.machine.registry import find_description
 from tecomp.machine.schema import (
-    MOST_CORES,
+    MAX_CORES,
     CoreCount,
     Count,
     DTypeName,
@@ -228,10 +228,10 @@ class Target(Pictured):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.cores > MOST_CORES:
+        if self.cores > MAX_CORES:
             raise TargetError(
                 "target {name} has {cores} cores; at most {most_cores} are supported",
-                name=self.name, cores=self.cores, most_cores=MOST_CORES,
+                name=self.name, cores=self.cores, most_cores=MAX_CORES,
             )
         self._check_rates()
         for link in self.links.values():

@@ -88,8 +88,8 @@ Count = Annotated[int, AtLeast(1)]
 Number = Annotated[int, AtLeast(0)]
 Rate = Annotated[float, Above(0)]
 # The limits bound the loops over cores, lanes, registers and axes.
-MOST_CORES = 1 << 20
-CoreCount = Annotated[int, AtLeast(1), AtMost(MOST_CORES)]
+MAX_CORES = 1 << 20
+CoreCount = Annotated[int, AtLeast(1), AtMost(MAX_CORES)]
 RegisterCount = Annotated[int, AtLeast(1), AtMost(1 << 12)]
 VectorBytes = Annotated[int, AtLeast(1), AtMost(1 << 16)]
 TileExtent = Annotated[int, AtLeast(1), AtMost(1 << 16)]

@@ -26,19 +26,19 @@ from tecomp.machine.registry import find_description
 from tecomp.plugin.intrinsics import intrinsics
 from tecomp.scheduling.schedule import Schedule
 
-_FEW = 8
+_MAX_NAMES = 8
 """Maximum number of names in the detail of a check."""
 
 LOADS_IN = 0.010
 """Seconds of processor time within which a target description must load."""
 
-_MOST_CORES = 1024
+_MAX_CORES = 1024
 """Maximum number of cores for which the check without a schedule runs."""
 
 _ROWS = 64
 """Rows per core, and columns, of the program without a schedule."""
 
-_MOST_BYTES = 1 << 28
+_MAX_BYTES = 1 << 28
 """Maximum bytes of the operands of an intrinsic that is checked."""
 
 
@@ -236,8 +236,8 @@ def _automatic(target: Target) -> str:
     """Check that a program that `build` schedules uses most cores and their scratchpads."""
     if target.core is not None or not target.grid:
         return "no core grid with scratchpads"
-    if target.cores > _MOST_CORES:
-        return f"more than {_MOST_CORES} cores; not checked"
+    if target.cores > _MAX_CORES:
+        return f"more than {_MAX_CORES} cores; not checked"
     source, result = _increments((_ROWS * target.cores, _ROWS), _dtype(target))
     report = build(result, [source, result], target=target, name="conformance").report()
     used = len(report.cores)
@@ -263,11 +263,11 @@ def _formats(target: Target) -> str:
 
 
 def _first_names(names: Sequence[str]) -> str:
-    """Return the first `_FEW` names and the number of the others."""
+    """Return the first `_MAX_NAMES` names and the number of the others."""
     if not names:
         return "none"
-    more = [f"and {len(names) - _FEW} more"] if len(names) > _FEW else []
-    return ", ".join([*names[:_FEW], *more])
+    more = [f"and {len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
+    return ", ".join([*names[:_MAX_NAMES], *more])
 
 
 def _operations(target: Target) -> str:
@@ -315,10 +315,10 @@ def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndar
         stage.tensorize(stage.op.axis[0], intrin)
     tensors = (*intrin.inputs, result)
     size = sum(prod(_shape(tensor)) * DType(tensor.dtype).bytes for tensor in tensors)
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         raise _FailedError(
             f"`{intrin.name}` has {size} bytes of operands, too many to check it here; make them "
-            f"at most {_MOST_BYTES}"
+            f"at most {_MAX_BYTES}"
         )
     arrays = [np.zeros(_shape(tensor), DType(tensor.dtype).numpy) for tensor in tensors]
     for k, array in enumerate(arrays[:-1]):

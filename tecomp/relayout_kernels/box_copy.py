@@ -13,7 +13,7 @@ from tecomp.codegen.memory.vector_access import STREAM
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.iter_var import IterVar
 from tecomp.copy_schedule import (
-    MOST_VECTORS,
+    MAX_VECTORS,
     ROW_BLOCK_BYTES,
     Dim,
     Moves,
@@ -187,9 +187,9 @@ def plus(base: Expr, value: Expr, factor: int = 1) -> Expr:
 
 _TILE_ROW_BYTES, _TILE_COLUMN_BYTES = 1024, 512
 """Maximum bytes of a result row and of a source row in a tile that is transposed in the cache."""
-_LEAST_STREAM_BYTES = 1024
+_MIN_STREAM_BYTES = 1024
 """Minimum bytes of a contiguous run of the result for non-temporal stores."""
-_WIDEST = 8
+_MAX_INTEGER_BYTES = 8
 """Bytes of the widest integer type."""
 
 Move = Callable[[Expr, Expr], Stmt]
@@ -246,7 +246,7 @@ def _to_memory(box: CopiedBox) -> CopiedBox:
     for dim in sorted(box.dims, key=lambda d: d.result):
         if dim.result == run:
             run *= dim.count
-    is_long = run * box.memories.width >= _LEAST_STREAM_BYTES
+    is_long = run * box.memories.width >= _MIN_STREAM_BYTES
     return box if is_long else replace(box, memories=box.memories.through_caches())
 
 
@@ -276,7 +276,7 @@ def _forwards(box: CopiedBox) -> CopiedBox:
 def _neighbours_as_one(box: CopiedBox) -> CopiedBox:
     """Copy contiguous rows of 2, 4 or 8 bytes as single integers if strides and offsets allow."""
     row = next((d for d in box.dims if (d.source, d.result) == (1, 1)), None)
-    if row is None or row.count * box.memories.width not in (2, 4, _WIDEST):
+    if row is None or row.count * box.memories.width not in (2, 4, _MAX_INTEGER_BYTES):
         return box
     rest = [d for d in box.dims if d is not row]
     if isinstance(box.memories.source, int):
@@ -309,7 +309,8 @@ def _join_short_rows(box: CopiedBox) -> tuple[CopiedBox, Moves] | None:
     dims = [d for d in box.dims if d is not row]
     steps = [d.result for d in dims]
     steps.append(int(box.result.value) if isinstance(box.result, Const) else 1)
-    is_short = count in (2, 4, _WIDEST) and count * box.memories.width <= _WIDEST
+    is_short = count in (2, 4,
+        _MAX_INTEGER_BYTES) and count * box.memories.width <= _MAX_INTEGER_BYTES
     if not is_short or column.result != count or any(n % count for n in steps):
         return None
     wide = box.memories.wider(count)
@@ -403,7 +404,7 @@ def _build_loops(box: CopiedBox, moves: Moves, threads: int = 1) -> Stmt:
 
         requests = _requests(box, moves, source) if is_tile and moves.is_transposed else ()
         moved = walk.loops.nest(walk.at_once, {}, element)
-        return seq(*requests, _written_out(moved, MOST_VECTORS * box.memories.vector_bytes))
+        return seq(*requests, _written_out(moved, MAX_VECTORS * box.memories.vector_bytes))
 
     return box.memories.declared(walk.nest(at_once))
 

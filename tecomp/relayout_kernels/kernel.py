@@ -26,7 +26,7 @@ from tecomp.poly.transfers.common_digits import (
 )
 from tecomp.relayout_kernels.box_copy import CopiedBox, CopySpec, Memories, copy_box, plus
 
-_MOST_BOXES = 16
+_MAX_BOXES = 16
 """Maximum number of boxes that are filled, or copied, separately."""
 _SHARED_BYTES = 1 << 20
 """Minimum bytes of a parallel copy: a smaller copy ends before other threads have started."""
@@ -79,7 +79,7 @@ class _Maker:
         places = prod(copy.result.places)
         if copy.fill is not None and prod(copy.shape) < places:
             boxes = padding_boxes(cut.axes, cut.offsets[1], places)
-            if boxes is None or len(boxes) > _MOST_BOXES:
+            if boxes is None or len(boxes) > _MAX_BOXES:
                 yield from self._filled()
             else:
                 yield from (self._fill(dims, start) for start, dims in boxes)
@@ -149,7 +149,7 @@ def _guarded_axes(cut: CommonDigits) -> list[DigitAxis]:
     """Return the partial axes whose indices are checked at run time, longest strides first.
 
     A partial axis ends inside a block. An unchecked partial axis is split into at least two boxes,
-    and the copy has one box per combination; axes are checked until `_MOST_BOXES` boxes suffice.
+    and the copy has one box per combination; axes are checked until `_MAX_BOXES` boxes suffice.
     """
     guarded: list[DigitAxis] = []
     cuts = {id(axis): len(list(axis.boxes())) for axis in cut.axes}
@@ -159,7 +159,7 @@ def _guarded_axes(cut: CommonDigits) -> list[DigitAxis]:
             offset.strides.get(digit.var, 0) for offset in cut.offsets for digit in axis.digits
         ),
     )
-    while prod(cuts[id(axis)] for axis in rest) > _MOST_BOXES:
+    while prod(cuts[id(axis)] for axis in rest) > _MAX_BOXES:
         guarded.append(rest.pop(0))
     return guarded
 

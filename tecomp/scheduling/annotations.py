@@ -34,7 +34,7 @@ _LIBRARY = "compile the code to a shared library, and call its functions with te
 # Pragmas on which TVM code depends for its results, with the alternative here.
 _NEEDED = {"import_c": _LIBRARY, "import_llvm": _LIBRARY}
 # Pragmas that affect performance only in TVM, with the alternative here.
-_INSTEAD = {
+_ALTERNATIVES = {
     "debug_skip_region": "leave the stage out of the computation to see what it costs",
     "tensor_core": "use te.dot for the dot products that the machine has",
 }
@@ -61,7 +61,7 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
     if kind == EXPLICIT:
         return kind, _truth(value, where)
     if kind != STEPS:
-        instead = f"{_INSTEAD[kind]}; " if kind in _INSTEAD else ""
+        instead = f"{_ALTERNATIVES[kind]}; " if kind in _ALTERNATIVES else ""
         # Attribute the warning to the caller of `s[T].pragma`.
         warnings.warn(
             f"{where}: unknown pragma {safe_repr(kind)} has no effect here; {instead}"

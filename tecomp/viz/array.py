@@ -21,7 +21,7 @@ from tecomp.viz.layout import draw_layout, sizes_of
 
 _ROW, _BAR = 26.0, 20.0
 _MOST_ROWS, _MOST_PARTS = 48, 64
-_MOST_RUNS = 16
+_MAX_RUNS = 16
 _WIDE, _HIGH = 360.0, 200.0
 
 _LEGEND = ((NEUTRAL, "is there"), (colour(0), "an operation to come"), (STRONG, "the array"))
@@ -155,10 +155,10 @@ def _drawn_axes(partition: Partition) -> list[int]:
 
 
 def _runs(places: Places) -> Runs:
-    """Return the contiguous runs of indices as (start, stop) pairs, at most `_MOST_RUNS`."""
+    """Return the contiguous runs of indices as (start, stop) pairs, at most `_MAX_RUNS`."""
     if isinstance(places, slice) and places.step in (1, None):
         return ((places.start, places.stop),) if places.start < places.stop else ()
     indices = np.sort(np.arange(places.start, places.stop, places.step)
                       if isinstance(places, slice) else places)
     pieces = np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1)
-    return tuple((int(each[0]), int(each[-1]) + 1) for each in pieces[:_MOST_RUNS] if len(each))
+    return tuple((int(each[0]), int(each[-1]) + 1) for each in pieces[:_MAX_RUNS] if len(each))

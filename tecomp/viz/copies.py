@@ -67,7 +67,7 @@ def _device(
     return y + len(rows) * _HIGH
 
 
-_MOST_LENGTHS = 12
+_MAX_LENGTHS = 12
 
 
 def draw_dma_nest(nest: DmaNest) -> Svg:
@@ -105,7 +105,7 @@ def draw_runs(canvas: Canvas, runs: Runs, y: float) -> float:
             f"{runs.elements:,} of {format_thousands(runs.total, 'element')}")
     most = max((count for _, count in runs.lengths), default=1)
     top = y + 14
-    for k in sample_indices(len(runs.lengths), _MOST_LENGTHS):
+    for k in sample_indices(len(runs.lengths), _MAX_LENGTHS):
         if k is None:
             canvas.text(MARGIN, top + 12, "⋮", style="soft")
             top += 18

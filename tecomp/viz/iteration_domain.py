@@ -333,8 +333,8 @@ def _sources(value: Expr) -> Sequence[Expr]:
 
 
 _STEP, _DOT = 34.0, 11.0
-_MOST_COLOURS = 16
-_MOST_ARROWS = 400
+_MAX_COLOURS = 16
+_MAX_ARROWS = 400
 
 Point = tuple[int, ...]
 
@@ -413,7 +413,7 @@ def _dependences(
     found = steps(state, stage, domain)
     if found:
         words = "Arrows go from a step to those that read what it computed"
-        if len(found) <= _MOST_ARROWS:
+        if len(found) <= _MAX_ARROWS:
             return found, f"{words}."
         points = sorted({point for _, point in found})
         one = points[len(points) // 2]
@@ -436,7 +436,7 @@ def _colours(stage: StageState, domain: Domain) -> tuple[dict[Point, str], str]:
             [domain.leaves[leaf] for leaf in stage.leaves[:count]], domain.shape
         )
         different = len(np.unique(found[domain.is_inside]))
-        if different > _MOST_COLOURS or 1 < different == domain.is_inside.sum():
+        if different > _MAX_COLOURS or 1 < different == domain.is_inside.sum():
             break
         best, used = found, count
     varied = [

@@ -30,9 +30,9 @@ from tecomp.viz.layout_parts import (
 _ROW, _BAR, _GAP = 22.0, 18.0, 2.0
 _BLOCK = 132.0
 """Width of a full block of memory, in pixels."""
-_WIDEST = 1160.0
+_MAX_WIDTH = 1160.0
 _MOST_ROWS, _MOST_COLUMNS = 28, 6
-_TOO_MANY = 1 << 60
+_UNADDRESSABLE_ELEMENTS = 1 << 60
 """Number of places beyond which neither machines nor NumPy can address memory."""
 
 
@@ -52,7 +52,7 @@ def draw_tiled_layout(value: FixedTiledLayout) -> Svg:
 
 def draw_layout(canvas: Canvas, layout: Layout, y: float) -> str:
     """Draw the tensor and its memory from `y` on; return the reason if there is nothing to draw."""
-    if not 0 < layout.num_places < _TOO_MANY:
+    if not 0 < layout.num_places < _UNADDRESSABLE_ELEMENTS:
         why = "more places than addresses" if layout.num_places else "no places"
         canvas.text(MARGIN, y, why, style="soft")
         return why
@@ -67,7 +67,7 @@ def draw_layout(canvas: Canvas, layout: Layout, y: float) -> str:
         y = _grid(canvas, layout, parts, y) + 34
     several = prod(layout.grid_shape) > 1
     right = _tensor(canvas, layout, parts, scale, y)
-    start = (right + 44, y) if right < _WIDEST / 2 else (MARGIN, canvas.bottom + 40)
+    start = (right + 44, y) if right < _MAX_WIDTH / 2 else (MARGIN, canvas.bottom + 40)
     words = (
         ("Memories", "each core has its own, in the order of arrows") if several
         else ("Memory", "in the order of arrows")
@@ -298,7 +298,7 @@ def draw_memories(
             x += 26
             continue
         wide = _memory_width(layout, memory, scale)
-        if x > x0 and x + wide > max(_WIDEST, x0 + 520):
+        if x > x0 and x + wide > max(_MAX_WIDTH, x0 + 520):
             x, top = x0, bottom + 12
         bottom = max(bottom, _memory(canvas, layout, memory, scale, (x, top)))
         x += wide + 16

@@ -29,11 +29,11 @@ from tecomp.poly.maps.brute_force import unravel
 Index: TypeAlias = tuple[int, ...]
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
-_MOST_PLACES = 1 << 12
+_MAX_PLACES = 1 << 12
 """Number of places inspected per block; they represent the remainder of a longer block."""
-_MOST_TABLE = 1 << 16
-_FEW_PLACES = 256
-_FEW_CORES = 6
+_MAX_TABLE_ENTRIES = 1 << 16
+_MAX_LABELLED_PLACES = 256
+_MAX_LABELLED_CORES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class DrawnSpace:
         try:
             self.layout.inverse  # noqa: B018 - whether there is one
         except LayoutError:
-            if self.layout.num_elements > _MOST_TABLE:
+            if self.layout.num_elements > _MAX_TABLE_ENTRIES:
                 raise
             return False
         return True
@@ -203,8 +203,9 @@ def parts_of(layout: StoredTensor, *, by_rows: bool = False) -> Parts:
     Raises:
         LayoutError: If the layout is large and has no closed-form inverse.
     """
-    space = DrawnSpace(layout, layout.num_places <= _FEW_PLACES, by_rows or prod(layout.grid_shape)
-        == 1)
+    space = DrawnSpace(
+        layout, layout.num_places <= _MAX_LABELLED_PLACES, by_rows or prod(layout.grid_shape) == 1
+    )
     most = 4 if space.few else 3
     memories: list[MemoryPanel | None] = []
     before = -1
@@ -219,10 +220,10 @@ def parts_of(layout: StoredTensor, *, by_rows: bool = False) -> Parts:
 def _cores(grid: Index) -> list[int]:
     """Return the cores to show: all if few, else the first, its neighbours and the last."""
     count = prod(grid)
-    if count <= _FEW_CORES:
+    if count <= _MAX_LABELLED_CORES:
         return list(range(count))
     steps = [step for step, extent in zip(row_major(grid), grid, strict=True) if extent > 1]
-    return sorted({0, *steps[-_FEW_CORES + 2 :], count - 1})
+    return sorted({0, *steps[-_MAX_LABELLED_CORES + 2 :], count - 1})
 
 
 def _memory(space: DrawnSpace, core: int, number: int, most: int) -> MemoryPanel:
@@ -249,7 +250,7 @@ def _slab(space: DrawnSpace, core: int, number: int, slab: int, most: int) -> Sl
 
 def _pieces(space: DrawnSpace, core: int, number: int, start: int) -> Iterator[DrawnRun | None]:
     """Yield the pieces of the block that starts at `start`; None marks omitted pieces."""
-    count = min(space.size, _MOST_PLACES)
+    count = min(space.size, _MAX_PLACES)
     found = space.elements(core, start, count)
     cuts = _cuts(found, space.few)
     chosen = [*sample_indices(len(cuts) - 1, 1 << 9 if space.few else 5)]

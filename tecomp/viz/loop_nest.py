@@ -38,7 +38,7 @@ from tecomp.scheduling.schedule import Schedule, Stage
 from tecomp.scheduling.state import ComputedAt, Inline, ScheduleState, StageState
 
 STEP, ROW, BAR = 18.0, 22.0, 18.0
-_WIDEST = 620.0
+_MAX_WIDTH = 620.0
 
 KINDS = {
     "loop": (colour(0), "a loop"),
@@ -90,7 +90,7 @@ def draw_nest(canvas: Canvas, rows: Sequence[LoopRow], x: float, y: float) -> tu
     for number, row in enumerate(rows):
         left, top = x + min(row.depth, 24) * STEP, y + number * ROW
         style = "mono dark" if row.kind != "statement" else "mono"
-        inner = min(text_width(row.words, 10, style), _WIDEST - 16)
+        inner = min(text_width(row.words, 10, style), _MAX_WIDTH - 16)
         wide = inner + 16
         canvas.box(left, top, wide, BAR, KINDS[row.kind][0], row.title or row.words)
         canvas.text(left + 8, top + 13, row.words, size=10, style=style, width=inner,
@@ -289,7 +289,7 @@ def _buffers(canvas: Canvas, func: PrimFunc, x: float, y: float) -> float:
     return bottom
 
 
-_MOST_STAGES = 40
+_MAX_STAGES = 40
 _MARKS = {
     ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized", ForKind.UNROLLED: "unrolled",
 }
@@ -362,7 +362,7 @@ def _draw_stages(
 ) -> tuple[list[LoopRow], float]:
     """Draw stages below each other; return their rows and the bottom y coordinate."""
     stages = [stage for stage in state if only is None or stage.key in only]
-    shown = stages[:_MOST_STAGES]
+    shown = stages[:_MAX_STAGES]
     rows: list[LoopRow] = []
     starts: list[int] = []
     for stage in shown:

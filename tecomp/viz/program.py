@@ -18,7 +18,7 @@ from tecomp.layout.core.layout import Layout
 
 _WIDE = 420.0
 _PLAN_ROW, _BAR = 26.0, 22.0
-_MOST_PLAN_ROWS = 160
+_MAX_PLAN_ROWS = 160
 
 
 def draw_memory_plan(plan: ArenaPlan) -> Svg:
@@ -26,7 +26,7 @@ def draw_memory_plan(plan: ArenaPlan) -> Svg:
     canvas = Canvas()
     y = head(canvas, "memory between kernels", sizes_of(plan)) + 30
     rows = 1 + max((value.last for value in plan.values), default=-1)
-    shown = min(rows, _MOST_PLAN_ROWS)
+    shown = min(rows, _MAX_PLAN_ROWS)
     heading(canvas, MARGIN, y, "Kernels", "time runs downwards, addresses to the right")
     left = MARGIN + text_width(str(max(rows - 1, 0)), 10, "mono") + 16
     for k in range(shown):
@@ -83,8 +83,8 @@ def draw_values(
 
 
 _TOP, _ROW, _BOX = 104.0, 46.0, 34.0
-_MOST_ROWS = 120
-_WIDEST = 64
+_MAX_ROWS = 120
+_MAX_LINE_CHARACTERS = 64
 """Maximum number of characters of a line in a box."""
 
 
@@ -117,7 +117,7 @@ def draw_program(program: Program) -> Svg:
     for call in details.kernels:
         fill = colours.setdefault(id(call.part), colour(len(colours), len(colours) // 8))
         rows.append(_kernel_row(call, details.outputs, stored, fill))
-    whole, rows = len(rows), rows[:_MOST_ROWS]
+    whole, rows = len(rows), rows[:_MAX_ROWS]
     width = max((_box_width(row) for row in rows), default=0.0)
     canvas = Canvas()
     calls = format_count(len(details.kernels), "call")
@@ -158,7 +158,7 @@ def _text(tensor: Tensor, stored: Mapping[Tensor, Layout]) -> str:
 
 
 def _short(text: str) -> str:
-    return truncate(text, _WIDEST)
+    return truncate(text, _MAX_LINE_CHARACTERS)
 
 
 def _y(row: float) -> float:

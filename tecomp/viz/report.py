@@ -25,9 +25,9 @@ from tecomp.ir.nodes.printer import format_count
 
 _PLOT_WIDTH, _PLOT_HEIGHT = 560.0, 280.0
 _LINE, _WORDS, _SIZE = 15.0, 330.0, 11.0
-_SAME = 0.01
+_COINCIDENT_ROOFS = 0.01
 """Difference of logarithmic rates below which two roofs count as coincident."""
-_SPARE = 1.5
+_AXIS_MARGIN = 1.5
 """Factor by which the axes extend beyond the outermost points."""
 
 
@@ -80,7 +80,10 @@ def _count_covered(things: Sequence[tuple[float, str]]) -> list[int]:
     [1, 0, 0, 0]
     """
     return [
-        len({fill for other, fill in things[k + 1 :] if abs(other - value) < _SAME} - {own})
+        len(
+            {fill for other, fill in things[k + 1 :] if abs(other - value) < _COINCIDENT_ROOFS}
+            - {own}
+        )
         for k, (value, own) in enumerate(things)
     ]
 
@@ -227,7 +230,7 @@ def _enclosing_powers_of_ten(values: Sequence[float]) -> tuple[float, float]:
     >>> _enclosing_powers_of_ten([2.0, 300.0]), _enclosing_powers_of_ten([1.0])
     ((1.0, 1000.0), (0.1, 10.0))
     """
-    low, high = log10(min(values) / _SPARE), log10(max(values) * _SPARE)
+    low, high = log10(min(values) / _AXIS_MARGIN), log10(max(values) * _AXIS_MARGIN)
     return 10.0 ** floor(low), 10.0 ** ceil(high)
 
 

@@ -20,7 +20,7 @@ _WIDE, _ROW, _HIGH = 820.0, 20.0, 40.0
 _MOST_BARS, _MOST_NAMES, _MOST_LANES = 880, 24, 24
 """Maximum number of bars in total (divided evenly among lanes), of names and of lanes."""
 _UNITS = ((1e6, "s"), (1e3, "ms"), (1.0, "us"), (1e-3, "ns"))
-_TOUCHING = 1e-6
+_MAX_MERGED_GAP = 1e-6
 """Fraction of the total time: closer bars with the same name are merged."""
 
 
@@ -151,7 +151,7 @@ def _merge_bars(bars: Sequence[_Bar], end: float) -> list[_Bar]:
     made: list[_Bar] = []
     for bar in sorted(bars, key=lambda bar: bar.start):
         last = made[-1] if made else None
-        if last and last.name == bar.name and bar.start - last.stop < _TOUCHING * end:
+        if last and last.name == bar.name and bar.start - last.stop < _MAX_MERGED_GAP * end:
             made[-1] = _Bar(bar.name, last.start, max(bar.stop, last.stop), last.said)
         else:
             made.append(bar)

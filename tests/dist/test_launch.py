@@ -160,7 +160,7 @@ def test_survivors_do_not_wait_for_a_process_that_never_started_mpi(
     (tmp_path / "launcher.py").write_text(LAUNCHER_OF_TESTS)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("OMPI_MCA_mpi_ft_enable", "1")
-    monkeypatch.setattr(launch, "_GRACE", 0.2)
+    monkeypatch.setattr(launch, "_GRACE_SECONDS", 0.2)
     monkeypatch.setattr(
         launch, "command_of",
         lambda n, survive: [sys.executable, str(tmp_path / "launcher.py"), sys.executable],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, note, settings
 
-from tecomp.ir import DEEPEST, BinOp, Expr, TermTable, Var, binary
+from tecomp.ir import MAX_DEPTH, BinOp, Expr, TermTable, Var, binary
 from tests.properties.test_index_algebra import assert_same
 from tests.strategies.index_algebra import World, worlds_and_digits, worlds_and_indices
 
@@ -63,11 +63,11 @@ def test_what_is_written_so_stays_the_same_object(expr: Expr) -> None:
 
 def test_deep_expressions_are_read_without_recursion() -> None:
     expr: Expr = i
-    for _ in range(20 * DEEPEST):
+    for _ in range(20 * MAX_DEPTH):
         expr = (expr + j) // 3
     terms = TermTable()
     total = terms.sum_of(expr)
-    assert total.depth <= DEEPEST
+    assert total.depth <= MAX_DEPTH
     assert terms.expr(total, like=expr) is expr
 
 

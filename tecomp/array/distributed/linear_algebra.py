@@ -156,7 +156,7 @@ def in_one_row(x: ShardedNode) -> ShardedNode:
     return x if x.partition.mesh.ndim == 1 and cuts(x) else as_row_sharded(x)
 
 
-_SMALL = 4
+_MIN_SIZE_RATIO = 4
 """Factor by which a result must be smaller than the operands to be replicated."""
 
 
@@ -300,7 +300,8 @@ def _way(
         for k in added:
             summed[k] = Partial("sum")
         partial = Partition(result.shape, result.dtype, mesh, summed)
-        if mesh.ndim == 1 and _SMALL * _bytes(result) > max(_bytes(x), _bytes(y)) and result.shape:
+        if mesh.ndim == 1 and _MIN_SIZE_RATIO * _bytes(result) > max(_bytes(x),
+                _bytes(y)) and result.shape:
             target = _by(result, mesh, [AxisBlocks(0, 0, blocks(result.shape[0], mesh.shape[0]))])
     first, second = _by(x, mesh, made[0]), _by(y, mesh, made[1])
     cost = transfer_bytes(x, first) + transfer_bytes(y, second)

@@ -32,7 +32,7 @@ from tecomp.dist.runtime.team import Team, team_of
 from tecomp.fork_gate import WorkLock
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 
-MOST_WAITING = 64
+MAX_QUEUED_MESSAGES = 64
 """Maximum number of messages that are collected before they are sent."""
 
 MOST_STEPS = 256
@@ -117,7 +117,7 @@ class MessageQueue:
         self.why = waits.why = why
         if self.waiting:
             self.steps += 1
-            if len(self.waiting) >= MOST_WAITING or self.steps >= MOST_STEPS:
+            if len(self.waiting) >= MAX_QUEUED_MESSAGES or self.steps >= MOST_STEPS:
                 self.flush()
 
     def flush(self, then: Sequence[Node] = ()) -> None:

@@ -31,7 +31,7 @@ from tecomp.caches import LRUCache, memoize
 from tecomp.dist.runtime.call_tracking import waits
 from tecomp.dist.runtime.point_to_point import Transfer
 
-_TWICE = 2
+_MAX_GROWTH = 2
 """Maximum growth of the computed elements, because boxes share some values."""
 _CALLS = 2e-5
 """Overhead of three kernel calls with views over one call, in seconds; measured 12 to 15 us."""
@@ -205,7 +205,7 @@ def plan_overlap(graph: OpGraph, given: tuple[Box | None, ...]) -> OverlapPlan |
         tuple([restrict_to_regions(graph, slab) for slab in slabs if slab]),
     )
     total = sum([each.size for each in (made.core, *made.borders)])
-    return made if total <= _TWICE * sum([type.size for type in types]) else None
+    return made if total <= _MAX_GROWTH * sum([type.size for type in types]) else None
 
 
 def _compute_boxes(

@@ -156,7 +156,7 @@ def compute(work: PendingGraph, what: str = "") -> None:
             for part in apart:
                 compute(part, what)
             return
-    if len(work.steps) > _MOST_STEPS or len(work.outputs) > _MOST_RESULTS:
+    if len(work.steps) > _MAX_COMPILED_OPERATIONS or len(work.outputs) > _MAX_RESULTS:
         _compute_pieces(work, what)
         return
     outputs = [work.nodes[place] for place in work.outputs]
@@ -178,7 +178,7 @@ def _compute_pieces(work: PendingGraph, what: str) -> None:
     """
     wanted = {*work.outputs}
     nodes = {-1 - k: leaf for k, leaf in enumerate(work.leaves)}
-    for piece in pieces_of(work, _MOST_RESULTS):
+    for piece in pieces_of(work, _MAX_RESULTS):
         for place in piece.nodes:
             own = work.nodes[place]
             # Use copies of inner nodes: if evaluation fails, the recorded graph is unchanged.
@@ -247,16 +247,16 @@ def _host_view(node: Node) -> Buffer | None:
 MOST = 128
 """Maximum number of operations that are recorded before they are evaluated."""
 
-_MOST_STEPS = 2 * MOST
+_MAX_COMPILED_OPERATIONS = 2 * MOST
 """Maximum number of operations in one compilation; more are computed in pieces."""
 
-_MOST_RESULTS = 64
+_MAX_RESULTS = 64
 """Maximum number of results of one kernel.
 
 2,000 results take 30 s and 750 MB to compile in one kernel, and 2 s and 150 MB in pieces.
 """
 
-FEWEST = MOST // 2
+MIN_OPERATIONS = MOST // 2
 """Minimum number of operations that are evaluated at a known stopping point."""
 
 _places: LRUCache[tuple[CodeType, int], bool] = LRUCache("array.evaluation_points")

@@ -27,8 +27,8 @@ Buffer = np.ndarray[Any, Any]
 _types: LRUCache[Any, PTensorType] = LRUCache("array.result_types")
 _teams: list[DistributedHooks] = []
 _serial = count()
-_MANY = 16
-"""Number of operands above which the result type is inferred again instead of cached."""
+_MAX_CACHED_OPERANDS = 16
+"""Number of operands above which the result type is inferred anew instead of cached."""
 
 looking = leaf_lock()
 """Lock that is held while a thread reads the graph or changes shared nodes."""
@@ -334,7 +334,7 @@ def type_of(op: PTensorOp, *operands: PTensorType) -> PTensorType:
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
     """
-    if len(operands) > _MANY:  # such keys would take more memory than the types
+    if len(operands) > _MAX_CACHED_OPERANDS:  # such keys would take more memory than the types
         return _on_its_device(op, operands)
     key = (op, *operands)
     found = _types.recent.get(key)

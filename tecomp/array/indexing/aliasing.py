@@ -38,7 +38,7 @@ from tecomp.ptensor.operations.manipulation import (
 )
 from tecomp.ptensor.types import PTensorType
 
-_MANY = 16
+_MIN_VIEWS_TO_PRUNE = 16
 
 
 class ViewRelation(Protocol):
@@ -299,7 +299,7 @@ def _has_views(place: Place) -> bool:
     inner = place.inner
     while inner and inner[-1]() is None:
         inner.pop()
-    if len(inner) >= _MANY and not len(inner) & (len(inner) - 1):
+    if len(inner) >= _MIN_VIEWS_TO_PRUNE and not len(inner) & (len(inner) - 1):
         inner[:] = [found for found in inner if found() is not None]
     return bool(inner)
 

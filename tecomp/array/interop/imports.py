@@ -10,12 +10,12 @@ import numpy as np
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Buffer, Node, empty, materialized_node, record
 from tecomp.array.indexing.setitem import borrow, copy_as_stored, is_constant
-from tecomp.array.validation import MOST_AXES, dtype_name
+from tecomp.array.validation import MAX_AXES, dtype_name
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.elementwise import CastOp
 from tecomp.ptensor.types import ALL, PTensorType, numpy_dtype
 
-MOST_NUMBERS = 2**32
+MAX_NUMBERS = 2**32
 """Maximum number of elements in nested sequences, each of which is a Python object."""
 
 
@@ -223,13 +223,13 @@ def _check_extents(obj: Any, where: str) -> None:
     extents: list[int] = []
     while (count := _length(obj)) is not None:
         extents.append(count)
-        if prod(extents) > MOST_NUMBERS or len(extents) > MOST_AXES:
+        if prod(extents) > MAX_NUMBERS or len(extents) > MAX_AXES:
             raise ArrayValueError(
                 "{where}: nested sequences have shape {extents}, which exceeds the maximum of "
                 "{most_axes} axes and {most_numbers} elements; pass a smaller sequence that does "
                 "not contain itself",
-                where=where, extents=_format_object(extents), most_axes=MOST_AXES,
-                most_numbers=MOST_NUMBERS,
+                where=where, extents=_format_object(extents), most_axes=MAX_AXES,
+                most_numbers=MAX_NUMBERS,
             )
         if not count:
             return

@@ -28,9 +28,9 @@ from tecomp.ptensor.operations.reduction import (
 )
 from tecomp.ptensor.types import PART, PTensorType, numpy_dtype
 
-_LITTLE = 4
+_MAX_RECOMPUTED_WORK = 4
 """Work per element below which recomputation is cheaper than storing and reading a value."""
-_DEAR = 8
+_FUNCTION_WORK = 8
 """Work per element of a non-arithmetic function."""
 _ARITHMETIC = frozenset((
     *("abs", "add", "conj", "equal", "greater", "greater_equal", "imag", "isfinite", "isinf"),
@@ -141,7 +141,7 @@ class _Stored:
                 len(homes) > 1 or bool(homes & self.with_core) or not accepts_prologue(op)
                 or not all(is_elementwise(reader) for reader, _ in readers)
             )
-        return len(homes) > 1 and self._cost(k) > _LITTLE
+        return len(homes) > 1 and self._cost(k) > _MAX_RECOMPUTED_WORK
 
     def _is_read_plainly(self, k: int) -> bool:
         """Return whether a reader, perhaps through views, is an anchor without a prologue."""
@@ -154,9 +154,9 @@ class _Stored:
         return False
 
     def _cost(self, k: int) -> int:
-        """Return the work per element with unstored operands, up to just above `_LITTLE`."""
+        """Return the work per element with unstored operands; stop above `_MAX_RECOMPUTED_WORK`."""
         cost, seen, todo = 0, {k}, [k]
-        while todo and cost <= _LITTLE:
+        while todo and cost <= _MAX_RECOMPUTED_WORK:
             op, places = self.work.steps[todo.pop()]
             cost += _work(op)
             todo += [p for p in places if p >= 0 and p not in self.places and p not in seen]
@@ -166,7 +166,7 @@ class _Stored:
 
 def _work(op: PTensorOp) -> int:
     if isinstance(op, Elementwise) and op.kind not in _ARITHMETIC:
-        return _DEAR
+        return _FUNCTION_WORK
     return 0 if is_view(op) else 1
 
 

@@ -46,7 +46,7 @@ def memoized(
     return found
 
 
-_FEWEST = 16
+_MIN_CALLS = 16
 _COMPILED = 0.05
 """Compile time of a kernel in seconds."""
 _CALLED = 15e-6
@@ -67,12 +67,12 @@ def specialization_threshold(kernels: int, points: int) -> int:
         kernels: Number of kernels per call.
         points: Number of iteration points of all kernels.
     """
-    return max(_FEWEST, ceil(kernels * _COMPILED / (kernels * _CALLED + points * _COMPUTED)))
+    return max(_MIN_CALLS, ceil(kernels * _COMPILED / (kernels * _CALLED + points * _COMPUTED)))
 
 
 MANY = 1 << 14
 """Minimum number of elements for specialization on sizes."""
-_MANY_PRODUCTS = 1 << 16
+_MIN_PRODUCTS = 1 << 16
 """Minimum number of products for specialization; a product takes less time than other elements."""
 SHORT = 16
 """Maximum extent of a short loop of any kind: one or two vectors."""
@@ -92,7 +92,7 @@ def short_row(dtype: str) -> int:
     return max(SHORT, _SHORT_VECTORS * host_vector_bytes() // numpy_dtype(dtype).itemsize)
 
 
-_MOST_OPEN = 2**31 - 1
+_MAX_SYMBOLIC_EXTENT = 2**31 - 1
 """Greatest extent that fits the int32 type of `te.size_var`."""
 
 
@@ -211,13 +211,17 @@ def static_extents(
         short: Extent up to which a loop is short.
     """
     last = len(extents) - 1
-    is_large = points >= (_MANY_PRODUCTS if every else MANY)
+    is_large = points >= (_MIN_PRODUCTS if every else MANY)
     # One kernel serves all sizes of small products; only large products use the longer limit.
-    short = SHORT if every and points < 4 * _MANY_PRODUCTS else short
-    return tuple([
-        n if n > _MOST_OPEN or (is_large and n <= short and (every or k == last)) else None
-        for k, n in enumerate(extents)
-    ])
+    short = SHORT if every and points < 4 * _MIN_PRODUCTS else short
+    return tuple(
+        [
+            n
+            if n > _MAX_SYMBOLIC_EXTENT or (is_large and n <= short and (every or k == last))
+            else None
+            for k, n in enumerate(extents)
+        ]
+    )
 
 
 def build_dynamic_kernel(

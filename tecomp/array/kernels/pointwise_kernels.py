@@ -147,9 +147,9 @@ def _build_generator(op: Creation, dtype: str, kinds: tuple[str, ...], n_first: 
     return tecomp.build([result], [*given, result], name=op.name)
 
 
-_LARGE = 2**15
+_MIN_BLOCKED_ELEMENTS = 2**15
 """Minimum number of elements for which blocks are worth compiling."""
-_FEW = 3
+_MAX_FREE_STEPS = 3
 """Arithmetic steps on pairs that take no longer than the memory traffic of the pairs."""
 
 
@@ -195,8 +195,8 @@ def _storage_kind(work: PendingGraph, size: int) -> str:
     if work.nodes[work.outputs[0]].type.dtype not in PART:
         return "whole"
     kinds = {op.kind for op, _ in work.steps if isinstance(op, Elementwise)}
-    is_long = len(work.steps) > _FEW or bool(kinds - NARROW)
-    return "blocks" if is_long and size >= _LARGE else "pairs"
+    is_long = len(work.steps) > _MAX_FREE_STEPS or bool(kinds - NARROW)
+    return "blocks" if is_long and size >= _MIN_BLOCKED_ELEMENTS else "pairs"
 
 
 def _is_taken(work: PendingGraph, shape: Shape) -> bool:

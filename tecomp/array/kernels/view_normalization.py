@@ -18,7 +18,7 @@ from tecomp.ptensor.operations.manipulation import BroadcastOp, ExpandDims, Perm
 from tecomp.ptensor.operations.reduction import CountNonzero, ReduceOp, TruthTest
 from tecomp.ptensor.types import PTensorType, Shape, axes_of
 
-_TWICE = 2
+_MAX_GROWTH = 2
 """Maximum growth of the number of operations when several views of one value are required."""
 
 
@@ -41,7 +41,7 @@ def push_views_to_leaves(work: PendingGraph) -> PushedGraph | None:
     if not any(moves):
         return None
     wanted = _requested_chains(work, moves)
-    if wanted is None or sum(map(len, wanted)) > _TWICE * len(work.steps):
+    if wanted is None or sum(map(len, wanted)) > _MAX_GROWTH * len(work.steps):
         return None
     return _PushdownRewriter(work, moves).built(wanted)
 

@@ -38,7 +38,7 @@ from tecomp.lazy_imports import load_upward
 
 R = TypeVar("R")
 
-_LEAD = 256
+_MAX_CALLS_AHEAD = 256
 """Number of calls after which the controller waits for all workers, to bound message buffers."""
 
 
@@ -107,19 +107,20 @@ class Controller:
 
     def _send(self, message: Message) -> None:
         data = pack_message(message)
-        is_far = isinstance(message, RemoteCall) and message.number % _LEAD == _LEAD - 1
+        is_far = isinstance(message,
+            RemoteCall) and message.number % _MAX_CALLS_AHEAD == _MAX_CALLS_AHEAD - 1
         send = self.comm.Ssend if is_far else self.comm.Send
         for rank in range(1, self.comm.size):
             send([data, mpi().BYTE], rank)
 
 
-_BUSY = 0.01
+_POLL_SECONDS = 0.01
 """Seconds of polling for the next message without a pause."""
 
-_PAUSE = 0.0005
-_LONGEST = 0.01
+_MIN_PAUSE_SECONDS = 0.0005
+_MAX_PAUSE_SECONDS = 0.01
 
-_GRACE = 2
+_GRACE_SECONDS = 2
 """Seconds to wait for the controller to report the same failure."""
 
 
@@ -138,7 +139,7 @@ def work(comm: Any) -> None:
         try:
             _do(message, arrays)
         except Exception:
-            answer = _receive(comm, _GRACE)
+            answer = _receive(comm, _GRACE_SECONDS)
             if answer != RemoteFailure(message.number):
                 raise
 
@@ -155,14 +156,14 @@ def _receive(comm: Any, most: float | None = None) -> Message | None:
     """Return the next message, or None if none arrives within `most` seconds."""
     status = mpi().Status()
     begin = time.monotonic()
-    pause = _PAUSE
+    pause = _MIN_PAUSE_SECONDS
     while not comm.Iprobe(0, status=status):
         waited = time.monotonic() - begin
         if most is not None and waited > most:
             return None
-        if waited > _BUSY:
+        if waited > _POLL_SECONDS:
             time.sleep(pause)
-            pause = min(pause * 1.2, _LONGEST)
+            pause = min(pause * 1.2, _MAX_PAUSE_SECONDS)
     data = bytearray(status.Get_count(mpi().BYTE))
     comm.Recv([data, mpi().BYTE], 0)
     return unpack_message(data)

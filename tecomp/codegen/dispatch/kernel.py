@@ -53,9 +53,9 @@ from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 
 _WARM_UP_SHARE = 20
-_LEAST_SPAN = 20_000
+_MIN_BATCH_NANOSECONDS = 20_000
 """Nanoseconds; shorter calls are timed in batches, to amortize the clock overhead."""
-_LEAST_SPANS = 5
+_MIN_BATCHES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,10 @@ def time_call(call: Callable[..., object], arguments: Sequence[Any], seconds: fl
     warm = _span(call, arguments, 1)
     while perf_counter_ns() < start + budget // _WARM_UP_SHARE:
         warm = min(warm, _span(call, arguments, 1))
-    together = max(_LEAST_SPAN // max(warm, 1), 1)
+    together = max(_MIN_BATCH_NANOSECONDS // max(warm, 1), 1)
     start = perf_counter_ns()
     spans: list[int] = []
-    while len(spans) < _LEAST_SPANS or perf_counter_ns() < start + budget:
+    while len(spans) < _MIN_BATCHES or perf_counter_ns() < start + budget:
         spans.append(_span(call, arguments, together))
     scale = 1e9 * together
     return Timing(min(spans) / scale, float(np.median(spans)) / scale, together * len(spans))

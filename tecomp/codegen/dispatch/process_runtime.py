@@ -136,7 +136,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_restart_process_after_fork)
 
 
-_PATIENCE = 50_000
+_SPIN_NANOSECONDS = 50_000
 """Spin time of a thread before it sleeps, in nanoseconds: about the cost of a wake-up."""
 
 
@@ -185,7 +185,7 @@ def use_threads() -> None:
         while workers.started < wanted and _start(workers):
             workers.started += 1
         # Oversubscribed threads must not spin.
-        patience = _PATIENCE if count <= len(workers.processors) else 0
+        patience = _SPIN_NANOSECONDS if count <= len(workers.processors) else 0
         process().configure(
             min(count, MAX_WORKERS + 1), workers.started, patience, workers.processors[0]
         )

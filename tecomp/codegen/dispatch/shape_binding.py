@@ -19,7 +19,7 @@ from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.ir.traversal.rewrite import free_variables, run_trampoline, substitute
 
-_MOST_COMPARED = 10_000
+_MAX_COMPARED = 10_000
 """Maximum number of candidates in the NumPy search for an element shared by two arrays."""
 
 
@@ -273,7 +273,7 @@ def are_interleaved(
         return False
     try:
         arrays = _array_at(a, first), _array_at(b, second)
-        return not np.shares_memory(*arrays, _MOST_COMPARED)  # type: ignore[arg-type]
+        return not np.shares_memory(*arrays, _MAX_COMPARED)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return False
 

@@ -77,8 +77,8 @@ def _in_floats(node: Any, parts: list[Expr]) -> Expr:
 STACK_BUFFER_BYTES = 16 * 1024
 STACK_TOTAL_BYTES = 256 * 1024
 """Maximum stack bytes of one function; some systems give threads only 512 KiB."""
-_MOST = 2**56
-_TOO_MANY = str(2**62 + 2**61)
+_MAX_BYTES = 2**56
+_UNADDRESSABLE_BYTES = str(2**62 + 2**61)
 """Sizes beyond the address space, without and with the overhead of rows."""
 _STACK_ALIGNMENT = 64
 
@@ -120,11 +120,11 @@ def _checked_size(code: FunctionBuilder, buffer: Buffer, words: list[str]) -> tu
     extents = [extent for extent in buffer.shape if isinstance(extent, int)]
     if len(extents) == len(buffer.shape):
         size = prod(extents) * buffer.dtype.bytes
-        if size <= _MOST:
+        if size <= _MAX_BYTES:
             return str(size), words
-        return str(min(size, 2**63 - 1)), [*("1" for _ in words[1:]), _TOO_MANY]
-    size_operand, fits = bytes_of(code, buffer, _MOST)
-    row = code.op(f"select i1 {fits}, i64 {words[-1]}, i64 {_TOO_MANY}")
+        return str(min(size, 2**63 - 1)), [*("1" for _ in words[1:]), _UNADDRESSABLE_BYTES]
+    size_operand, fits = bytes_of(code, buffer, _MAX_BYTES)
+    row = code.op(f"select i1 {fits}, i64 {words[-1]}, i64 {_UNADDRESSABLE_BYTES}")
     return size_operand, [
         *(code.op(f"select i1 {fits}, i64 {rows}, i64 1") for rows in words[:-1]), row
     ]

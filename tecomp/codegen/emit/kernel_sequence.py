@@ -24,7 +24,7 @@ from tecomp.codegen.runtime.runtime_structs import (
 _POINTER = 8
 _FILLER = "fill.rows"
 
-_HELD = "values between kernels"
+_ARENA_NAME = "values between kernels"
 """Site text of the memory between kernels, for out-of-memory failures."""
 
 
@@ -87,7 +87,7 @@ def sequence_text(
     """
     most = max((len(step.arguments) for step in steps), default=0)
     tables, bytes_held = bytes_held, bytes_held + max((s.table_bytes for s in steps), default=0)
-    sites = (*(site for step in steps for site in step.sites), _HELD)
+    sites = (*(site for step in steps for site in step.sites), _ARENA_NAME)
     lines = [
         "entry:",
         f"  %block = alloca [{FIRST_ARGUMENT_WORD + most} x i64], align 64",

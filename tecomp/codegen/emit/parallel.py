@@ -33,9 +33,9 @@ from tecomp.ir.nodes.expr import (
 from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt
 from tecomp.ir.traversal.rewrite import children, nodes_of, post_order, statements_in, walk
 
-_WORTH = 1536
+_MIN_VECTOR_OPERATIONS = 1536
 """Vector operations whose run time exceeds the cost of handing work to another thread."""
-_FREE = (Var, Const, Ramp, Broadcast, Cast)
+_ZERO_COST_NODES = (Var, Const, Ramp, Broadcast, Cast)
 
 
 def min_iterations_per_task(body: Stmt) -> int:
@@ -44,7 +44,7 @@ def min_iterations_per_task(body: Stmt) -> int:
     The result is 1 if the work of an iteration is unknown.
     """
     each = None if has_outside_calls(body) else _operations(body)
-    return 1 if each is None else -(-_WORTH // max(each, 1))
+    return 1 if each is None else -(-_MIN_VECTOR_OPERATIONS // max(each, 1))
 
 
 def _operations(body: Stmt) -> int | None:
@@ -75,7 +75,7 @@ def _own(node: Any) -> int:
         return _accesses(node, node.indices)
     if isinstance(node, BufferStore):
         return _accesses(node.value, node.indices)
-    if not isinstance(node, Expr) or isinstance(node, _FREE):
+    if not isinstance(node, Expr) or isinstance(node, _ZERO_COST_NODES):
         return 0
     return _registers(node) * (Accesses.FUNCTION_COST if isinstance(node, Call) else 1)
 

@@ -54,7 +54,7 @@ from tecomp.ir.traversal.rewrite import run_trampoline, walk
 
 Rule: TypeAlias = "Generator[Stmt, None, None]"
 
-_FEW = 16
+_MIN_TRIP_COUNT = 16
 """Trip count below which LLVM vectorizes a whole loop and masks the last vector."""
 
 
@@ -251,7 +251,8 @@ def _may_store_known_lanes(stmt: For) -> bool:
     if not isinstance(stmt.extent, Const):
         return False
     inside = list(walk(stmt.body))
-    is_masked = int(stmt.extent.value) < _FEW or any(isinstance(n, IfThenElse) for n in inside)
+    is_masked = int(stmt.extent.value) < _MIN_TRIP_COUNT or any(isinstance(n, IfThenElse) for n
+        in inside)
     return is_masked and any(
         isinstance(node, BufferStore) and node.value.dtype.lanes == 1
         and may_be_narrowed(node.value.dtype)

@@ -31,8 +31,9 @@ _MAGIC = b"tecomp 2\n"
 _HEAD = len(_MAGIC) + 32
 _SUFFIX, _UNFINISHED = ".entry", ".part"
 _HOUR = 3600.0
-# Scanning the folder is expensive, so it is done once for each limit / _SHARE bytes written.
-_SHARE = 16
+# Scanning the folder is expensive, so it is done once for each limit / _SCANS_PER_LIMIT bytes
+# written.
+_SCANS_PER_LIMIT = 16
 T = TypeVar("T")
 
 
@@ -119,7 +120,7 @@ class Store:
             with contextlib.suppress(OSError):
                 part.unlink()
             return
-        if self._unchecked is None or self._unchecked > self.limit // _SHARE:
+        if self._unchecked is None or self._unchecked > self.limit // _SCANS_PER_LIMIT:
             self._shrink()
             self._unchecked = 0
         self._unchecked += len(content)
@@ -141,7 +142,7 @@ class Store:
         """Evict least recently used entries until the size is below the limit with a margin."""
         files = sorted(self._files())
         total = sum(size for _, size, _ in files)
-        target = self.limit - self.limit // _SHARE if total > self.limit else total
+        target = self.limit - self.limit // _SCANS_PER_LIMIT if total > self.limit else total
         now = time.time()
         for used, size, path in files:
             # A process that was killed during a write leaves an unfinished file.

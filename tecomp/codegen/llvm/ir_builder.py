@@ -55,7 +55,7 @@ class LlvmSource:
 
 WIDEST_VECTOR_BYTES = 64
 """Bytes of the widest vector register; LLVM splits such vectors on narrower machines."""
-_MOST_CHARACTERS = 256  # maximum length of a name hint; LLVM truncates value names at 1,024
+_MAX_NAME_CHARACTERS = 256  # maximum length of a name hint; LLVM truncates value names at 1,024
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 
 
@@ -354,7 +354,7 @@ class FunctionBuilder:
 
     def name(self, hint: str) -> str:
         """Return a unique name within the function, based on `hint`."""
-        base = plain_name(hint)[:_MOST_CHARACTERS]
+        base = plain_name(hint)[:_MAX_NAME_CHARACTERS]
         count = self._counts.get(base)
         if count is None:
             self._counts[base] = 1

@@ -209,9 +209,9 @@ def _invariant_terms(conditions: list[Expr], changing: set[Var]) -> list[Expr]:
     return [node for node in walk(*conditions, parts=terms) if stay[id(node)]]
 
 
-_WORTH = 8
+_MIN_VECTORIZED_TRIP_COUNT = 8
 """Minimum trip count for vectorization by LLVM: one or two vectors."""
-_MOST = 4096
+_MAX_BODY_NODES = 4096
 """Maximum number of body nodes: the time of the LLVM vectorizer is quadratic in it."""
 _ANY_ORDER = (BinOp.ADD, BinOp.MUL, BinOp.MIN, BinOp.MAX)
 
@@ -241,11 +241,12 @@ def has_plain_loops(root: Stmt, *, fast_math: bool = False, is_outlined: bool = 
                 _goes_on(statement, loop.loop_var)
                 or _folds(statement, loop.loop_var, fast_math=fast_math)
             )
-    return any(is_plain and sizes[loop] <= _MOST for loop, is_plain in fits.items())
+    return any(is_plain and sizes[loop] <= _MAX_BODY_NODES for loop, is_plain in fits.items())
 
 
 def _is_long(loop: For) -> bool:
-    return not isinstance(loop.extent, Const) or int(loop.extent.value) >= _WORTH
+    return not isinstance(loop.extent, Const) or int(
+        loop.extent.value) >= _MIN_VECTORIZED_TRIP_COUNT
 
 
 def _is_scalar(store: BufferStore) -> bool:

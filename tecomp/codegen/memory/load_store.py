@@ -50,7 +50,7 @@ from tecomp.ir.nodes.stmt import Buffer, BufferStore, Prefetch
 
 _WORD = 4
 """Bytes of the float that narrower floats are computed in; integers may be twice as wide."""
-_NEAR = 4
+_MAX_SHUFFLED_STRIDE = 4
 """Maximum stride at which loading the whole span and shuffling pays."""
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
@@ -509,7 +509,8 @@ def _place(
     ramp = as_ramp(last) if lanes > 1 else Ramp(last, Const(1), 1)
     step = int(ramp.stride.value) if ramp is not None and isinstance(ramp.stride, Const) else None
     contiguous = step == 1 or (step == -1 and access.repeats == 1)
-    near = step is not None and (step == 0 or (abs(step) <= _NEAR and lanes >= _NEAR))
+    near = step is not None and (step == 0
+        or (abs(step) <= _MAX_SHUFFLED_STRIDE and lanes >= _MAX_SHUFFLED_STRIDE))
     # The memory between the elements may be read, but never written.
     together = near and access.repeats == 1 and mask is None and reads
     if ramp is not None and step is not None and (contiguous or together):

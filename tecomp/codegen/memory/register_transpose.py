@@ -36,7 +36,7 @@ Access: TypeAlias = "BufferLoad | BufferStore"
 _LAZY = ("if_then_else", "check_index")
 _LEAST, _MOST = 4, 32
 """Lane counts of a column: fewer are faster one by one, more exceed the registers."""
-_FEWEST = 4
+_MIN_COLUMNS = 4
 """Minimum number of columns of an incomplete square: three are as fast one by one."""
 _PIECE_BITS = 128
 """Bits within which every machine shuffles in one instruction; larger moves are per piece."""
@@ -185,7 +185,7 @@ def _is_across(access: Access) -> bool:
         return False
     stride = last.stride
     if isinstance(stride, Const):
-        least = 2 if isinstance(access, BufferLoad) else _FEWEST
+        least = 2 if isinstance(access, BufferLoad) else _MIN_COLUMNS
         return abs(int(stride.value)) >= least
     return not contains(BufferLoad, last)
 
@@ -212,7 +212,7 @@ def _columns(group: Sequence[Access]) -> Iterator[ColumnAccess]:
             size = side[starts[0]][0].indices[-1].dtype.lanes
             access = side[starts[0]][0]
             width = next((k for k in range(size) if starts[0] + k not in side), size)
-            if width >= min(_FEWEST, size) and not _overlap(access, starts):
+            if width >= min(_MIN_COLUMNS, size) and not _overlap(access, starts):
                 square = _square(access, width)
                 for number, place in enumerate(starts[:width]):
                     yield from (ColumnAccess(each, square, number) for each in side[place])

@@ -35,7 +35,7 @@ from tecomp.ir.nodes.expr import (
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import children, fold
 
-_AHEAD = 4
+_MAX_BASE_MULTIPLE = 4
 """Number of lane addresses computed from one base: multiples of the step up to 4 are kept."""
 
 
@@ -76,7 +76,7 @@ def _places(
     element = memory_type(scalar)
     first = emit_cast(code, (yield ramp.base), ramp.base.dtype, INT64)
     step = emit_cast(code, (yield ramp.stride), ramp.stride.dtype, INT64)
-    steps = [step, *(code.op(f"mul i64 {step}, {k}") for k in range(2, _AHEAD + 1))]
+    steps = [step, *(code.op(f"mul i64 {step}, {k}") for k in range(2, _MAX_BASE_MULTIPLE + 1))]
     found = [code.op(f"getelementptr {element}, ptr {base}, i64 {first}")]
     while len(found) < count:
         start = found[-1]
@@ -196,9 +196,9 @@ def prefix_mask(count: int, width: int) -> tuple[str, str]:
     return vector_of("i1", width), f"<{lanes}>"
 
 
-_MOST = 4
+_MAX_RUNS = 4
 """Maximum number of runs for which contiguous loads and shuffles pay."""
-_WHOLE: dict[BinOp, Callable[[int, int], int]] = {
+_FOLDED_OPERATORS: dict[BinOp, Callable[[int, int], int]] = {
     BinOp.ADD: lambda a, b: a + b, BinOp.SUB: lambda a, b: a - b, BinOp.MUL: lambda a, b: a * b,
 }
 _PARTED: dict[BinOp, Callable[[int, int], int]] = {
@@ -246,7 +246,7 @@ def runs_of(index: Expr, count: int) -> LaneRuns | None:
             runs[-1] = LaneRun(runs[-1].start, place - runs[-1].start + 1)
         else:
             runs.append(LaneRun(place, 1))
-    if len(runs) > _MOST:
+    if len(runs) > _MAX_RUNS:
         return None
     return LaneRuns(cast(INT64, found.base), tuple(runs), tuple(_in_runs(runs, offsets)))
 
@@ -303,11 +303,11 @@ def _combine(op: BinOp, a: _IndexVector, b: _IndexVector) -> _IndexVector | None
             return None
         numbers = map(_PARTED[op], known[0], known[1])
         return _IndexVector(Const(0, a.base.dtype), tuple(numbers))
-    if op not in _WHOLE or (op is BinOp.MUL and not (_is_number(a) or _is_number(b))):
+    if op not in _FOLDED_OPERATORS or (op is BinOp.MUL and not (_is_number(a) or _is_number(b))):
         return None
     base = binary(op, a.base, b.base)
     if op is not BinOp.MUL:
-        return _IndexVector(base, tuple(map(_WHOLE[op], a.offsets, b.offsets)))
+        return _IndexVector(base, tuple(map(_FOLDED_OPERATORS[op], a.offsets, b.offsets)))
     factor, other = (a, b) if _is_number(a) else (b, a)
     assert isinstance(factor.base, Const)
     times = int(factor.base.value)

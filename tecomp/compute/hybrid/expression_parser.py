@@ -180,7 +180,7 @@ _OUTSIDE = (
     "is not supported; supported expressions are numbers, elements, shapes, arithmetic, conditions "
     "and functions"
 )
-_MOST_BITS = 1024
+_MAX_BITS = 1024
 """Maximum size of an integer constant in bits, about the exponent range of float64."""
 
 
@@ -242,11 +242,11 @@ def _apply_operator(names: NameResolver, node: ast.BinOp) -> Any:
     function = _BINARY.get(type(node.op))
     if function is None:
         names.source.refuse(node, _OUTSIDE)
-    if isinstance(a, int) and isinstance(b, int) and _bits(node.op, a, b) > _MOST_BITS:
+    if isinstance(a, int) and isinstance(b, int) and _bits(node.op, a, b) > _MAX_BITS:
         names.source.refuse(
             node,
             "is an integer of more than {most_bits} bits; use one that a dtype can represent",
-            most_bits=_MOST_BITS,
+            most_bits=_MAX_BITS,
         )
     return _apply(names, node, function, a, b)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
-from tecomp.compute.expr_like import MOST_OPERATIONS
+from tecomp.compute.expr_like import MAX_OPERATIONS
 from tecomp.compute.hybrid.expression_parser import (
     FUNCTIONS,
     LOOPS,
@@ -28,7 +28,7 @@ from tecomp.ir.nodes.printer import format_count
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import contains
 
-_MOST_CALLS = 32
+_MAX_CALL_DEPTH = 32
 """Maximum depth of nested calls of hybrid functions."""
 
 
@@ -178,12 +178,12 @@ class StatementParser:
         if word == "const_range":
             if not isinstance(first, int) or not isinstance(last, int):
                 self.source.refuse(node.iter, "requires constant integer bounds")
-            if last - first > MOST_OPERATIONS:
+            if last - first > MAX_OPERATIONS:
                 self.source.refuse(
                     node.iter,
                     "has {detail} values, which exceeds the unroll limit of {most_operations}; use "
                     "range",
-                    detail=last - first, most_operations=MOST_OPERATIONS,
+                    detail=last - first, most_operations=MAX_OPERATIONS,
                 )
             for value in range(first, last):
                 self._scopes[-1][name] = value
@@ -235,11 +235,11 @@ class StatementParser:
 
     def call(self, function: Any, arguments: Sequence[Any]) -> Any:
         """Inline a call of another hybrid function, and return its results."""
-        if self._depth == _MOST_CALLS:
+        if self._depth == _MAX_CALL_DEPTH:
             raise DefinitionError(
                 "te.hybrid {source}: call is nested in {most_calls} other calls; replace recursion "
                 "with a loop",
-                kind="hybrid", source=function.source.name, most_calls=_MOST_CALLS,
+                kind="hybrid", source=function.source.name, most_calls=_MAX_CALL_DEPTH,
             )
         found = StatementParser(function.source, self.builder, self).run(arguments)
         return found[0] if len(found) == 1 else tuple(found)

@@ -32,7 +32,7 @@ from tecomp.errors import TeamError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_GRACE = 5
+_GRACE_SECONDS = 5
 """Seconds that a process waits for another process to end it."""
 
 _FORMER: list[Team] = []
@@ -218,7 +218,7 @@ class ProtectedLoop:
                 pass
         except TeamError as error:
             if self.team.rank:
-                time.sleep(_GRACE)  # rank 0 reports the error and ends all processes
+                time.sleep(_GRACE_SECONDS)  # rank 0 reports the error and ends all processes
             abort_all(f"tecomp.TeamError: {error.message}\n")
         except BaseException:
             abort_all(traceback.format_exc())

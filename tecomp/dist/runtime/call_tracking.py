@@ -59,9 +59,9 @@ alone = SingleControllerState()
 KEPT_CALLS = 64
 """Number of recent calls whose names are kept."""
 
-_LONGEST = 160
+_MAX_NAME_BYTES = 160
 """Maximum number of bytes of a call's name in shared memory."""
-_TEXT = f"S{_LONGEST}"
+_TEXT = f"S{_MAX_NAME_BYTES}"
 _SLOT = np.dtype([
     ("calls", "i8"), ("ended", "i8"), ("sums", "i8", (KEPT_CALLS,)), ("waits", _TEXT),
     ("names", _TEXT, (KEPT_CALLS,)),
@@ -70,7 +70,7 @@ _SLOT = np.dtype([
 # The slot as 8-byte integers: a memoryview reads single numbers faster than NumPy.
 _STRIDE, _SUMS = _SLOT.itemsize // 8, 2
 
-_SETTLED = 0.01
+_VISIBLE_AFTER_SECONDS = 0.01
 """Seconds after which writes of one process to shared memory are visible to all others."""
 
 _DONE, _FAILED = 1, 2
@@ -109,7 +109,7 @@ class CollectiveLog:
         The last process to start the call sees the entries of all others, before MPI can match
         different calls.
         """
-        said = name.encode()[:_LONGEST]
+        said = name.encode()[:_MAX_NAME_BYTES]
         numbers, own, total = self._numbers, self._mine * _STRIDE, crc32(said)
         count = numbers[own]
         at = _SUMS + count % KEPT_CALLS
@@ -119,7 +119,7 @@ class CollectiveLog:
         if not self._is_other(count, at, total):
             return True
         # Writes of another process may become visible out of order; look again once they settled.
-        time.sleep(_SETTLED)
+        time.sleep(_VISIBLE_AFTER_SECONDS)
         return not self._is_other(count, at, total)
 
     def _is_other(self, count: int, at: int, total: int) -> bool:
@@ -146,7 +146,7 @@ class CollectiveLog:
     def is_told(self, said: str) -> bool:
         """Return whether a process with a lower node rank ends with the same error."""
         before = slice(self._mine)
-        same = self._waits[before] == said.encode()[:_LONGEST]
+        same = self._waits[before] == said.encode()[:_MAX_NAME_BYTES]
         return bool(np.any(same & (self._ended[before] == _FAILED)))
 
     @property
@@ -258,7 +258,7 @@ waits = WaitLog()
 """Log of the waits of this process."""
 
 
-_EVERY = 0.25
+_CHECK_INTERVAL_SECONDS = 0.25
 """Seconds between two checks; a complaint that two checks agree on is reported."""
 
 _AGREED = 0.2
@@ -288,7 +288,7 @@ def _run() -> None:
     before: dict[int, str | None] = {}
     pause = threading.Event()
     while True:
-        pause.wait(_EVERY)
+        pause.wait(_CHECK_INTERVAL_SECONDS)
         for team, (calls, rank) in list(_WATCHED.items()):
             complaint = calls.complaint()
             if complaint is not None and complaint == before.get(team) and calls.speaker:

@@ -16,7 +16,7 @@ from tecomp.errors import TeamError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_FEW = 1024
+_MAX_NUMPY_ELEMENTS = 1024
 """Number of elements up to which a reduction in NumPy is faster than a collective NaN check."""
 
 
@@ -262,7 +262,7 @@ def combine_along_mesh(
 
 def _are_numbers(comm: Any, array: Array) -> bool:
     """Return whether no rank has a NaN; False without communication for small arrays."""
-    if array.size <= _FEW:
+    if array.size <= _MAX_NUMPY_ELEMENTS:
         return False
     has_other = np.array([np.isnan(array.max())])
     comm.Allreduce(mpi().IN_PLACE, has_other, op=mpi().LOR)

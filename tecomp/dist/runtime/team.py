@@ -20,7 +20,7 @@ from tecomp.source_locations import DEBUG
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]
 
-_MOST = 1 << 26
+_MAX_POOL_BYTES = 1 << 26
 """Maximum number of bytes retained for reuse by later messages, over all buffers."""
 
 
@@ -43,7 +43,7 @@ class BufferPool:
         """Return a buffer to the pool; above the limit, the sizes pooled first are dropped."""
         self._kept += buffer.nbytes
         self._free.setdefault(buffer.nbytes, []).append(buffer)
-        while self._kept > _MOST:
+        while self._kept > _MAX_POOL_BYTES:
             oldest = next(iter(self._free))
             self._kept -= oldest * len(self._free.pop(oldest))
 
@@ -53,7 +53,7 @@ COMPARES_ALL = os.environ.get(DEBUG, "0") != "0"
 _NAMED = 145
 """Characters of a call's name that are kept before the checksum of all calls so far."""
 
-_GRACE = 5
+_GRACE_SECONDS = 5
 """Seconds that a rank waits for a failed rank to abort all ranks."""
 
 _TEAMS: dict[int, Team] = {}
@@ -180,7 +180,7 @@ class Team:
         if self._calls is not None and not self._calls.began(name):
             complaint = self._calls.complaint()
             if complaint is None and self._calls.failed:
-                time.sleep(_GRACE)  # the failed process aborts this one
+                time.sleep(_GRACE_SECONDS)  # the failed process aborts this one
             raise TeamError("team {id}: {complaint}", id=self.id, complaint=complaint or name)
 
     def waiting(self, name: str) -> AbstractContextManager[None]:
@@ -189,10 +189,10 @@ class Team:
         Raises:
             TeamError: If MPI reports an error, as it may if the ranks make different calls.
         """
-        return _ALONE if self.size == 1 else _Waiting(self.id, self._calls, name)
+        return _NO_LOCK if self.size == 1 else _Waiting(self.id, self._calls, name)
 
 
-_ALONE = nullcontext()
+_NO_LOCK = nullcontext()
 
 
 class _Waiting:
@@ -215,7 +215,7 @@ class _Waiting:
             return
         if error is not None and isinstance(error, mpi().Exception):
             if self._calls.failed:
-                time.sleep(_GRACE)  # the failed process aborts this one
+                time.sleep(_GRACE_SECONDS)  # the failed process aborts this one
             raise TeamError(
                 "team {team}: {reason}",
                 team=self._team, reason=self._calls.complaint() or error,

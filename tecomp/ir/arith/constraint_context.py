@@ -45,7 +45,7 @@ from tecomp.ir.nodes.stmt import Buffer
 _STEPS = 48
 _DEPTH = 10
 # Maximum number of repeated visits, per statement, of shared expressions under other conditions.
-_MOST_AGAIN = 64
+_MAX_REVISITS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +97,12 @@ class ConstraintContext:
         Args:
             node: Expression that is analyzed in the scope, if any. A shared expression is analyzed
                 under each combination of conditions, which is exponential in the nesting depth.
-                Therefore, after `_MOST_AGAIN` repeated visits, no scope is opened for an expression
-                visited before, and the result is None.
+                Therefore, after `_MAX_REVISITS` repeated visits, no scope is opened for an
+                expression visited before, and the result is None.
         """
         if node is not None:
             if id(node) in self._seen:
-                if self._again == _MOST_AGAIN:
+                if self._again == _MAX_REVISITS:
                     return None
                 self._again += 1
             self._seen[id(node)] = node

@@ -16,7 +16,7 @@ from tecomp.ir.nodes.operators import BinOp
 
 Term: TypeAlias = "Digit | OpaqueTerm"
 
-DEEPEST = 64
+MAX_DEPTH = 64
 """Maximum nesting depth of sums; the limit exists because sums are compared recursively."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, OpaqueTerm, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine import MAX_DEPTH, Digit, OpaqueTerm, QuasiAffine, Term
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -72,7 +72,7 @@ def _scale(expr: Expr, coefficient: int, number_first: bool) -> Expr:
 
 _SUMS = (BinOp.ADD, BinOp.SUB, BinOp.MUL)
 _DIVISIONS = (BinOp.FLOORDIV, BinOp.MOD)
-MOST_FACTORS = 64
+MAX_FACTORS = 64
 """Maximum number of factors of a product; repeated squares double the number at each level."""
 
 
@@ -267,7 +267,7 @@ class TermTable:
         total = self._sums[id(node.a)][1]
         if not isinstance(node.b, Const) or node.b.value < 2 or not total.terms:
             return None
-        if total.depth >= DEEPEST:
+        if total.depth >= MAX_DEPTH:
             return None
         term = _digit_of(total, node.op, int(node.b.value))
         if term not in self._texts:
@@ -280,7 +280,7 @@ class TermTable:
     def _product(self, node: Binary, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine | None:
         """Return `(c*x) * (d*y)` as `(c*d) * (x*y)`, independent of the order of the factors.
 
-        Return None above `MOST_FACTORS` factors, as repeated squaring doubles the count at each
+        Return None above `MAX_FACTORS` factors, as repeated squaring doubles the count at each
         level.
         """
         parts: list[int] = []
@@ -293,7 +293,7 @@ class TermTable:
                 self._single.setdefault(key, expr)
             parts.extend(self._factors.get(key, (key,)))
             factors.append((expr, c))
-        if len(parts) > MOST_FACTORS:
+        if len(parts) > MAX_FACTORS:
             return None
         (x, c), (y, d) = factors
         ordered = tuple(sorted(parts))

@@ -46,7 +46,7 @@ from tecomp.ir.traversal.rewrite import Task, children, operands_of, replace_chi
 _SUMS = frozenset((BinOp.ADD, BinOp.SUB, BinOp.MUL))
 _LOGIC = (BinOp.AND, BinOp.OR)
 # Maximum number of operands of a minimum that are compared pairwise.
-_LONGEST = 9
+_MAX_COMPARED_OPERANDS = 9
 _LEAST, _MOST = integer_range(INT64)
 
 
@@ -254,7 +254,7 @@ def _index(facts: ConstraintContext, node: Binary) -> Expr:
     sum_of = facts.terms.sum_of
     match node:
         case Binary(BinOp.MIN | BinOp.MAX as op):
-            return extremum(facts, op, operands_of(op, node, _LONGEST))
+            return extremum(facts, op, operands_of(op, node, _MAX_COMPARED_OPERANDS))
         case Binary(BinOp.FLOORDIV | BinOp.MOD as op, a, Const(d)) if d > 0:
             if d == 1:
                 return a if op is BinOp.FLOORDIV else Const(0, INT64)

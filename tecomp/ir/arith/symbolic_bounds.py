@@ -21,8 +21,8 @@ Monomial: TypeAlias = "tuple[int, ...]"
 
 Bounds: TypeAlias = "tuple[Polynomial, Polynomial]"
 
-_MOST_TERMS = 64
-_MOST_STEPS = 16
+_MAX_TERMS = 64
+_MAX_STEPS = 16
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class SymbolicBounds:
                 case Binary(op):
                     a, b = operands
                     found = None if a is None or b is None else self._combined(op, a, b)
-                    is_large = found and max(len(each.terms) for each in found) > _MOST_TERMS
+                    is_large = found and max(len(each.terms) for each in found) > _MAX_TERMS
                     return None if is_large else found
             return None
 
@@ -259,9 +259,9 @@ class SymbolicBounds:
         elif least >= 1:
             self._assume_factors(product)
 
-    def _is_natural(self, a: Polynomial, steps: int = _MOST_STEPS) -> bool:
+    def _is_natural(self, a: Polynomial, steps: int = _MAX_STEPS) -> bool:
         """Return whether `a >= 0` is proved."""
-        if len(a.terms) > _MOST_TERMS or steps == 0:
+        if len(a.terms) > _MAX_TERMS or steps == 0:
             return False
         expanded = self._expanded(a)
         if expanded is not None and min(expanded.terms.values(), default=0) >= 0:
@@ -319,7 +319,7 @@ def _divide(a: Polynomial, d: Polynomial) -> tuple[Polynomial, Polynomial]:
     """Return `q, r` with `a == q * d + r`; the leading product of `d` divides no term of `r`."""
     lead = max(d.terms, key=lambda product: (len(product), product))
     whole = Polynomial({})
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         steps = ((p, _step(p, c, d.terms[lead])) for p, c in a.terms.items()
                  if not Counter(lead) - Counter(p))
         found = next(((p, step) for p, step in steps if step), None)

@@ -77,7 +77,7 @@ def array_at(
 
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-_MOST_RAISED = 256
+_MAX_EXCEPTIONS = 256
 """Maximum number of pending exceptions, of which each thread has at most one."""
 
 
@@ -143,7 +143,7 @@ class _Raised:
         number = next(self._numbers)
         self._kept[number] = error
         # If several threads raise, only one exception is taken, so the oldest are evicted.
-        while len(self._kept) > _MOST_RAISED:
+        while len(self._kept) > _MAX_EXCEPTIONS:
             self._kept.popitem(last=False)
         return number
 

@@ -52,7 +52,7 @@ Environment: TypeAlias = "list[Any]"
 Closure: TypeAlias = Callable[[Environment], Data]
 Rule: TypeAlias = "Generator[Expr, Closure, Closure]"
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 # Below this bound int64 arithmetic of NumPy does not overflow, and `astype` wraps correctly.
 _SAFE = 2**62
 # Slot 0 contains the mask of lanes in which run-time index checks are active.
@@ -174,7 +174,7 @@ class _Compiler:
     def settle(self, node: Expr, closure: Closure, depth: int) -> tuple[Closure, int]:
         """Return the closure of a node and its depth; assign a slot to shared or deep nodes."""
         shared = self.uses[id(node)] > 1 and depth > 0
-        if not shared and depth < _DEEPEST:
+        if not shared and depth < _MAX_DEPTH:
             return closure, depth
         slot = self.scope.new_slot()
         self.blocks[-1].steps.append((slot, closure))

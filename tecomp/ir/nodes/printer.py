@@ -19,7 +19,7 @@ from typing import Any, Self, TypeAlias
 
 from tecomp.ir.nodes.graph_utils import post_order, preorder
 
-_LONG = 48
+_MAX_REPEATED_TOKENS = 48
 """Maximum length, in pieces, of a shared subexpression that is repeated rather than named."""
 
 
@@ -223,7 +223,7 @@ class _CommonParts:
         lengths: dict[int, int] = {}
         for node in post_order(*values, parts=self._inside):
             length = len(self.of(node)) + sum(lengths[id(part)] for part in self._inside(node))
-            if uses[id(node)] > 1 and length > _LONG:
+            if uses[id(node)] > 1 and length > _MAX_REPEATED_TOKENS:
                 self.repeated.add(id(node))
                 length = 1
             lengths[id(node)] = length

@@ -26,7 +26,7 @@ _PLAIN = frozenset((
 ))
 # Annotations of fields that hold one node, and of fields that hold a tuple of nodes.
 _ONE = frozenset(("Expr", "Stmt"))
-_MANY = frozenset(("tuple[Expr, ...]", "tuple[Range, ...]", "tuple[Stmt, ...]"))
+_SEQUENCE_TYPES = frozenset(("tuple[Expr, ...]", "tuple[Range, ...]", "tuple[Stmt, ...]"))
 # Annotations of fields that hold expressions and ranges only.
 _EXPRESSIONS = frozenset(("Expr", "Expr | None", "tuple[Expr, ...]", "tuple[Range, ...]"))
 
@@ -80,7 +80,7 @@ class _Readers(dict[type, Callable[[Any], Sequence[Any]] | None]):
         elif len(inside) == 1 and types[inside[0]] in _ONE:
             get = attrgetter(inside[0])
             read = lambda node: (get(node),)  # noqa: E731
-        elif len(inside) == 1 and types[inside[0]] in _MANY:
+        elif len(inside) == 1 and types[inside[0]] in _SEQUENCE_TYPES:
             read = attrgetter(inside[0])
         elif all(types[name] in _ONE for name in inside):
             read = attrgetter(*inside)

@@ -36,7 +36,7 @@ class _Plain(dict[type, bool]):
 
 
 _PLAIN = _Plain()
-_MANY: Mapping[type, str] = {tuple: "(", list: "[", dict: "{", MappingProxyType: "{"}
+_CONTAINER_MARKS: Mapping[type, str] = {tuple: "(", list: "[", dict: "{", MappingProxyType: "{"}
 
 
 _OPEN = -1
@@ -141,7 +141,7 @@ def encode(
                 count += 1
         elif _PLAIN[kind]:
             words.append(_encode_word(value, kind, kinds))
-        elif kind in _MANY:
+        elif kind in _CONTAINER_MARKS:
             end, parts = _parts(value, kind)
             todo.append((value, end))
             todo += [(part, None) for part in reversed(parts)]
@@ -160,7 +160,7 @@ def encode(
 
 
 def _parts(value: Any, kind: type) -> tuple[str, Sequence[Any]]:
-    mark = _MANY[kind]
+    mark = _CONTAINER_MARKS[kind]
     if mark == "{":
         return f"{{{len(value)}", [part for item in value.items() for part in item]
     return f"{mark}{len(value)}", value

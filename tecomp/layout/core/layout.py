@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     # Imported lazily with the first figure.
     from tecomp.drawing.svg import HtmlPage
 
-_FEW_PLACES = 128
-_WIDEST = 100
+_MAX_SHOWN_ELEMENTS = 128
+_MAX_COLUMNS = 100
 
 
 def formula(layout: StoredTensor) -> str:
@@ -90,7 +90,7 @@ def _padded_with(layout: StoredTensor) -> str:
 
 def _table(layout: StoredTensor) -> list[str]:
     """Return the elements of a small layout in memory order, one line per row of the last axis."""
-    if not 0 < layout.num_places <= _FEW_PLACES or not layout.shape:
+    if not 0 < layout.num_places <= _MAX_SHOWN_ELEMENTS or not layout.shape:
         return []
     names = [["."] * layout.physical_shape[-1] for _ in range(
         layout.num_places // layout.physical_shape[-1])]
@@ -104,7 +104,7 @@ def _table(layout: StoredTensor) -> list[str]:
         f"{row * layout.physical_shape[-1]:>{first}}  " + " ".join(f"{n:>{width}}" for n in cells)
         for row, cells in enumerate(names)
     ]
-    return lines if max(map(len, lines)) <= _WIDEST else []
+    return lines if max(map(len, lines)) <= _MAX_COLUMNS else []
 
 
 # Referenced by name to avoid an upward import.

@@ -195,7 +195,7 @@ def split_swizzle(index_map: IndexMap) -> tuple[IndexMap, tuple[int, int, int] |
 Nested: TypeAlias = "int | tuple[Nested, ...]"
 Swizzle: TypeAlias = "tuple[int, int, int]"
 
-_DEEPEST = 50
+_MAX_DEPTH = 50
 
 _TOKEN = re.compile(r"\d{1,18}|[(),:]")
 _SWIZZLE = re.compile(r"Swizzle<(\d{1,18}),(\d{1,18}),(-?\d{1,18})>o(?:0o)?")
@@ -398,8 +398,8 @@ class _Reader:
 
     def nested(self, depth: int = 0) -> Nested:
         """Read a number or a nested list."""
-        if depth > _DEEPEST:
-            raise self._unreadable(f"expected at most {_DEEPEST} lists inside each other")
+        if depth > _MAX_DEPTH:
+            raise self._unreadable(f"expected at most {_MAX_DEPTH} lists inside each other")
         token = self._peek()
         if token.isdigit():
             self.take(token)

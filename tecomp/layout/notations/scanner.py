@@ -9,7 +9,7 @@ from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind
 
 _SHOWN = 20
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 
 
 class Scanner:
@@ -69,8 +69,8 @@ class Scanner:
         match = re.compile(r"\d+").match(self.text, self.at)
         if match is None:
             return None
-        if len(match[0]) > _MOST_DIGITS:
-            self.fail(f"a number of at most {_MOST_DIGITS} digits")
+        if len(match[0]) > _MAX_DIGITS:
+            self.fail(f"a number of at most {_MAX_DIGITS} digits")
         self.at = match.end()
         return int(match[0])
 

@@ -275,7 +275,7 @@ def keep(layout: object, **fields: object) -> None:
         object.__setattr__(layout, name, value)
 
 
-_AT_ONCE = 2**20
+_MAX_ELEMENTS_PER_STEP = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,7 +398,7 @@ def _count(
     box = [shape[k] for k in dims]
     total = np.zeros(prod(grid), np.int64)
     first = box[0] if box else 1
-    step = max(_AT_ONCE // max(prod(box[1:]), 1), 1)
+    step = max(_MAX_ELEMENTS_PER_STEP // max(prod(box[1:]), 1), 1)
     for start in range(0, first, step):
         block = [(start, min(start + step, first)), *((0, n) for n in box[1:])]
         ranges = block[: len(box)]

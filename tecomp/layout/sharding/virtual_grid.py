@@ -26,7 +26,7 @@ from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.index_map import IndexMap
 
 Shape = tuple[int, ...]
-_MOST_CORES = 1 << 20
+_MAX_CORES = 1 << 20
 _GRID, _DEVICE = "grid map: the grid", "grid map: the device"
 
 
@@ -76,11 +76,11 @@ class GridMap(Pictured):
                 "per axis",
                 kind="shards", index_map=self.index_map, shape=list(self.shape),
             )
-        if prod(self.shape) > _MOST_CORES:
+        if prod(self.shape) > _MAX_CORES:
             raise LayoutError(
                 "grid map: the grid {shape} has more than {most_cores} cores, the limit for "
                 "enumeration; use a smaller grid",
-                kind="shards", shape=list(self.shape), most_cores=_MOST_CORES,
+                kind="shards", shape=list(self.shape), most_cores=_MAX_CORES,
             )
         self._check_cores()
 
@@ -257,10 +257,10 @@ class GridMap(Pictured):
         (24, 1)
         """
         device = positive_numbers(device, _DEVICE, 2)
-        if prod(device) > _MOST_CORES:
+        if prod(device) > _MAX_CORES:
             raise LayoutError(
                 "grid map: the device {device} has more than {most_cores} cores; use a smaller one",
-                kind="limit-exceeded", device=list(device), most_cores=_MOST_CORES,
+                kind="limit-exceeded", device=list(device), most_cores=_MAX_CORES,
             )
         rows_columns = positive_numbers(tile, "grid map: the tile", 2)
         extents = positive_numbers(shape, "grid map: the shape")

@@ -110,7 +110,7 @@ def _buffers_of_stages(program: PreparedSchedule) -> Iterator[tuple[StageState, 
             yield from ((stage, b) for b in program.definitions[stage.key].buffers)
 
 
-_MOST_THREADS = 1 << 16
+_MAX_THREADS = 1 << 16
 """Maximum number of threads that are enumerated, which takes less than a second."""
 
 
@@ -175,7 +175,7 @@ def _threads(program: PreparedSchedule, stage: StageState, thread: ThreadAxis) -
     """Return the number of threads of an axis.
 
     Raises:
-        LowerError: If the number is unknown or above `_MOST_THREADS`.
+        LowerError: If the number is unknown or above `_MAX_THREADS`.
     """
     extents = [
         leaf.extent for each in program.state for leaf, tag in each.threads.items()
@@ -188,11 +188,11 @@ def _threads(program: PreparedSchedule, stage: StageState, thread: ThreadAxis) -
             "is unknown; bind a loop to it, or use an axis of {stage}",
             kind="thread-axis", stage=stage.name, tag=thread.tag,
         )
-    if max(known) > _MOST_THREADS:
+    if max(known) > _MAX_THREADS:
         raise LowerError(
             "s[{stage}].set_store_predicate: {thread} has {newest} threads, which exceeds the "
             "limit of {most_threads} for store predicates; bind a shorter loop",
             kind="thread-axis", stage=stage.name, thread=thread.name, newest=max(known),
-            most_threads=_MOST_THREADS,
+            most_threads=_MAX_THREADS,
         )
     return max(known)

@@ -29,7 +29,7 @@ from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.to_isl import Points
 from tecomp.scheduling.state import Ahead
 
-MOST_LINES = 4096
+MAX_PREFETCHED_LINES = 4096
 """Maximum number of prefetches of one iteration, above the number of lines of an L1 cache."""
 
 
@@ -53,8 +53,8 @@ def prefetch_statements(
 
     Raises:
         LowerError: If no stage in the loop reads the tensor, if the tensor is computed inside the
-            loop, if one iteration reads more than `MOST_LINES` cache lines, or if the loop or a
-            loop around it is vectorized.
+            loop, if one iteration reads more than `MAX_PREFETCHED_LINES` cache lines, or if the
+            loop or a loop around it is vectorized.
     """
     key = program.producer(ahead.tensor)
     where = f"s[{work.definition.stage.name}].prefetch({ahead.tensor.name}, {ahead.axis.name})"
@@ -93,17 +93,21 @@ def _lines(
     """Return the number of cache lines along each dimension of a box.
 
     Raises:
-        LowerError: If the total number of lines exceeds `MOST_LINES`.
+        LowerError: If the total number of lines exceeds `MAX_PREFETCHED_LINES`.
     """
     counts = [
         simplify_extent(ceil_div(extent, step)) for extent, step in zip(extents, steps, strict=True)
     ]
     lines = prod(count for count in counts if isinstance(count, int))
-    if lines > MOST_LINES:
+    if lines > MAX_PREFETCHED_LINES:
         raise LowerError(
             "{where}: one iteration reads {lines} cache lines of {name}, which exceeds the limit "
             "of {most_lines}; use an inner loop, or split it",
-            kind="loop-carried", where=where, lines=lines, name=name, most_lines=MOST_LINES,
+            kind="loop-carried",
+            where=where,
+            lines=lines,
+            name=name,
+            most_lines=MAX_PREFETCHED_LINES,
         )
     return counts
 

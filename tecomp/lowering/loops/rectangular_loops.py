@@ -29,7 +29,7 @@ from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.loop_relations import Frame, Frames, is_shifted, recover, split_extents
 from tecomp.scheduling.state import Fuse, LayoutTransform, Split, StageState
 
-_AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
+_CONCURRENT_KINDS = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
 Index = Mapping[IterVar, Expr]
 """Values of loops or axes."""
@@ -208,7 +208,7 @@ class RectangularLoops:
         for leaf in self.stage.leaves:
             if self._is_short(leaf):
                 is_known = self._is_known(leaf, self.index(known))
-                is_cut = self.stage.marks.get(leaf) in _AT_ONCE
+                is_cut = self.stage.marks.get(leaf) in _CONCURRENT_KINDS
                 if is_cut and self._is_vector(leaf):
                     is_cut = self.made[leaf].outer not in known
                 if is_cut or not is_known:

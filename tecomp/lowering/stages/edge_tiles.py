@@ -32,7 +32,7 @@ from tecomp.poly.sets.to_isl import NotAffine, Points
 from tecomp.scheduling.loop_relations import derived_from_axes
 from tecomp.scheduling.state import LayoutTransform, Split, StageState
 
-_AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
+_CONCURRENT_KINDS = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
 Bounds = Sequence[tuple[Expr, Extent]]
 
@@ -260,13 +260,13 @@ def _tile(axis: IterVar, stage: StageState) -> int | None:
         if inner is None or inner != split.factor:
             return None
         size *= inner
-        if split.outer in stage.leaves and stage.marks.get(split.outer) not in _AT_ONCE:
+        if split.outer in stage.leaves and stage.marks.get(split.outer) not in _CONCURRENT_KINDS:
             return size
         axis = split.outer
 
 
 def _marked_extent(axis: IterVar, stage: StageState) -> int | None:
-    is_whole = axis in stage.leaves and stage.marks.get(axis) in _AT_ONCE
+    is_whole = axis in stage.leaves and stage.marks.get(axis) in _CONCURRENT_KINDS
     return axis.extent if is_whole and isinstance(axis.extent, int) else None
 
 
@@ -281,7 +281,7 @@ def _tiled_axes(stage: StageState) -> dict[IterVar, IterVar]:
 
     The two differ if a layout transformation replaced the tensor axis by a physical axis.
     """
-    found = {leaf: leaf for leaf in stage.leaves if stage.marks.get(leaf) in _AT_ONCE}
+    found = {leaf: leaf for leaf in stage.leaves if stage.marks.get(leaf) in _CONCURRENT_KINDS}
     for relation in reversed(stage.relations):
         if not isinstance(relation, LayoutTransform):
             found = {axis: axis for axis in derived_from_axes(found, [relation])} | found

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tecomp.compute.expr_like import MOST_OPERATIONS, operations
+from tecomp.compute.expr_like import MAX_OPERATIONS, operations
 from tecomp.compute.expression_analysis import post_order
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
@@ -374,11 +374,11 @@ def inlined_bodies(state: ScheduleState) -> tuple[Bodies, Bodies]:
 
 def _check_size(stage: StageState, body: tuple[Expr, ...]) -> None:
     count = operations(*body)
-    if count > MOST_OPERATIONS:
+    if count > MAX_OPERATIONS:
         raise LowerError(
             "lower: {stage} has {count} operations after inlining, which exceeds the limit of "
             "{most_operations} per expression; inline fewer stages",
-            kind="limit-exceeded", stage=stage.name, count=count, most_operations=MOST_OPERATIONS,
+            kind="limit-exceeded", stage=stage.name, count=count, most_operations=MAX_OPERATIONS,
         )
 
 

@@ -273,7 +273,7 @@ def _written_buffers(root: Stmt) -> set[Var]:
     return {node.buffer.data for node in nodes_of(BufferStore, root)}
 
 
-_AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED)
+_CONCURRENT_KINDS = (ForKind.PARALLEL, ForKind.VECTORIZED)
 
 
 def check_rolling(program: PreparedSchedule) -> None:
@@ -312,7 +312,7 @@ def check_rolling(program: PreparedSchedule) -> None:
                 kind="loop-carried", where=where, name=name,
             )
         parent, axis = program.state.stage(stage.attach.stage), stage.attach.axis
-        if loop_kinds(parent).get(axis) in _AT_ONCE:
+        if loop_kinds(parent).get(axis) in _CONCURRENT_KINDS:
             raise LowerError(
                 "{where}: the iterations of {axis} of {parent} run in parallel, so there is no "
                 "previous iteration; compute {stage} in a loop inside of that one",
@@ -436,7 +436,7 @@ def _in_order(program: PreparedSchedule, stage: StageState) -> list[IterVar]:
     parent = program.definitions[attach.stage].stage
     kinds = loop_kinds(parent)
     around = parent.leaves[: parent.leaves.index(attach.axis) + 1]
-    return [*takewhile(lambda leaf: kinds.get(leaf) not in _AT_ONCE, reversed(around))]
+    return [*takewhile(lambda leaf: kinds.get(leaf) not in _CONCURRENT_KINDS, reversed(around))]
 
 
 def check_carried(program: PreparedSchedule, body: Stmt) -> None:

@@ -24,7 +24,7 @@ _CHAINS = frozenset((
     BinOp.ADD, BinOp.MUL, BinOp.MIN, BinOp.MAX, BinOp.AND, BinOp.OR, BinOp.BITAND, BinOp.BITOR,
     BinOp.BITXOR,
 ))  # fmt: skip
-_MOST_LEAVES = 7
+_MAX_LEAVES = 7
 Key: TypeAlias = "tuple[Any, ...]"
 E = TypeVar("E", bound=Expr)
 
@@ -62,7 +62,7 @@ def pairings(body: Expr, intrin: TensorIntrin) -> Iterator[IntrinsicMatch]:
     wanted_loads, scalars = intrinsic_loads(intrin), intrin.scalar_params
     goal = _key(wanted, _marks(wanted, wanted_loads, scalars))
     loads = _distinct_loads((value,))
-    if len(loads) != len(wanted_loads) or len(loads) > _MOST_LEAVES:
+    if len(loads) != len(wanted_loads) or len(loads) > _MAX_LEAVES:
         return
     for chosen in _in_order(loads, wanted_loads):
         for numbers in _in_order(_numbers(value) if scalars else (), scalars):

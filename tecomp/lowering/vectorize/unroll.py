@@ -98,7 +98,7 @@ def indexes_registers(loop: For) -> bool:
 
 
 LIMIT = 4096
-_MOST_GUARDED = 16
+_MAX_GUARDED_COPIES = 16
 _DIVISIONS = (BinOp.DIV, BinOp.FLOORDIV, BinOp.MOD)
 
 
@@ -196,13 +196,13 @@ def _rests(func: PrimFunc) -> dict[Var, int]:
 def _bound_where(
     facts: ConstraintContext, known: Sequence[tuple[Expr, bool]], extent: Expr
 ) -> int | None:
-    """Return the upper bound of an extent under conditions if it is in [1, _MOST_GUARDED]."""
+    """Return the upper bound of an extent under conditions if it is in [1, _MAX_GUARDED_COPIES]."""
     state = facts.enter()
     for condition, holds in known:
         facts.assume(condition, holds=holds)
     most = facts.greatest(facts.terms.sum_of(extent))
     facts.leave(state)
-    return most if most is not None and 0 < most <= _MOST_GUARDED else None
+    return most if most is not None and 0 < most <= _MAX_GUARDED_COPIES else None
 
 
 def _loop(loop: For, limit: int, rests: Mapping[Var, int]) -> Task:
@@ -286,7 +286,7 @@ def _trip_count(loop: For) -> int | None:
     if isinstance(loop.extent, Const):
         return max(int(loop.extent.value), 0)
     most = constant_upper_bound(loop.extent)
-    return max(most, 0) if most is not None and most <= _MOST_GUARDED else None
+    return max(most, 0) if most is not None and most <= _MAX_GUARDED_COPIES else None
 
 
 def _guarded_copies(extent: Expr, copies: Sequence[Stmt]) -> Stmt:

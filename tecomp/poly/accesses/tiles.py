@@ -18,7 +18,7 @@ from tecomp.poly.sets.to_isl import Space, first_point, index_relation
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param
-_MOST_VALUES = 1 << 16
+_MAX_VALUES = 1 << 16
 """Upper bound of the offsets of a dimension that are enumerated to find its digits."""
 
 
@@ -64,7 +64,7 @@ def _digits(line: isl.Set, axis: int) -> list[TileDigit] | None:
     interval = isl.Set.universe(line.get_space()).lower_bound_val(_DIM, 0, 0)
     if interval.upper_bound_val(_DIM, 0, last).is_subset(line):
         return [TileDigit(axis, 1, last + 1)] if last else []
-    if last >= _MOST_VALUES:
+    if last >= _MAX_VALUES:
         return None
     values: list[int] = []
     line.foreach_point(

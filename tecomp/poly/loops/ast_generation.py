@@ -17,7 +17,7 @@ from tecomp.poly.sets.from_isl import ast_expr, set_to_condition
 from tecomp.poly.sets.isl_context import CONTEXT, Undecided, cached_set_question, within_budget
 from tecomp.poly.sets.to_isl import NotAffine, Space, condition
 
-MOST_PIECES = 16
+MAX_PIECES = 16
 """Maximum number of pieces of a set that is tested by a condition inside loops over its hull."""
 
 # The islpy type stubs omit members whose names contain Python keywords.
@@ -122,7 +122,7 @@ def _guard_hull_loops(
 ) -> Stmt:
     """Return loops over a hull with a condition inside that selects `points`."""
     known = within_budget(lambda: points.gist(hull).compute_divs())
-    if known is None or known.n_basic_set() > MOST_PIECES:
+    if known is None or known.n_basic_set() > MAX_PIECES:
         raise Undecided
 
     def tested(values: Mapping[Var, Expr], copy: isl.Set) -> Stmt:

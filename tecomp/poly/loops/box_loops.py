@@ -11,7 +11,7 @@ import islpy as isl
 from tecomp.ir.nodes.expr import BinOp, Const, Expr, Var, binary, index_value, is_const
 from tecomp.ir.nodes.stmt import Extent, For, ForKind, Stmt
 from tecomp.poly.loops.regions import (
-    MOST_CASES,
+    MAX_CASES,
     LoopScope,
     line_of,
     of_iterations,
@@ -29,7 +29,7 @@ from tecomp.poly.sets.isl_expressions import python_int
 from tecomp.poly.sets.to_isl import Space
 
 _PARAM, _DIM, _DIV = isl.dim_type.param, isl.dim_type.set, isl.dim_type.div
-_MOST_ENDS = 2
+_MAX_UPPER_BOUNDS = 2
 """Maximum number of upper bounds of a loop; isl sorts more of them and removes redundant ones."""
 
 Body: TypeAlias = Callable[[Mapping[Var, Expr], isl.Set], Stmt]
@@ -131,7 +131,7 @@ def _sides_by_parameters(points: isl.Set) -> list[_Side] | None:
             lows[k].append(rest.neg() if factor > 0 else rest)
         if factor < 0 or constraint.is_equality():
             highs[k].append(rest if factor < 0 else rest.neg())
-    if any(len(low) != 1 or not 1 <= len(high) <= _MOST_ENDS
+    if any(len(low) != 1 or not 1 <= len(high) <= _MAX_UPPER_BOUNDS
            for low, high in zip(lows, highs, strict=True)):
         return None
     return [
@@ -288,7 +288,7 @@ def _starts(line: isl.Set, scope: LoopScope) -> list[isl.PwAff]:
     """
     low = line.dim_min(0).gist_params(scope.context).coalesce()
     # Outside its own piece a case may be fractional.
-    cases = [case.floor().to_pw_aff() for _, case in low.get_pieces()[:MOST_CASES]]
+    cases = [case.floor().to_pw_aff() for _, case in low.get_pieces()[:MAX_CASES]]
     singles = [case for case in cases if not case.is_cst() and _is_before(case, line)]
     if singles := singles or _bounds(line):
         return singles

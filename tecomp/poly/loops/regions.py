@@ -133,7 +133,7 @@ def extend(points: isl.Set, count: int) -> isl.Set:
 
 
 _Set = TypeVar("_Set", isl.Set, isl.BasicSet)
-MOST_CASES = 6
+MAX_CASES = 6
 """Maximum number of pieces of a set that are considered one by one."""
 
 
@@ -166,14 +166,14 @@ def fill_gaps(points: isl.Set) -> isl.Set | None:
     """Fill the gaps between several pieces of `points` in each dimension.
 
     Returns None if `points` has existential variables, or if the result takes too long to compute
-    or has more than `MOST_CASES` pieces.
+    or has more than `MAX_CASES` pieces.
     """
     if points.n_basic_set() < 2:
         return points
     if points.involves_locals():
         return None
     filled = within_budget(partial(_bounded_simple_hull, points))
-    return None if filled is None or filled.n_basic_set() > MOST_CASES else filled
+    return None if filled is None or filled.n_basic_set() > MAX_CASES else filled
 
 
 def convex_superset(points: isl.Set) -> isl.Set:

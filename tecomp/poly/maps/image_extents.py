@@ -25,7 +25,7 @@ from tecomp.poly.sets.isl_context import isl_work
 from tecomp.poly.sets.quasi_affine_reader import IndexReader, expr_of
 from tecomp.poly.sets.to_isl import NotAffine
 
-_MOST_CELLS = 128
+_MAX_CELLS = 128
 """Maximum number of linear cells used to find the greatest value of bit operations."""
 
 
@@ -181,7 +181,7 @@ def greatest_by_bits(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -
         return None
     try:
         cells = linear_cells(
-            fuse_digit_pairs(Cell.of([form], [(0, n) for n in sizes])), _MOST_CELLS
+            fuse_digit_pairs(Cell.of([form], [(0, n) for n in sizes])), _MAX_CELLS
         )
     except TooManyError:
         return None

@@ -24,7 +24,7 @@ from tecomp.poly.maps.tracing import AXIS_SEPARATOR, AxisSeparator, check_index_
 if TYPE_CHECKING:
     from tecomp.poly.maps.analysis import Analysis, Index
 
-_CURE = "use IndexMap.from_func, which takes a function of the indices"
+_REMEDY = "use IndexMap.from_func, which takes a function of the indices"
 
 __all__ = ["AXIS_SEPARATOR", "AxisSeparator", "IndexMap", "image_box"]
 
@@ -60,9 +60,9 @@ class IndexMap(IndexMapNode, Pictured):
     _parts: tuple[IndexMap, ...] = field(default=(), init=False, metadata={"is_kept": True})
 
     def __post_init__(self) -> None:
-        check_list(self.initial_indices, Var, "index map: initial_indices", _CURE, LayoutError)
-        check_list(self.final_indices, Expr, "index map: final_indices", _CURE, LayoutError)
-        check_list(self.axis_separators, int, "index map: axis_separators", _CURE, LayoutError)
+        check_list(self.initial_indices, Var, "index map: initial_indices", _REMEDY, LayoutError)
+        check_list(self.final_indices, Expr, "index map: final_indices", _REMEDY, LayoutError)
+        check_list(self.axis_separators, int, "index map: axis_separators", _REMEDY, LayoutError)
         for expr in self.final_indices:
             check_index_expression(expr)
 

@@ -21,7 +21,7 @@ SHARE = 250_000
 """Default limit of isl operations for one question; exhausting it takes 0.1 to 0.2 seconds."""
 _PARTS = (64, 16, 4, 1)
 """Divisors of the share for successive attempts at one question."""
-_PATIENCE = 0.1
+_SHARE_SECONDS = 0.1
 """Thread time in seconds, in which typical operations use two thirds of a share."""
 CONTEXT = isl.Context()
 _SIMPLER = "use simpler index expressions, fewer divisions or constant extents"
@@ -197,7 +197,7 @@ def within_budget(work: Callable[[], T | None], share: int = SHARE) -> T | None:
 
     An operation on large numbers takes up to a hundred times as long as on small numbers.
     Therefore the first attempts get a fraction of the share, which is not charged to the budget,
-    and no further attempt is made once they have taken `_PATIENCE` seconds.
+    and no further attempt is made once they have taken `_SHARE_SECONDS` seconds.
     """
     if CONTEXT.get_max_operations() == 0:
         return work()
@@ -206,7 +206,7 @@ def within_budget(work: Callable[[], T | None], share: int = SHARE) -> T | None:
         tried = _run_within(work, share // part)
         if tried is not None:
             return tried[0]
-        if part == 1 or time.thread_time() - begin > _PATIENCE:
+        if part == 1 or time.thread_time() - begin > _SHARE_SECONDS:
             break
         CONTEXT.set_max_operations(CONTEXT.get_max_operations() + 2 * share // part)
     return None

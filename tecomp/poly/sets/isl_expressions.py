@@ -46,7 +46,7 @@ _Meaning: TypeAlias = "QuasiAffine | Set"
 
 AND = (BinOp.AND, BinOp.BITAND, BinOp.MIN)
 OR = (BinOp.OR, BinOp.BITOR, BinOp.MAX)
-MOST_DIVISIONS = 24
+MAX_DIVISIONS = 24
 """Maximum number of divisions in a dividend. The time of isl doubles with each further division,
 and isl does not count this work as operations."""
 _DIVIDING = (BinOp.FLOORDIV, BinOp.MOD, BinOp.SHR, BinOp.BITAND)
@@ -231,7 +231,7 @@ class _PiecewiseBuilder:
         factor = self._constant(b)
         if factor is None and op in (BinOp.MUL, BinOp.BITAND, BinOp.BITXOR):
             a, factor = b, self._constant(a)
-        is_deep = op in _DIVIDING and self._divisions(a) >= MOST_DIVISIONS
+        is_deep = op in _DIVIDING and self._divisions(a) >= MAX_DIVISIONS
         known = None if is_deep else factor
         result = None if known is None else self._by_constant(op, a, known, node.dtype.bits)
         if result is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import and_, or_, xor
 
 from tecomp.ir.arith.intervals import UNKNOWN, Interval, digit_of, greater, interval_of_sum, less
-from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, OpaqueTerm, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine import MAX_DEPTH, Digit, OpaqueTerm, QuasiAffine, Term
 from tecomp.ir.arith.quasi_affine_conversion import format_sum
 from tecomp.ir.arith.rewrite_rules import floordiv, modulo, recombine_digits
 from tecomp.ir.nodes.dtype import INT64
@@ -69,7 +69,7 @@ class IndexReader:
             case Binary(op):
                 a, b = operands
                 made = None if a is None or b is None else self.operation(op, a, b)
-                return None if made is None or made.depth > DEEPEST else made
+                return None if made is None or made.depth > MAX_DEPTH else made
         return None
 
     def operation(self, op: BinOp, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine | None:

@@ -29,7 +29,7 @@ Array: TypeAlias = "npt.NDArray[Any]"
 Runs: TypeAlias = tuple[Array, Array, Array]
 """First addresses on either side, and lengths, in order of the first address."""
 
-_MOST_LISTED = 2**16
+_MAX_LISTED_RUNS = 2**16
 """Maximum number of runs for which `nests_of_runs` searches loops."""
 
 
@@ -59,14 +59,14 @@ def nests_of_runs(
 ) -> tuple[Nest, ...]:
     """Return nests that visit every element of a box once: its runs, and loops over equal runs.
 
-    If there are more than `_MOST_LISTED` runs, no loops over them are formed.
+    If there are more than `_MAX_LISTED_RUNS` runs, no loops over them are formed.
     """
     runs = enumerate_runs(first, second, axes, box)
     found = [
         Nest((length,), (1,), (1,), a, b)
         for a, b, length in zip(*(column.tolist() for column in runs), strict=True)
     ]
-    if len(found) > _MOST_LISTED:
+    if len(found) > _MAX_LISTED_RUNS:
         return tuple(found)
     looped = _merge_into_loops(found)
     while len(looped) < len(found):
@@ -110,11 +110,11 @@ Loop: TypeAlias = tuple[int, int, int]
 
 MOST_NESTS = 96
 """Maximum number of nests from which `find_runs` derives the runs."""
-MOST_COUNTED = 2**19
+MAX_ENUMERATED = 2**19
 """Maximum number of elements or runs that `find_runs` enumerates."""
-_MOST_TRIED = 200
+_MAX_STEPS_PER_PAIR = 200
 """Search steps for one pair of run starts, after which an integer set decides."""
-_MOST_STEPS = 100_000
+_MAX_STEPS = 100_000
 """Search steps for all pairs of run starts together."""
 _BUDGET = 200_000
 """Limit of isl operations for all pairs of run starts together."""
@@ -179,9 +179,9 @@ def _part(box: Box[int]) -> Box[int]:
     part = list(box)
     for axis, (low, count) in enumerate(box):
         others = prod(n for _, n in part) // max(count, 1)
-        if others * count <= MOST_COUNTED:
+        if others * count <= MAX_ENUMERATED:
             break
-        part[axis] = (low, max(MOST_COUNTED // others, 1))
+        part[axis] = (low, max(MAX_ENUMERATED // others, 1))
     return part
 
 
@@ -189,12 +189,12 @@ def _of_nests(nests: Sequence[Nest]) -> tuple[Counter[int], Method]:
     """Count the runs of nests by length.
 
     Raises:
-        TooManyError: If more than `MOST_COUNTED` runs must be enumerated.
+        TooManyError: If more than `MAX_ENUMERATED` runs must be enumerated.
     """
     starts = [_starts(nest) for nest in nests]
     meeting = _mergeable_starts(starts)
     lengths: Counter[int] = Counter()
-    if sum(starts[k].count for k in meeting) > MOST_COUNTED:
+    if sum(starts[k].count for k in meeting) > MAX_ENUMERATED:
         raise TooManyError
     for k, some in enumerate(starts):
         if k not in meeting:
@@ -231,7 +231,7 @@ def _enumerate(starts: _Starts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _mergeable_starts(starts: Sequence[_Starts]) -> set[int]:
     """Return the positions of `starts` with a run that ends where another run may start."""
     found: set[int] = set()
-    work = _Work(_MOST_STEPS)
+    work = _Work(_MAX_STEPS)
     try:
         with isl_work("runs", _UndecidedError, _BUDGET):
             for k, before in enumerate(starts):
@@ -300,7 +300,7 @@ def _meet(meeting: _Meeting, work: _Work) -> bool:
         low, high = _multiples_in_range(low, high, by_first, first - high_a, first - low_a)
         low, high = _multiples_in_range(low, high, by_second, second - high_b, second - low_b)
         work.left -= max(high - low + 1, 1)
-        if work.left < 0 or before - work.left > _MOST_TRIED:
+        if work.left < 0 or before - work.left > _MAX_STEPS_PER_PAIR:
             return not _is_impossible(meeting)
         todo += [(k + 1, first - n * by_first, second - n * by_second)
                  for n in range(low, high + 1)]

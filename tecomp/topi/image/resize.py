@@ -29,7 +29,7 @@ MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel",
 METHODS = {"nearest_neighbor": "nearest", "linear": "linear", "bilinear": "linear",
            "trilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}  # fmt: skip
 ROUNDINGS = ("", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
-_NEAR = 1e-5
+_INTEGER_TOLERANCE = 1e-5
 """Distance in pixels within which a coordinate counts as an integer, to absorb rounding errors."""
 
 Tap = tuple[te.Expr, te.Expr | None]
@@ -120,7 +120,7 @@ class FloatCoordinate:
 
     def nearest(self, rounding: str) -> te.Expr:
         """Return the index of the nearest pixel."""
-        half, near = te.const(0.5, "float32"), te.const(_NEAR, "float32")
+        half, near = te.const(0.5, "float32"), te.const(_INTEGER_TOLERANCE, "float32")
         whole = {
             "round": lambda: te.round(self.value),
             "floor": lambda: te.floor(self.value + near),

@@ -19,7 +19,7 @@ from tecomp.topi.validation import (
     validate_choice,
 )
 
-_MOST_PARTS = 1 << 16
+_MAX_PARTS = 1 << 16
 """Maximum number of parts of one tensor."""
 
 
@@ -145,10 +145,10 @@ def split(
         places: list[Size] = [0, *begins, extent]
     else:
         count = integer_of(indices_or_sections, where, "indices_or_sections", least=1)
-        if count > _MOST_PARTS:
+        if count > _MAX_PARTS:
             raise DefinitionError(
                 "{where}: indices_or_sections must be at most {most_parts}, got {count!r}",
-                kind="limit-exceeded", where=where, count=count, most_parts=_MOST_PARTS,
+                kind="limit-exceeded", where=where, count=count, most_parts=_MAX_PARTS,
             )
         each = ceil_div(extent, count)
         places = [_min_size(times(each, k), extent) for k in range(count)] + [extent]
