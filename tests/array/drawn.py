@@ -10,10 +10,10 @@ from tecomp.array.array_object import Array, from_node
 from tecomp.array.graph.node import materialized_node
 from tecomp.ptensor import PTensorType
 from tests.numerics import assert_close
+from tests.strategies.dtypes import INTEGERS, NUMPY_FLOATS, standard
 
-INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-FLOATS = ["float16", "float32", "float64"]
-COMPLEX = ["complex64", "complex128"]
+FLOATS = NUMPY_FLOATS
+COMPLEX = standard("complex floating")
 NUMBERS = [*INTEGERS, *FLOATS, *COMPLEX]
 ALL = ["bool", *NUMBERS]
 

@@ -12,14 +12,13 @@ import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.ptensor import PTensorType, WhereOp
 from tests.messages import Diagnostic, diagnostic
+from tests.strategies.dtypes import standard
 from tests.strategies.elements import Data, elements
 
-REAL = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
-)
+REAL = standard("integral", "real floating")
 
 
-@pytest.mark.parametrize("dtype", ["bool", *REAL, "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", standard())
 def test_elements_are_chosen(dtype: str) -> None:
     test, x, y = elements("bool", 100), elements(dtype, 100), elements(dtype, 100, 1)
     result = xp.where(xp.asarray(test), xp.asarray(x), xp.asarray(y))

@@ -13,16 +13,15 @@ import pytest
 import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tests.messages import Diagnostic, diagnostic
+from tests.strategies.dtypes import NUMPY_FLOATS, standard
 from tests.strategies.elements import elements
 
-NAMES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float32", "float64", "complex64", "complex128",
-)
+NAMES = standard()
 KINDS = (
     "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
     "numeric",
 )
+"""Kinds of the array API standard."""
 
 
 def test_names_of_types_and_numbers() -> None:
@@ -77,7 +76,7 @@ def test_ranges_of_types() -> None:
             info, own = np.iinfo(name), xp.iinfo(np.dtype(name))
             assert (own.bits, own.max, own.min, own.dtype) == (info.bits, info.max, info.min, info.dtype)
             assert type(own.max) is int
-    for name in ("float16", "float32", "float64", "complex64", "complex128"):
+    for name in (*NUMPY_FLOATS, *standard("complex floating")):
         numbers = np.finfo(name)
         floats = xp.finfo(xp.zeros(1, dtype=name))
         assert floats.bits == numbers.bits

@@ -12,8 +12,9 @@ import tecomp.array as xp
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.drawn import array, check, draw
 from tests.messages import Diagnostic, diagnostic
+from tests.strategies.dtypes import standard
 
-REAL, COMPLEX = ["float32", "float64"], ["complex64", "complex128"]
+REAL, COMPLEX = standard("real floating"), standard("complex floating")
 ONE = {
     "fft": [*REAL, *COMPLEX], "ifft": [*REAL, *COMPLEX], "rfft": REAL, "irfft": [*REAL, *COMPLEX],
     "hfft": [*REAL, *COMPLEX], "ihfft": REAL,

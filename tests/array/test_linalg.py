@@ -15,8 +15,9 @@ from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, 
 from tests.array.drawn import NUMBERS, Data, array, check, draw
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
+from tests.strategies.dtypes import standard
 
-FLOATING = ["float32", "float64", "complex64", "complex128"]
+FLOATING = standard("real floating", "complex floating")
 SHAPES = [(3, 3), (2, 4, 4), (0, 3, 3), (0, 0)]
 
 

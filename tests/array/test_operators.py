@@ -14,6 +14,7 @@ from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
+from tests.strategies.dtypes import NUMPY_FLOATS
 from tests.strategies.elements import distances, elements
 
 ARITHMETIC = {
@@ -169,7 +170,7 @@ def test_cubes_are_powers(dtype: str) -> None:
         np.testing.assert_array_equal(result, wanted)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", NUMPY_FLOATS)
 def test_inverses_are_powers(dtype: str) -> None:
     data = elements(dtype, 100)
     with np.errstate(all="ignore"):
@@ -193,7 +194,7 @@ def test_numbers_are_no_reason_to_compile_again() -> None:
 
 
 @pytest.mark.parametrize("power", [-1.5, -0.5, 0.5, 1.5])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", NUMPY_FLOATS)
 def test_powers_of_roots_are_powers(dtype: str, power: float) -> None:
     random = np.random.default_rng(0)
     kind, limits = np.dtype(dtype), np.finfo(dtype)

@@ -11,8 +11,9 @@ import pytest
 import tecomp.array as xp
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
-from tests.array.drawn import FLOATS, INTEGERS, array, check, draw
+from tests.array.drawn import FLOATS, array, check, draw
 from tests.messages import Diagnostic, diagnostic
+from tests.strategies.dtypes import INTEGERS
 
 REAL = [*INTEGERS, *FLOATS]
 

@@ -12,9 +12,10 @@ import pytest
 import tecomp.array as xp
 from tecomp.array.functions import searching, statistical
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
-from tests.array.drawn import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, array, check, draw
+from tests.array.drawn import ALL, COMPLEX, FLOATS, NUMBERS, array, check, draw
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
+from tests.strategies.dtypes import INTEGERS
 
 REAL = [*INTEGERS, *FLOATS]
 SHAPE = (2, 3, 4)
@@ -105,7 +106,7 @@ def test_sums_of_narrow_integers_do_not_overflow() -> None:
     check(statistical.prod(array(np.full(6, 127, "int8"))), np.int64(127) ** 6)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_sums_of_many_are_as_exact_as_pairwise_ones(dtype: str) -> None:
     rng = np.random.default_rng(5)
     x = (rng.random((300, 1000)) + 1).astype(dtype)

@@ -14,10 +14,9 @@ from tecomp import te
 from tecomp.errors import TypeMismatchError
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
+from tests.strategies.dtypes import FLOATS, INTEGERS
 
 COUNT = 512
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 ODD = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 6e-8)
 
 

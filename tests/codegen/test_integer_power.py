@@ -10,9 +10,9 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.ir import DType
+from tests.strategies.dtypes import INTEGERS
 from tests.strategies.pairwise import pairwise
 
-SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
 COUNT = 203
 
 
@@ -46,7 +46,7 @@ def power(x: int, y: int, dtype: DType) -> int:
 
 
 @pytest.mark.exhaustive(keep=19)
-@pairwise(dtype=(*SIGNED, *UNSIGNED), lanes=(1, 3, 4, 8, 16, 24, 64))
+@pairwise(dtype=INTEGERS, lanes=(1, 3, 4, 8, 16, 24, 64))
 def test_compiled_and_interpreted_powers(dtype: str, lanes: int) -> None:
     s, args = program(dtype, lanes)
     x, y = drawn(dtype)

@@ -37,11 +37,10 @@ from tecomp.ir import (
     const,
     select,
 )
+from tests.strategies.dtypes import FLOATS, INTEGERS
 
 LANES = (1, 3, 4, 7, 8, 16)
 FEW_LANES = (1, 7, 8)
-FLOATS = tuple(name for name in SCALARS if DType(name).is_float)
-INTEGERS = tuple(name for name in SCALARS if DType(name).is_integer)
 LOGIC = (BinOp.AND, BinOp.OR)
 BITS = (BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR)
 SHIFTS = (BinOp.SHL, BinOp.SHR)

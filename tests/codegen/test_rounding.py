@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te
 from tecomp.ir import DType, evaluate
-
-NAMES = ("float16", "bfloat16", "float32", "float64")
+from tests.strategies.dtypes import FLOATS
 
 
 def numbers(name: str) -> NDArray[Any]:
@@ -50,7 +49,7 @@ def right(x: float, name: str) -> float:
 
 
 @pytest.mark.exhaustive(keep=3)
-@pytest.mark.parametrize("dtype", NAMES)
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("function", ["round", "nearbyint"])
 @pytest.mark.parametrize("is_vector", [False, True], ids=["scalars", "vectors"])
 def test_halves(function: str, dtype: str, *, is_vector: bool) -> None:

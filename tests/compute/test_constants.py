@@ -14,11 +14,9 @@ import pytest
 import tecomp
 from tecomp import Layout, StickLayout, te
 from tecomp.errors import TecompError
-from tecomp.ir import DType, holds
+from tecomp.ir import SCALARS, DType, holds
 from tests.messages import Diagnostic, diagnostic
 
-TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-         "float16", "bfloat16", "float32", "float64")
 NUMBERS: tuple[Any, ...] = (
     0, 1, 2, -1, 0.5, 1.0, -0.0, 127, 128, -128, -129, 255, 256, 300, 32767, 32768, 65504, 65519,
     65520, 2**31 - 1, 2**31, -(2**31), 2**32, 2**63 - 1, 2**63, 2**64 - 1, 3.4e38, 3.5e38,
@@ -82,7 +80,7 @@ PLACES: dict[str, Place] = {
 }
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", SCALARS)
 def test_the_rule_is_that_of_numpy(dtype: str) -> None:
     found = {repr(value): holds(DType(dtype), value) for value in NUMBERS}
 
@@ -91,7 +89,7 @@ def test_the_rule_is_that_of_numpy(dtype: str) -> None:
 
 @pytest.mark.exhaustive(keep=65)
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", SCALARS)
 def test_no_place_takes_what_the_type_cannot_hold(place: str, dtype: str) -> None:
     if place == "a bound of te.clip" and dtype == "bool":
         return

@@ -12,8 +12,8 @@ from tecomp import te
 from tecomp.errors import TecompError
 from tecomp.ir import INTRINSICS, Call, Const, Expr, result_type
 from tests.messages import Diagnostic, diagnostic
+from tests.strategies.dtypes import FLOATS, NUMPY_FLOATS
 
-FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["int8", "int64", "uint8", "uint64"]
 
 TRANSCENDENTAL = ["exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "tanh", "sigmoid", "erf"]
@@ -247,7 +247,7 @@ def number(expr: Expr) -> object:
     return expr.value
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", NUMPY_FLOATS)
 def test_limits_of_floats(dtype: str) -> None:
     info = np.finfo(dtype)
 

@@ -21,7 +21,7 @@ from tecomp import te
 from tecomp.codegen.llvm import code_cache as cached_code
 from tecomp.driver import build_cache
 from tecomp.errors import CallError, DefinitionError
-from tecomp.ir import RAISED
+from tecomp.ir import RAISED, SCALARS
 from tecomp.lowering import pipeline
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
@@ -75,10 +75,7 @@ def build(C: te.Tensor, function: Any = None) -> Any:
 a = np.random.default_rng(0).random((N, 8), "float32")
 
 
-@pytest.mark.parametrize("dtype", [
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64",
-])
+@pytest.mark.parametrize("dtype", SCALARS)
 def test_numbers_of_every_type(dtype: str) -> None:
     X = te.placeholder((2,), dtype, name="X")
     Y = te.extern((2,), X, lambda ins, outs: te.stmt_seq(

@@ -13,7 +13,6 @@ import scipy.special
 
 from tecomp.ir import (
     INTRINSICS,
-    SCALARS,
     BinOp,
     CmpOp,
     DType,
@@ -28,9 +27,7 @@ from tecomp.ir import (
     wrap_to_dtype,
 )
 from tests.numerics import assert_close
-
-INTEGERS = [name for name in SCALARS if DType(name).is_integer]
-FLOATS = [name for name in SCALARS if DType(name).is_float]
+from tests.strategies.dtypes import FLOATS, INTEGERS
 
 
 def samples(dtype: DType) -> list[int]:
@@ -237,7 +234,7 @@ WANTED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", [n for n, f in INTRINSICS.items() if f.takes == "float"])
 def test_functions(name: str, dtype: str) -> None:
     kind = DType(dtype)

@@ -11,10 +11,10 @@ import tecomp.array as xp
 from tecomp.array.statistics import counters
 from tecomp.ptensor import FUNCTIONS
 from tests.array.test_elementwise import oracle
+from tests.strategies.dtypes import INTEGERS, standard
 from tests.strategies.elements import Data, elements
 
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-FLOATS = ("float32", "float64")
+FLOATS = standard("real floating")
 # Functions with exactly rounded results that kernels do not contract to a fused multiply-add.
 EXACT = [
     kind for kind in sorted(FUNCTIONS) if kind not in (

@@ -17,12 +17,9 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te, tir
 from tecomp.ir import Buffer
+from tests.strategies.dtypes import NUMPY_SCALARS
 
 Array = NDArray[Any]
-TYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-    "float32", "float64",
-)
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,7 @@ def schedule(dice: Random, output: te.Tensor) -> te.Schedule:
 @pytest.mark.parametrize("seed", range(120))
 def test_formulas_of_views(seed: int) -> None:
     dice = Random(seed)
-    rank, dtype = dice.randint(1, 4), dice.choice(TYPES)
+    rank, dtype = dice.randint(1, 4), dice.choice(NUMPY_SCALARS)
     shape = [dice.choice([0, 1, 2, 3, 5, 9] if k else [1, 2, 4, 17, 19]) for k in range(rank)]
     dice.shuffle(shape)
     a, b = (view(dice, shape, dtype, repeats=True) for _ in range(2))
@@ -229,7 +226,7 @@ class Arena:
 @pytest.mark.parametrize("seed", range(80))
 def test_tensors_inside_of_arrays(seed: int) -> None:
     dice = Random(seed)
-    dtype, rank = dice.choice(TYPES), dice.randint(0, 3)
+    dtype, rank = dice.choice(NUMPY_SCALARS), dice.randint(0, 3)
     shape = [dice.choice([0, 1, 2, 5, 9, 17]) for _ in range(rank)]
     arena, names = Arena(dice, dtype), Names(dice)
     extents = [names.extent(n) for n in shape]

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te
 from tests import numerics
+from tests.strategies.dtypes import FLOATS
 
 Array: TypeAlias = NDArray[Any]
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-FLOATS = ("float16", "bfloat16", "float32", "float64")
-TYPES = ("bool", *INTEGERS, *FLOATS)
 SHAPES: tuple[tuple[int, ...], ...] = (
     (), (0,), (1,), (5,), (2, 3), (3, 0), (1, 4), (2, 1, 3), (2, 3, 2, 2))
 _AT_ONCE = 12

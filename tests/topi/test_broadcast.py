@@ -11,19 +11,11 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tecomp.ir import SCALARS
 from tests.messages import Diagnostic, diagnostic
+from tests.strategies.dtypes import FLOATS, INTEGERS
 from tests.topi.refusals import refused
-from tests.topi.running import (
-    FLOATS,
-    INTEGERS,
-    TYPES,
-    Array,
-    assert_results,
-    compiled,
-    given,
-    numpy_type,
-    values,
-)
+from tests.topi.running import Array, assert_results, compiled, given, numpy_type, values
 
 Function = Callable[[Array, Array], Array]
 COMPARISONS: dict[str, Function] = {
@@ -53,7 +45,7 @@ def check(functions: dict[str, Function], a: Array, b: Array, **options: Any) ->
     assert_results(wanted, {A: a, B: b}, **options)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", SCALARS)
 def test_types(dtype: str) -> None:
     a, b = values((3, 4), dtype, seed=1), values((4,), dtype, seed=2)
     check(COMPARISONS | EXTREMES | (SUMS if dtype != "bool" else BITS | LOGIC), a, b)

@@ -13,15 +13,9 @@ from tecomp import te, topi
 from tecomp.schedules import matmul
 from tests.messages import Diagnostic
 from tests.numerics import assert_product
+from tests.strategies.dtypes import FLOATS, INTEGERS
 from tests.topi.refusals import refused
-from tests.topi.running import (
-    FLOATS,
-    INTEGERS,
-    arrays_of,
-    assert_results,
-    compiled,
-    values,
-)
+from tests.topi.running import arrays_of, assert_results, compiled, values
 
 operands = partial(arrays_of, dtype="int32")
 

@@ -10,20 +10,11 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tecomp.ir import SCALARS
 from tests.messages import Diagnostic
+from tests.strategies.dtypes import FLOATS, INTEGERS
 from tests.topi.refusals import refused
-from tests.topi.running import (
-    FLOATS,
-    INTEGERS,
-    SHAPES,
-    TYPES,
-    Array,
-    assert_results,
-    compiled,
-    given,
-    numpy_type,
-    values,
-)
+from tests.topi.running import SHAPES, Array, assert_results, compiled, given, numpy_type, values
 
 OF_FLOATS: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp, "fast_exp": np.exp, "log": np.log, "log2": np.log2, "log10": np.log10,
@@ -77,7 +68,7 @@ def test_functions_of_integers(dtype: str) -> None:
     assert_results(wanted, {A: a})
 
 
-@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("dtype", SCALARS)
 def test_signs_and_bounds(dtype: str) -> None:
     a = values((4, 6), dtype, low=-20, high=20)
     A = given(a)

@@ -13,10 +13,9 @@ from tecomp import te, topi
 from tecomp.topi import nn
 from tests.messages import Diagnostic
 from tests.numerics import assert_close
+from tests.strategies.dtypes import FLOATS, INTEGERS
 from tests.topi.refusals import refused
 from tests.topi.running import (
-    FLOATS,
-    INTEGERS,
     Array,
     arrays_of,
     assert_results,

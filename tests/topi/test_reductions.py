@@ -14,17 +14,9 @@ import tecomp
 from tecomp import te, topi
 from tests.messages import Diagnostic
 from tests.numerics import assert_close
+from tests.strategies.dtypes import FLOATS, INTEGERS
 from tests.topi.refusals import refused
-from tests.topi.running import (
-    FLOATS,
-    INTEGERS,
-    SHAPES,
-    Array,
-    assert_results,
-    compiled,
-    given,
-    values,
-)
+from tests.topi.running import SHAPES, Array, assert_results, compiled, given, values
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min,

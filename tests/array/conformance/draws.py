@@ -9,14 +9,15 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp.array import Array
+from tests.strategies.dtypes import standard
 
 Data = np.ndarray[Any, Any]
 
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+SIGNED = standard("signed integer")
+UNSIGNED = standard("unsigned integer")
 INTEGERS = SIGNED + UNSIGNED
-FLOATS = ("float32", "float64")
-COMPLEX = ("complex64", "complex128")
+FLOATS = standard("real floating")
+COMPLEX = standard("complex floating")
 FLOATING = FLOATS + COMPLEX
 REAL = INTEGERS + FLOATS
 NUMERIC = REAL + COMPLEX
