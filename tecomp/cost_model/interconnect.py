@@ -98,7 +98,7 @@ def _on_outer_loops(condition: Expr, frames: Sequence[Frame]) -> Expr:
         condition: Condition on the index of an element.
         frames: Loops around the access.
     """
-    spans = {
+    spans: dict[Expr, int] = {
         frame.var: int(frame.extent.value) - 1
         for frame in frames
         if isinstance(frame, Loop) and isinstance(frame.extent, Const) and is_const(frame.min, 0)
@@ -114,7 +114,7 @@ def _on_outer_loops(condition: Expr, frames: Sequence[Frame]) -> Expr:
         bound, parts = int(node.b.value) - total.const, terms.listed(total)
         for block in sorted({abs(factor) for _, factor in parts}, reverse=True):
             inner = [(atom, factor) for atom, factor in parts if factor % block]
-            reach = [spans.get(atom, block) * factor for atom, factor in inner]  # type: ignore[arg-type]
+            reach = [spans.get(atom, block) * factor for atom, factor in inner]
             if not inner or bound % block or min(reach) < 0 or sum(reach) >= block:
                 continue
             outer = QuasiAffine()

@@ -56,7 +56,7 @@ HOLDERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "recorded chain": (lambda x: (x * 2.0) / 2.0, np.asarray),
     "NumPy array": (np.asarray, lambda held: held),
     "DLPack": (np.from_dlpack, lambda held: held),
-    "memoryview": (lambda x: memoryview(np.asarray(x)), np.asarray),
+    "memoryview": (lambda x: np.asarray(x).data, np.asarray),
     "traceback": (raised, lambda error: error.__traceback__.tb_frame.f_locals["node"].data),
 }
 
