@@ -129,11 +129,11 @@ def test_what_is_no_function_on_arrays_is_refused(script: Path, tmp_path: Path) 
     ))
     assert ran("lower", other)[1].startswith(f"Error: {other}: expected a text in UTF-8, got ")
     assert ran("lower", path, "--stage", "nest")[1].splitlines()[-1] == (
-        "Error: Invalid value for --stage: nest is not a pass of functions on arrays; these are "
+        "Error: Invalid value for --stage: nest is not a pass of ptensor functions; these are "
         "lower-ptensor, dist-to-intel-runtime"
     )
     assert ran("lower", path, "--form", "asm")[1].splitlines()[-1] == (
-        "Error: Invalid value for --form: functions on arrays can be lowered to ir only"
+        "Error: Invalid value for --form: ptensor functions can be lowered to ir only"
     )
     assert ran("lower", f"{script}:plain", "--stage", "lower-ptensor")[1].splitlines()[-1] == (
         "Error: Invalid value for --stage: lower-ptensor is not a pass of schedules; these are "

@@ -381,7 +381,7 @@ def test_figures_resolve() -> None:
         and ast.unparse(node.target) == "_drawn_by"
     }
 
-    assert len(named) > 20
+    assert len(named) > 15
     for each in named:
         module, _, function = each.partition(":")
         assert callable(getattr(import_module(f"tecomp.viz.{module}"), function)), each

@@ -87,7 +87,7 @@ HARDWARE = {
     "FUNCTION": None, "FUNCTION_COST": "tecomp.compute.access_relations",
     "WIDEST_VECTOR_BYTES": "tecomp.codegen.llvm.ir_builder", "VECTOR_BYTES": None,
     "REGISTER_BITS": None, "OPEN_EXTENT": "tecomp.schedules.tiling.register_blocking",
-    "MOST_FACTORS": "tecomp.ir.arith.quasi_affine_conversion",
+    "MAX_FACTORS": "tecomp.ir.arith.quasi_affine_conversion",
 }
 
 

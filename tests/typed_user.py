@@ -53,7 +53,7 @@ a, c = np.zeros((64, 64), np.float32), np.empty((64, 64), np.float32)
 reveal_type(kernel)  # ScheduledKernel
 reveal_type(kernel(a, c))  # None
 reveal_type(kernel.timeit(a, c).min)  # float
-reveal_type(kernel.report())  # Report
+reveal_type(kernel.report())  # CostReport
 reveal_type(kernel.pack(A, a))  # ndarray[Any, Any]
 reveal_type(kernel.lowered.final)  # PrimFunc
 reveal_type(tecomp.check_constraints(s, target))  # tuple[Violation, ...]

@@ -534,11 +534,9 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
             a loop nest that is not divided.
     """
     s: te.Schedule = by_loops(results)
-    where = where.within(s)
-    p = program_of(s)
+    where, p = where.within(s), program_of(s)
     if where.near:
-        joined: te.Schedule = schedule_groups_together(s, p, where)
-        return joined
+        return schedule_groups_together(s, p, where)
     groups = groups_on_cores(p, where)
     _check_cuts(groups, where)
     whole = materialized_tensors(s, groups)
@@ -582,9 +580,8 @@ def _schedule_group(
 
     If no candidate is legal, the stages of the rows are scheduled as separate groups.
     """
-    found: te.Schedule | None = first_legal(
-        s, [way.walk for way in core_schedule_candidates(group, p, whole, where)]
-    )
+    candidates = core_schedule_candidates(group, p, whole, where)
+    found: te.Schedule | None = first_legal(s, [candidate.walk for candidate in candidates])
     if found is not None:
         return found
     if not group.rows:

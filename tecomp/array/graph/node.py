@@ -28,7 +28,7 @@ _types: LRUCache[Any, PTensorType] = LRUCache("array.result_types")
 _teams: list[DistributedHooks] = []
 _serial = count()
 _MAX_CACHED_OPERANDS = 16
-"""Number of operands above which the result type is inferred anew instead of cached."""
+"""Number of operands above which the result type is inferred again instead of cached."""
 
 looking = leaf_lock()
 """Lock that is held while a thread reads the graph or changes shared nodes."""
