@@ -123,7 +123,7 @@ INSIDE = {
         {"types"},
         {"operation", "values"},
         {"devices", "operations", "scanner"},
-        {"formulas", "function", "library_functions", "operation_registry", "parse_operands"},
+        {"formulas", "function", "library_functions", "parse_operands"},
         {"lowering", "parse", "te_definitions"},
         {"__init__"},
     ],
@@ -331,7 +331,7 @@ def test_topi_is_written_with_te_and_the_library() -> None:
 # Modules that import by a computed name: submodules of a package, figures, and optional libraries.
 BY_NAME = {
     "tecomp.cli.common", "tecomp.codegen.llvm.jit", "tecomp.demo.main", "tecomp.drawing.drawable",
-    "tecomp.lazy_imports", "tecomp.poly.maps.index_map", "tecomp.ptensor.operation_registry",
+    "tecomp.lazy_imports", "tecomp.poly.maps.index_map", "tecomp.ptensor.parse",
 }
 # Modules that read the entry points of installed distributions.
 ENTRY_POINTS = {"tecomp.machine.registry", "tecomp.plugin.intrinsics"}

@@ -1,26 +1,33 @@
-"""Steps of compiling a program."""
+"""Steps of compiling a program: planning, kernels and linking to one native function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+from tecomp.codegen.emit.kernel_sequence import ArenaValue, SequenceArgument
+from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.program_codegen import BackgroundCompiler, codes
+from tecomp.driver.program_codegen import BackgroundCompiler, ProgramKernel, codes, sequence_of
 from tecomp.errors import InternalError, TecompError
 from tecomp.graph.compile_options import CompileRequest
+from tecomp.graph.dag import ProgramGraph
+from tecomp.graph.definition_keys import definitions_text
 from tecomp.graph.fusion import FusionGroup, group_inputs
-from tecomp.graph.kernels import FusedKernel, KernelBuilder, KernelCall
+from tecomp.graph.kernels import ConstantPool, FusedKernel, KernelBuilder, KernelCall
 from tecomp.graph.layout_result import ProgramLayouts
-from tecomp.graph.linking import native_of
 from tecomp.graph.memory_plan import ArenaPlan
-from tecomp.graph.native_program import NativeProgram
 from tecomp.graph.planning import ProgramPlan, choose_program_layouts, plan_program, requested_graph
 from tecomp.graph.report import ProgramDetails
+from tecomp.graph.serialization import NativeProgram
 from tecomp.graph.shard_selection import PlannedKernels, keep_between_kernels
+from tecomp.graph.sizes import bytes_of, plain_layout
 from tecomp.graph.work_division import division_outcomes
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.stmt import Buffer
+from tecomp.layout.core.layout import Layout
 from tecomp.progress import progress
 
 
@@ -156,3 +163,136 @@ def _details(
     return ProgramDetails(
         graph.inputs, graph.outputs, tuple(calls), plan, outline.layouts, outline.stored, wishes
     )
+
+
+Step = tuple[ProgramKernel, Sequence[SequenceArgument | ArenaValue]]
+
+
+def native_of(
+    name: str,
+    graph: ProgramGraph,
+    kernels: Sequence[tuple[FusionGroup, FusedKernel]],
+    known: frozenset[Tensor],
+    plan: ArenaPlan,
+    codes: BackgroundCompiler,
+    stored: Mapping[Tensor, Layout],
+    packed: Sequence[Tensor] = (),
+) -> NativeProgram:
+    """Link the kernels of a program to machine code.
+
+    Args:
+        name: Program name.
+        graph: Operations.
+        kernels: Groups and their kernels, in execution order.
+        known: Values that depend on constants only and are computed once.
+        plan: Memory plan of the values between kernels.
+        codes: Collector of the machine code of kernels.
+        stored: Layouts of values that are not in row-major order.
+        packed: Inputs and outputs that the caller passes in device layout.
+    """
+    arguments = (*graph.inputs, *graph.outputs)
+    where: dict[Tensor, SequenceArgument | ArenaValue] = {x: SequenceArgument(k) for k, x
+        in enumerate(arguments)}
+    where |= {value.tensor: ArenaValue(value.offset) for value in plan.values}
+    steps = _Steps(frozenset(graph.constants), known, where, len(arguments), stored)
+    for group, kernel in kernels:
+        steps.add(group, kernel)
+    params = [_buffer(tensor, stored) for tensor in arguments]
+    data = Buffer("constants", (max(steps.room.end, 1),), DType("uint8"))
+    results = params[len(graph.inputs) :]
+    run = sequence_of(name, steps.each, [*params, data], results, plan.bytes, codes)
+    sources = [_buffer(tensor, {}) for tensor in steps.sources]
+    pack = sequence_of(
+        f"{name}_constants", steps.once, [data, *sources], [data], 0, codes
+    ) if steps.once else None
+    positions = {tensor: k for k, tensor in enumerate(graph.constants)}
+    return NativeProgram(
+        run, pack, tuple(positions[x] for x in steps.sources),
+        tuple((positions[x], offset) for x, offset in steps.copied.items()), steps.room.end,
+        len(steps.each), _text_of([stored.get(x, plain_layout(x)) for x in packed]),
+    )
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Kernel calls for packing constants and for program calls, with the locations of operands.
+
+    Attributes:
+        constants: Constants.
+        known: Values that depend on constants only, including the constants.
+        where: Locations of call arguments and of values between kernels.
+        last: Position of the constant pool among the call arguments.
+        stored: Layouts of values that are not in row-major order.
+        room: Allocator of the constant pool.
+        once: Kernel calls that pack constants; their first argument is the constant pool.
+        each: Kernel calls of a program call.
+        sources: Positions of constants among the arguments of the packing code.
+        copied: Offsets of the constants that program calls read unpacked.
+    """
+
+    constants: frozenset[Tensor]
+    known: frozenset[Tensor]
+    where: Mapping[Tensor, SequenceArgument | ArenaValue]
+    last: int
+    stored: Mapping[Tensor, Layout]
+    room: ConstantPool = field(default_factory=lambda: ConstantPool(ALIGNMENT))
+    once: list[Step] = field(default_factory=list)
+    each: list[Step] = field(default_factory=list)
+    sources: dict[Tensor, int] = field(default_factory=dict)
+    copied: dict[Tensor, int] = field(default_factory=dict)
+
+    def add(self, group: FusionGroup, kernel: FusedKernel) -> None:
+        """Append a kernel call; the kernels that it depends on must have been added."""
+        border = group_inputs(group)
+        results = group.result.outputs
+        folded = [self._folded(kernel, number, border) for number in range(len(kernel.folded))]
+        is_once = self.known.issuperset(results)
+        place = self._once if is_once else self._each
+        reads = [place(border[k]) for k in kernel.reads]
+        made = [SequenceArgument(0 if is_once else self.last, offset) for offset in folded]
+        step = kernel.part, [*reads, *made, *map(place, results)]
+        (self.once if is_once else self.each).append(step)
+
+    def _folded(self, kernel: FusedKernel, number: int, border: Sequence[Tensor]) -> int:
+        """Return the offset of a folded operand, and add its kernel call on first use."""
+        folded = kernel.folded[number]
+        sources = [border[k] for k in folded.sources]
+        key = (id(kernel), number, *sources)
+        is_new = key not in self.room.places
+        offset = self.room.offset(key, _result_bytes(folded.part))
+        if is_new:
+            self.once.append(
+                (folded.part, [*map(self._once, sources), SequenceArgument(0, offset)]))
+        return offset
+
+    def _once(self, tensor: Tensor) -> SequenceArgument | ArenaValue:
+        """Return the location of a value during packing."""
+        if tensor in self.constants:
+            return SequenceArgument(self.sources.setdefault(tensor, len(self.sources) + 1))
+        return SequenceArgument(0, self.room.offset(tensor, bytes_of(tensor, self.stored)))
+
+    def _each(self, tensor: Tensor) -> SequenceArgument | ArenaValue:
+        """Return the location of a value during a program call."""
+        if tensor not in self.known:
+            return self.where[tensor]
+        offset = self.room.offset(tensor, bytes_of(tensor, self.stored))
+        if tensor in self.constants:
+            self.copied[tensor] = offset
+        return SequenceArgument(self.last, offset)
+
+
+def _result_bytes(part: ProgramKernel) -> int:
+    """Return the size in bytes of the last parameter of a kernel, in its layout."""
+    result = part.lowered.final.params[-1]
+    assert isinstance(result, Buffer)
+    return bytes_of(result)
+
+
+def _text_of(layouts: Sequence[Layout]) -> str:
+    return definitions_text(tuple(layouts)) if layouts else ""
+
+
+def _buffer(tensor: Tensor, stored: Mapping[Tensor, Layout]) -> Buffer:
+    """Return the buffer of an argument, in row-major order or in device layout."""
+    shape = stored[tensor].physical_shape if tensor in stored else tensor.shape
+    return Buffer(tensor.name, shape, tensor.dtype)

@@ -10,10 +10,10 @@ from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint
 from tecomp.errors import LayoutError
 from tecomp.graph.compile_options import CompileRequest
-from tecomp.graph.constant_folding import compile_time_constants
 from tecomp.graph.dag import ProgramGraph, graph_of
 from tecomp.graph.fusion import FusionGroup, form_fusion_groups, group_inputs, scan_only_operations
 from tecomp.graph.insert_relayouts import ProgramWithLayouts, insert_relayouts
+from tecomp.graph.kernels import compile_time_constants
 from tecomp.graph.layout_assignment import choose_layouts
 from tecomp.graph.layout_candidates import candidates, has_layouts
 from tecomp.graph.layout_demands import copy_resident_inputs, is_near, shards_of

@@ -17,8 +17,7 @@ from tecomp.drawing.drawable import Pictured, call_drawing_function
 from tecomp.driver.program_api import CompiledProgram, compile
 from tecomp.errors import CallError
 from tecomp.graph.compile_options import CompileRequest
-from tecomp.graph.native_program import NativeProgram
-from tecomp.graph.serialization import save
+from tecomp.graph.serialization import NativeProgram, save
 from tecomp.graph.sizes import sizes_of
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.printer import format_count

@@ -1,4 +1,4 @@
-"""Save, load and cache compiled programs."""
+"""Native programs: their constants, and saving, loading and caching."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +17,7 @@ import numpy as np
 from tecomp import __version__
 from tecomp.codegen.dispatch.kernel import SequenceCode
 from tecomp.codegen.llvm.code_cache import compiler_fingerprint, current_store, digest
+from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build_cache import (
     FACES,
@@ -28,7 +30,6 @@ from tecomp.driver.build_cache import (
 from tecomp.errors import CacheError
 from tecomp.graph.compile_options import Array, CompileRequest
 from tecomp.graph.definition_keys import definitions_from, definitions_text
-from tecomp.graph.native_program import NativeProgram
 from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.argument_checks import check_kind
@@ -366,3 +367,52 @@ def corrupted_program_error(place: Path, how: str) -> CacheError:
         "load: {place} is corrupted: {how}; save the program again",
         kind="saved-program", place=place, how=how,
     )
+
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True)
+class NativeProgram:
+    """Machine code of a program.
+
+    Attributes:
+        run: Code of a program call; takes inputs, outputs and the constant pool.
+        pack: Code that packs constants; takes the constant pool and constants. None if no constant
+            is computed.
+        packed: Positions of the constants that `pack` takes.
+        copied: Positions of the constants that kernels read unpacked, with their pool offsets.
+        constant_bytes: Size of the constant pool in bytes.
+        calls: Number of kernel calls in `run`.
+        packed_in: Serialized layouts of the arguments in device layout.
+    """
+
+    run: SequenceCode
+    pack: SequenceCode | None
+    packed: tuple[int, ...]
+    copied: tuple[tuple[int, int], ...]
+    constant_bytes: int
+    calls: int
+    packed_in: str = ""
+
+    @property
+    def codes(self) -> tuple[SequenceCode, ...]:
+        """Code objects: `run`, and `pack` if present."""
+        return (self.run,) if self.pack is None else (self.run, self.pack)
+
+    def constants(self, values: Sequence[Array]) -> Bytes:
+        """Build the constant pool.
+
+        Args:
+            values: Constants, in the order of the `constants` argument of `compile`.
+        """
+        size = max(self.constant_bytes, 1)
+        room = np.zeros(size + ALIGNMENT, np.uint8)
+        start = -room.ctypes.data % ALIGNMENT
+        data: Bytes = room[start : start + size]
+        for position, offset in self.copied:
+            content = values[position].reshape(-1).view(np.uint8)
+            data[offset : offset + content.size] = content
+        if self.pack is not None:
+            self.pack.linked()(data, *(values[k] for k in self.packed))
+        return data

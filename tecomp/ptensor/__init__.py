@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     )
     from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
     from tecomp.ptensor.operation import AttributeOperand, PTensorOp
-    from tecomp.ptensor.operation_registry import operation_classes
     from tecomp.ptensor.operations.base import (
         Attribute,
         CallOp,
@@ -98,7 +97,7 @@ if TYPE_CHECKING:
         UniqueCounts,
         UniqueValues,
     )
-    from tecomp.ptensor.parse import parse_module, parse_type
+    from tecomp.ptensor.parse import operation_classes, parse_module, parse_type
     from tecomp.ptensor.te_definitions.reduction import te_accumulator_dtype
     from tecomp.ptensor.types import (
         ALL,

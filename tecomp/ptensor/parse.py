@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from tecomp.errors import ArrayValueError
+from tecomp.ptensor import operations
 from tecomp.ptensor.function import (
     Apply,
     Function,
@@ -22,7 +26,6 @@ from tecomp.ptensor.operation import (
     AttributeOperand,
     PTensorOp,
 )
-from tecomp.ptensor.operation_registry import operation_classes
 from tecomp.ptensor.operations.base import CallOp
 from tecomp.ptensor.operations.creation import (
     AsArray,
@@ -408,3 +411,21 @@ def _signature(reader: Reader, names: list[str]) -> tuple[list[ValueType], list[
         given = f"{len(names)} names for {len(results)} results"
         reader.refuse("{given}, expected one name per result", start, given=given)
     return types, results
+
+
+@cache
+def operation_classes() -> Mapping[str, type[PTensorOp]]:
+    """Return the classes of operations on parallel tensors, by printed name."""
+    for module in iter_modules(operations.__path__, f"{operations.__name__}."):
+        import_module(module.name)
+    return {
+        kind.name: kind for kind in _below(PTensorOp)
+        if hasattr(kind, "name") and kind.dialect == PTensorOp.dialect
+        and kind.__module__.startswith(operations.__name__)  # excludes operations defined elsewhere
+    }
+
+
+def _below(kind: type[PTensorOp]) -> Iterator[type[PTensorOp]]:
+    for sub in kind.__subclasses__():
+        yield sub
+        yield from _below(sub)

@@ -104,10 +104,10 @@ def contenders(
     made: dict[str, Callable[[Array, Array], object]] = {
         "tecomp": kernel_of(expression, width, dtype)
     }
-    with patch("tecomp.codegen.ops.math_calls.emit_formula", lane_by_lane):
+    with patch("tecomp.codegen.ops.arithmetic.emit_formula", lane_by_lane):
         made["lane by lane"] = kernel_of(expression, width, dtype)
     if with_libmvec and name != "sigmoid":
-        with patch("tecomp.codegen.ops.math_calls.emit_formula", of_libmvec):
+        with patch("tecomp.codegen.ops.arithmetic.emit_formula", of_libmvec):
             made["libmvec"] = kernel_of(expression, width // 2, dtype)
     if name in NUMPY:
         function = NUMPY[name]

@@ -1,11 +1,28 @@
-"""Create distributed arrays from numbers, elements or shards; each rank creates its shard."""
+"""Create distributed arrays from numbers, elements or shards; enable all sharding rules.
+
+Each rank creates its shard. Other modules load this one when a program uses a team.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from tecomp.array.distributed import register_rules as register_rules
+import tecomp.array.distributed.elementwise
+import tecomp.array.distributed.linear_algebra
+import tecomp.array.distributed.manipulation
+import tecomp.array.distributed.reductions
+import tecomp.array.distributed.sorting
+import tecomp.array.distributed.timeline  # noqa: F401  imports register the rules
+from tecomp.array.distributed.elementwise import choose_sharding
+from tecomp.array.distributed.gather_scatter import (
+    normalize_distributed_indices,
+    places_of,
+    scatter_to_owners,
+)
+from tecomp.array.distributed.linear_algebra import apply_library_operation
+from tecomp.array.distributed.manipulation import repeat_sharded
+from tecomp.array.distributed.message_queue import explain, flush_messages, is_settled
 from tecomp.array.distributed.partitions import (
     blocks_of_partition,
     default_partition,
@@ -16,24 +33,29 @@ from tecomp.array.distributed.partitions import (
 from tecomp.array.distributed.sharding_rules import (
     as_shared,
     contiguous_local,
+    gather_elements,
     rank_of,
+    record_distributed,
     replicate,
     reshard,
+    shard_like_operands,
     shard_replicated,
 )
-from tecomp.array.graph.evaluate import data_of
+from tecomp.array.graph.evaluate import data_of, evaluate
 from tecomp.array.graph.node import (
+    DistributedHooks,
     Node,
     ShardedNode,
     local_type,
     materialized_node,
     part_of,
     record,
+    register_distributed_hooks,
 )
 from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.setitem import copy_as_stored, is_borrowed, is_constant
 from tecomp.array.kernels.generators import create_array
-from tecomp.array.single_controller.protocol import collective
+from tecomp.array.single_controller.protocol import collective, is_sent
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate
 from tecomp.dist.runtime.call_tracking import alone as one_runs
@@ -235,3 +257,26 @@ def local_part(node: Node) -> Node:
 def gather_replicated(node: Node) -> Node:
     """Return a replicated copy of a distributed array as an array without a team."""
     return part_of(replicate(as_shared(node), "gather"))
+
+
+def _settle(xs: Sequence[ShardedNode], at_once: bool) -> None:
+    """Wait for messages; a single controller makes the workers compute the same arrays."""
+    if not is_sent() or not all(map(is_settled, xs)):
+        (_compute_together if at_once else _settle_together)(tuple(xs))
+
+
+def compute_parts(xs: Sequence[ShardedNode]) -> None:
+    """Wait for messages, and compute the shards of arrays meanwhile."""
+    flush_messages(xs, then=True)
+
+
+_settle_together = collective(flush_messages, others=evaluate)
+_compute_together = collective(compute_parts, others=evaluate)
+
+register_distributed_hooks(DistributedHooks(
+    collective(record_distributed), gather_elements, collective(shard_like_operands),
+    collective(apply_library_operation),
+    collective(places_of), collective(normalize_distributed_indices), collective(scatter_to_owners),
+    collective(repeat_sharded),
+    collective(choose_sharding), explain, _settle,
+))

@@ -22,11 +22,10 @@ from tecomp.codegen.llvm.ir_builder import (
     splat,
 )
 from tecomp.codegen.memory.load_store import load
-from tecomp.codegen.ops.arithmetic import binary, cast, compare
+from tecomp.codegen.ops.arithmetic import binary, call_function, cast, compare, outside_value
 from tecomp.codegen.ops.bounds_checks import check_index
 from tecomp.codegen.ops.dot_product import dot
 from tecomp.codegen.ops.index_ramps import compare_ramps, narrow_ramp
-from tecomp.codegen.ops.math_calls import call_function, outside_value
 from tecomp.errors import InternalError
 from tecomp.ir.nodes.expr import (
     Binary,

@@ -12,9 +12,8 @@ from typing import Any
 from tecomp.codegen.emit.expr import emit, run_rule
 from tecomp.codegen.llvm.ir_builder import FunctionBuilder, begin_if, end_if
 from tecomp.codegen.memory.vector_access import end_function
-from tecomp.codegen.ops.arithmetic import cast
+from tecomp.codegen.ops.arithmetic import cast, number_argument
 from tecomp.codegen.ops.bounds_checks import check_axis, record
-from tecomp.codegen.ops.math_calls import number_argument
 from tecomp.codegen.runtime.runtime_structs import RAISED, call_runtime
 from tecomp.ir.arith.extents import start_and_strides
 from tecomp.ir.arith.simplify import simplify

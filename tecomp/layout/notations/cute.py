@@ -26,8 +26,8 @@ from tecomp.layout.addressing.arguments import (
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, linear_map, same_memory
 from tecomp.layout.formats.format import Format
+from tecomp.poly.maps.analysis import StridedDigit, strided_digits
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.poly.maps.strided_digits import StridedDigit, strided_digits
 
 
 def strided(
@@ -257,7 +257,7 @@ def cute_text(layout: Layout) -> str:
     """
     check_layout(layout, "cute_text")
     base, swizzle = split_swizzle(layout.index_map)
-    digits = strided_digits(base, layout.shape)
+    digits = strided_digits(base.on(layout.shape))
     if digits is None:
         raise _unsaid(layout, "an address is not a sum of digits times strides")
     shape: list[Nested] = []

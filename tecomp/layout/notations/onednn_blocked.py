@@ -13,8 +13,8 @@ from tecomp.layout.addressing.arguments import check_shape, digit, index_names, 
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, same_memory
 from tecomp.layout.formats.format import Format
+from tecomp.poly.maps.analysis import strided_digits
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.poly.maps.strided_digits import strided_digits
 
 _IMAGES = "ncdhw"
 _WEIGHTS = "goidhw"
@@ -101,7 +101,7 @@ def blocked_tag(layout: Layout, axes: str | None = None) -> str:
     check_layout(layout, "blocked_tag")
     check_kind(axes, str | None, "blocked_tag: axes", _AXES, LayoutError)
     letters = axes if axes is not None else "abcdefghijkl"[: len(layout.shape)]
-    digits = strided_digits(layout.index_map, layout.shape)
+    digits = strided_digits(layout.index_map.on(layout.shape))
     if digits is None or len(letters) != len(layout.shape):
         raise _no_tag(layout)
     outer: list[int] = []

@@ -16,8 +16,8 @@ from tecomp.layout.addressing.arguments import check_shape, index_names, quotien
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, same_memory
 from tecomp.layout.formats.format import Format
+from tecomp.poly.maps.analysis import StridedDigit, strided_digits
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.poly.maps.strided_digits import StridedDigit, strided_digits
 
 _TYPES = {
     "pred": "bool", "bf16": "bfloat16",
@@ -149,7 +149,7 @@ def xla_text(layout: Layout) -> str:
     'f32[16,256]{1,0:T(8,128)}'
     """
     check_layout(layout, "xla_text")
-    digits = strided_digits(layout.index_map, layout.shape)
+    digits = strided_digits(layout.index_map.on(layout.shape))
     if layout.storage.name not in _NAMES or digits is None:
         raise _unsaid(layout)
     first_met = list(dict.fromkeys(each.axis for each in digits))

@@ -1,4 +1,4 @@
-"""Injectivity, inverse, padding and equivalence of index maps."""
+"""Injectivity, inverse, padding, equivalence and strided digits of index maps."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.arith.extents import constant_shape, is_empty
-from tecomp.ir.arith.quasi_affine import QuasiAffine
+from tecomp.ir.arith.extents import ceil_div, constant_shape, is_empty
+from tecomp.ir.arith.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.dtype import BOOL, INT64
 from tecomp.ir.nodes.expr import CmpOp, Compare, Const, Expr, Var, index_value, logical_or
@@ -393,3 +393,58 @@ def _is_equal_everywhere(a: Expr, b: Expr) -> bool:
             "of `{expr}`; specify the shape of the tensor",
             kind="limit-exceeded", a=a, b=b, expr=error.expr,
         ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class StridedDigit:
+    """Digit `(x // low) % size` of an index x, with its stride in memory.
+
+    Attributes:
+        axis: Position of the index.
+        low: Weight of the digit in the index.
+        size: Number of values of the digit, including values that the index does not reach.
+        stride: Distance of consecutive values in memory, in elements.
+    """
+
+    axis: int
+    low: int
+    size: int
+    stride: int
+
+
+def strided_digits(analysis: Analysis) -> tuple[StridedDigit, ...] | None:
+    """Return the digits whose strided sum is the memory offset, or None if there is no such sum.
+
+    The digits of the first result come first; within a result, the greater strides come first.
+
+    >>> from tecomp import IndexMap
+    >>> index_map = IndexMap.from_func(lambda i, j: [j // 64, i, j % 64])
+    >>> strided_digits(index_map.on((10, 200)))[0]
+    StridedDigit(axis=1, low=64, size=4, stride=640)
+    """
+    found: list[StridedDigit] = []
+    stride = 1
+    for form, size in reversed(list(zip(analysis.forms, analysis.ends, strict=True))):
+        digits = None if form is None else _digits(form, analysis.shape, stride)
+        if digits is None or not isinstance(size, int):
+            return None
+        if len(digits) == 1 and digits[0].stride == stride:
+            # The period of a whole result declares its physical extent.
+            (only,) = digits
+            digits = [StridedDigit(only.axis, only.low, size, stride)]
+        found[:0] = digits
+        stride *= size
+    return tuple(found)
+
+
+def _digits(form: QuasiAffine, shape: Sequence[Extent], stride: int) -> list[StridedDigit] | None:
+    digits: list[StridedDigit] = []
+    for part, factor in form.terms.items():
+        if not isinstance(part, Digit) or not isinstance(part.of, int):
+            return None
+        extent = shape[part.of]
+        if not isinstance(extent, int):
+            return None
+        size = part.size or ceil_div(extent, part.low)
+        digits.append(StridedDigit(part.of, part.low, size, factor * stride))
+    return None if form.const else sorted(digits, key=lambda digit: -digit.stride)
