@@ -41,13 +41,11 @@ from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 from tecomp.machine.components import Core as Processor
 from tecomp.machine.components import Link, Memory, VectorUnit
 from tecomp.machine.descriptor import Target
+from tecomp.operations.elementwise import ELEMENTWISE
 
-_POLYNOMIALS = frozenset((
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp", "exp2",
-    "expm1", "log", "log10", "log1p", "log2", "pow", "sigmoid", "sin", "sinh", "tan", "tanh",
-))  # fmt: skip
+_COSTS = {row.call: row.cost for row in ELEMENTWISE if row.call}
+"""Operations per element of each intrinsic; other operators take one."""
 _PRIVATE_CACHES = 2  # cache levels per core; the others may be shared by all cores
-_MIN_FUNCTION_OPERATIONS = 8  # of such a function: a polynomial of degree 4 in fused multiply-adds
 
 SHARED = "core.x"
 """Grid axis for the cores of a processor."""
@@ -310,7 +308,7 @@ class _Model:
                 return each / (unit.lanes(dtype) * unit.instances)
         if self.target.core is not None:
             core = self.target.core
-            operations = _MIN_FUNCTION_OPERATIONS if name in _POLYNOMIALS else 1
+            operations = _COSTS.get(name, 1)
             return operations / (core.lanes(DType(dtype)) * core.vector_operations)
         return 1.0
 

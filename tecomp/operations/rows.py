@@ -60,6 +60,8 @@ class Op(NamedTuple):
         call: Intrinsic function of the IR that computes it, if any.
         of_integers: What `te` returns for an integer: the operand if `UNCHANGED`, or a constant.
             None: integers are not supported.
+        cost: Operations per element, compared with an addition, for decisions: at least 8 for a
+            polynomial of degree 4 in fused multiply-adds, a root or a division.
         surfaces: Namespaces whose function is defined from the row: `te`, `topi`, `array`.
         texts: Summaries of the namespaces that word it differently.
     """
@@ -74,6 +76,7 @@ class Op(NamedTuple):
     numpy: str | None = ""
     call: str = ""
     of_integers: str | bool | None = None
+    cost: int = 1
     surfaces: str = ""
     texts: Mapping[str, str] = MappingProxyType({})
 

@@ -16,9 +16,10 @@ from tecomp.array.graph.node import Buffer, Node, materialized_node
 from tecomp.array.graph.pending import PendingGraph, Step
 from tecomp.array.graph.views import Chain, apply_view_chain, is_view
 from tecomp.array.kernels.strided_operands import dense
+from tecomp.operations.elementwise import elementwise_in
 from tecomp.ptensor.formulas.tables import is_elementwise
 from tecomp.ptensor.operation import PTensorOp
-from tecomp.ptensor.operations.elementwise import Elementwise
+from tecomp.ptensor.operations.elementwise import POWERS, Elementwise
 from tecomp.ptensor.operations.reduction import (
     CountNonzero,
     Cumulative,
@@ -30,14 +31,11 @@ from tecomp.ptensor.types import PART, PTensorType, numpy_dtype
 
 _MAX_RECOMPUTED_WORK = 4
 """Work per element below which recomputation is cheaper than storing and reading a value."""
-_FUNCTION_WORK = 8
-"""Work per element of a non-arithmetic function."""
-_ARITHMETIC = frozenset((
-    *("abs", "add", "conj", "equal", "greater", "greater_equal", "imag", "isfinite", "isinf"),
-    *("isnan", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor"),
-    *("maximum", "minimum", "multiply", "negative", "not_equal", "positive", "real", "square"),
-    "subtract",
-))
+_COSTS = {
+    **{name: row.cost for name, row in elementwise_in("array").items()},
+    **dict.fromkeys(POWERS, elementwise_in("array")["sqrt"].cost),
+}
+"""Work per element of each element-wise function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +163,8 @@ class _Stored:
 
 
 def _work(op: PTensorOp) -> int:
-    if isinstance(op, Elementwise) and op.kind not in _ARITHMETIC:
-        return _FUNCTION_WORK
+    if isinstance(op, Elementwise):
+        return _COSTS[op.kind]
     return 0 if is_view(op) else 1
 
 

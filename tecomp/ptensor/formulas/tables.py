@@ -9,6 +9,7 @@ from typing import Any
 from tecomp import te
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BinOp, binary
+from tecomp.operations.elementwise import ELEMENTWISE
 from tecomp.ptensor.formulas.complex_functions import (
     LOG_2,
     acos,
@@ -194,16 +195,18 @@ def _logaddexp(x: te.Expr, y: te.Expr) -> te.Expr:
     return te.select(x == y, x + constant_like(LOG_2, x), te.max(x, y) + rest)
 
 
+def _same_in_te(arity: int) -> dict[str, Callable[..., te.Expr]]:
+    """Return the functions that `te` defines from the same rows, by name."""
+    return {
+        row.name: getattr(te, row.name)
+        for row in ELEMENTWISE if row.arity == arity and row.is_in("te") and row.is_in("array")
+    }
+
+
 REAL_UNARY: Mapping[str, Callable[[te.Expr], te.Expr]] = {
-    **{
-        f.__name__: f
-        for f in (
-            *(te.abs, te.acos, te.acosh, te.asin, te.asinh, te.atan, te.atanh, te.ceil, te.cos),
-            *(te.cosh, te.exp, te.expm1, te.floor, te.isfinite, te.isinf, te.isnan, te.log),
-            *(te.log1p, te.log2, te.log10, te.logical_not, te.sin, te.sinh, te.sqrt, te.tan),
-            *(te.tanh, te.trunc),
-        )
-    },
+    **_same_in_te(1),
+    "abs": te.abs,
+    "logical_not": te.logical_not,
     **dict.fromkeys(("conj", "positive", "real"), _identity),
     "bitwise_invert": lambda x: ~x,
     "half": partial(_half_power, times=1),
@@ -221,6 +224,7 @@ REAL_UNARY: Mapping[str, Callable[[te.Expr], te.Expr]] = {
 """Real unary functions."""
 
 REAL_BINARY: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
+    **_same_in_te(2),
     "add": lambda x, y: x + y,
     "atan2": te.atan2,
     "bitwise_and": lambda x, y: x & y,
@@ -234,7 +238,6 @@ REAL_BINARY: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "floor_divide": _floor_divide,
     "greater": lambda x, y: x > y,
     "greater_equal": lambda x, y: x >= y,
-    "hypot": te.hypot,
     "less": lambda x, y: x < y,
     "less_equal": lambda x, y: x <= y,
     "logaddexp": _logaddexp,
