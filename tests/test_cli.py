@@ -17,6 +17,7 @@ from tecomp import cli, demo
 from tecomp.caches import CACHE_LIMITS
 from tecomp.codegen import Store
 from tecomp.demo import filters, main
+from tests.strategies.machines import ACCELERATORS
 
 
 def test_version() -> None:
@@ -165,7 +166,7 @@ def test_demo_runs_and_writes_its_picture(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("target", ["stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d"])
+@pytest.mark.parametrize("target", ACCELERATORS)
 def test_demo_runs_on_machines(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

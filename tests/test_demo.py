@@ -12,8 +12,7 @@ from tecomp.demo import DemoRun, filters, main, run
 from tecomp.demo.filters import schedule_on_cpu, schedule_on_target
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
-
-MACHINES = [name for name in tecomp.list_targets() if name != "cpu"]
+from tests.strategies.machines import ACCELERATORS
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +66,7 @@ def test_the_kernel_computes_the_features(corner: filters.Array) -> None:
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ACCELERATORS)
 def test_machines_compute_the_features(corner: filters.Array, name: str) -> None:
     """Scratchpad machines compute the features without out-of-bounds accesses."""
     bank = filters.filter_bank()
@@ -85,7 +84,7 @@ def test_machines_compute_the_features(corner: filters.Array, name: str) -> None
 
 
 @pytest.mark.exhaustive(keep=1)
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ACCELERATORS)
 def test_machines_are_used(name: str) -> None:
     """On the whole photograph, most cores have balanced work and each pixel is copied once."""
     target = tecomp.Target.load(name)

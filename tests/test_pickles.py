@@ -146,7 +146,7 @@ def test_a_kernel_of_a_function() -> None:
         assert b.tolist() == [16, 16, 16]
 
 
-@pytest.mark.parametrize("name", ["cpu", "stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d"])
+@pytest.mark.parametrize("name", tecomp.list_targets())
 def test_targets_and_their_operations(name: str) -> None:
     target = tecomp.Target.load(name)
 

@@ -14,6 +14,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.errors import DeviceMismatchError, TecompError
+from tests.array.operators import BINARY, BITWISE, COMPARISONS, INPLACE
 from tests.messages import Diagnostic, diagnostic
 
 DTYPES = ("float32", "int32", "bool")
@@ -92,11 +93,9 @@ def test_enough_was_found() -> None:
     } <= {*FOUND}
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
-                                  "eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "xor", "lshift",
-                                  "rshift", "iadd", "isub", "imul"])
+@pytest.mark.parametrize("name", [*BINARY, *COMPARISONS, *INPLACE])
 def test_operators(name: str) -> None:
-    dtype = "int32" if name in ("and_", "or_", "xor", "lshift", "rshift") else "float32"
+    dtype = "int32" if name in BITWISE else "float32"
     x, _, there = arrays(dtype)
     with pytest.raises(DeviceMismatchError):
         getattr(operator, name)(x, there)

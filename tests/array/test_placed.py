@@ -528,7 +528,7 @@ REFUSALS: list[tuple[type[Exception], Callable[[], object], Diagnostic]] = [
         ArrayValueError, lambda: xp.zeros(2, device="stick129"),
         Diagnostic(
             "unknown-choice", where="zeros", device="stick129",
-            known="cpu, stick128, tensix_bh, tensix_wh, texture2d, vtcm2d",
+            known=", ".join(tecomp.list_targets()),
         ),
     ),
     (

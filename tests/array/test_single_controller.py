@@ -15,6 +15,7 @@ from tecomp.array.array_object import Array, from_node
 from tecomp.array.graph.node import materialized_node
 from tecomp.errors import DeviceMismatchError, TeamMismatchError, TecompError
 from tecomp.ptensor import PTensorType
+from tests.array.operators import BINARY, BITWISE, COMPARISONS, INPLACE
 
 Pair = Callable[[Any, Any], Any]
 CHOSEN: dict[str, Pair] = {
@@ -55,19 +56,14 @@ def _three(x: Any) -> Any:
     return xp.concat([x, x[:, :1]], axis=1)
 
 
-BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
-LOGICAL = ("logical_and", "logical_or", "logical_xor")
-AS = {**dict.fromkeys(BITWISE, "int32"), **dict.fromkeys(LOGICAL, "bool")}
+AS = {
+    **{name: "int32" for name in dir(xp) if name.startswith("bitwise_")},
+    **{name: "bool" for name in dir(xp) if name.startswith("logical_")},
+}
 ALONE = {"result_type", "can_cast", "asarray", "isdtype", "relayout_to", "eval", "report", "jit"}
 """Functions that take several arrays without combining their elements."""
-OPERATORS = [
-    name for name in dir(Array)
-    if name.startswith("__") and name.strip("_") in {
-        *(["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"]),
-        *(["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor"]),
-        *(["ilshift", "irshift", "eq", "ne", "lt", "le", "gt", "ge"]),
-    }
-]
+OPERATORS = {f"__{name.rstrip('_')}__": name for name in (*BINARY, *COMPARISONS, *INPLACE)}
+"""Names in `operator` by method."""
 
 
 def functions() -> Iterator[tuple[str, Any]]:
@@ -103,8 +99,7 @@ CASES = cases()
 
 
 def _dtype(name: str) -> str:
-    bits = name.strip("_").lstrip("i")
-    return AS.get(name, "int32" if bits in ("and", "or", "xor", "lshift", "rshift") else "float32")
+    return AS.get(name, "int32" if OPERATORS.get(name) in BITWISE else "float32")
 
 
 def _here(dtype: str, team: int | None) -> Array:

@@ -13,6 +13,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute import Tensor
 from tecomp.driver import ScheduledKernel
+from tecomp.lowering import STAGES
 from tests.messages import Diagnostic, diagnostic
 
 TARGETS = Path(__file__).parents[2] / "targets"
@@ -93,11 +94,7 @@ class TestDescription:
     ) -> None:
         kernel, _, _ = kernel_and_tensors
 
-        assert list(kernel.lowered.functions) == [
-            "nest", "apply_buffer_transforms", "fill_padding", "roll_buffers",
-            "double_buffers", "lower_storage", "flatten_buffer", "expand_tensor_ops", "pack_reads",
-            "vectorize_loops", "unroll_loops", "simplify",
-        ]
+        assert list(kernel.lowered.functions) == list(STAGES)
         assert kernel.lowered.dump().startswith("# after nest\n@layout_transform_map(")
 
 

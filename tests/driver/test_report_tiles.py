@@ -16,6 +16,7 @@ from tecomp.errors import TargetError
 from tecomp.machine.descriptor import Target, read_target
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.intrinsics import tile_product
+from tests.strategies.machines import MATRIX_MACHINES
 
 UNIT = '''name = "tiled"
 description = "two cores that multiply tiles"
@@ -203,7 +204,7 @@ def test_json_and_trace_have_them() -> None:
 @pytest.mark.exhaustive
 def test_targets_say_what_their_units_take() -> None:
     """Reports contain the figures of the target descriptions."""
-    for name in ("stick128", "tensix_wh", "tensix_bh"):
+    for name in MATRIX_MACHINES:
         target = Target.load(name)
         unit: Any = target.engine["matmul"]
         dtype = unit.inputs[0]

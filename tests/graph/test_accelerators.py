@@ -14,12 +14,13 @@ from tecomp import te, topi
 from tecomp.driver import CompiledProgram
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
+from tests.strategies.machines import ACCELERATORS
 from tests.strategies.te_programs import draw_program
 
 Array = np.ndarray[Any, Any]
 ACME = Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml"
 MACHINES = {"stick128": "stick128", "tensix_wh": "tensix_wh", "acme": str(ACME)}
-EVERY = {**MACHINES, "tensix_bh": "tensix_bh", "texture2d": "texture2d", "vtcm2d": "vtcm2d"}
+EVERY = {**MACHINES, **{name: name for name in ACCELERATORS}}
 TOKENS, WIDE, HEADS, HIDDEN = 4, 32, 1, 32
 D = WIDE // HEADS
 

@@ -22,9 +22,9 @@ from tecomp.driver import ScheduledKernel
 from tecomp.ir import Allocate, BufferLoad, BufferStore, OperandTransfer
 from tecomp.ir.traversal.rewrite import walk
 from tests.strategies.draws import Draw
+from tests.strategies.machines import ACCELERATORS, MATRIX_MACHINES
 from tests.viz.figure import Figure
 
-MACHINES = ("stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d")
 _NEARLY = 1e-6
 
 
@@ -140,7 +140,7 @@ def test_nothing_is_used_before_it_is_there(kernel: ScheduledKernel) -> None:
 
 
 @pytest.mark.exhaustive(keep=1)
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ACCELERATORS)
 def test_cores_wait_for_the_chip_and_the_chip_for_cores(name: str) -> None:
     assert check_across(demo(name)) > 0
 
@@ -197,7 +197,7 @@ def test_head_and_axis_of_a_timeline_say_the_same(kernel: ScheduledKernel) -> No
 
 
 @pytest.mark.exhaustive(keep=1)
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ACCELERATORS)
 def test_head_and_axis_of_a_demo_say_the_same(name: str) -> None:
     check_ends(demo(name))
 
@@ -227,13 +227,13 @@ def test_more_iterations_overlap_more() -> None:
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ACCELERATORS)
 def test_demo_is_causal(name: str) -> None:
     check(demo(name))
 
 
 @pytest.mark.parametrize("is_nested", [False, True])
-@pytest.mark.parametrize("name", [name for name in MACHINES if not name.endswith("2d")])
+@pytest.mark.parametrize("name", MATRIX_MACHINES)
 def test_chains_are_causal(name: str, *, is_nested: bool) -> None:
     check(chain(name, is_nested=is_nested))
 

@@ -11,20 +11,19 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import Target, te
+from tecomp import Target, list_targets, te
 from tecomp.ir import DType
 from tecomp.schedules.intrinsics import accelerator
 from tecomp.schedules.scratchpad.placement import sizes_of
 from tests.numerics import assert_close
-
-MACHINES = ("stick128", "tensix_wh", "tensix_bh")
+from tests.strategies.machines import ACCELERATORS, MATRIX_MACHINES
 
 
 def products(target: Target) -> list[te.TensorIntrin]:
     return [each for each in accelerator.intrinsics(target) if each.unit == "matmul"]
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", MATRIX_MACHINES)
 def test_sizes_and_types_are_those_of_the_description(machine: str) -> None:
     target = Target.load(machine)
     unit: Any = target.engine["matmul"]
@@ -42,12 +41,12 @@ def test_the_package_offers_them() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     offered = project["project"]["entry-points"]["tecomp.intrinsics"]
 
-    for machine in (*MACHINES, "texture2d", "vtcm2d"):
+    for machine in ACCELERATORS:
         module, _, function = offered[machine].partition(":")
         assert getattr(import_module(module), function) is accelerator.intrinsics
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", MATRIX_MACHINES)
 def test_operations_equal_numpy(machine: str) -> None:
     target = Target.load(machine)
     for intrin in products(target):
@@ -73,7 +72,7 @@ def test_operations_equal_numpy(machine: str) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("machine", [*MACHINES, "cpu", "texture2d", "vtcm2d"])
+@pytest.mark.parametrize("machine", list_targets())
 def test_statements_of_all_operations_do_what_is_declared(machine: str) -> None:
     found = tecomp.intrinsics(machine)
 

@@ -34,7 +34,7 @@ from tecomp.schedules import (
     transpose,
 )
 from tests.numerics import assert_close
-from tests.strategies.machines import shipped
+from tests.strategies.machines import ACCELERATORS, shipped
 from tests.strategies.reference import number
 
 pytestmark = pytest.mark.numbers_alone
@@ -44,7 +44,6 @@ SMALL = tecomp.Target(
     tecomp.Target.load("cpu").memories,
     tecomp.Core(2, 16, 16, (256, 8192), dots=("uint8*int8", "bfloat16*bfloat16")),
 )
-MACHINES = ("stick128", "tensix_wh", "tensix_bh", "texture2d", "vtcm2d")
 N, M, K = te.var("n"), te.var("m"), te.var("k")
 SIZES = {N: 25, M: 19, K: 23}
 LAPLACE = [[0, 1, 0], [1, -4, 1], [0, 1, 0]]
@@ -223,7 +222,7 @@ def test_processors(form: str) -> None:
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", ACCELERATORS)
 @pytest.mark.parametrize("form", ["matmul-float16", "conv2d-stride", "softmax", "layer-norm"])
 def test_machines(form: str, machine: str) -> None:
     module, make = FORMS[form]

@@ -16,10 +16,8 @@ from tecomp.driver import ScheduledKernel
 from tecomp.ir import DType
 from tecomp.schedules import activations, conv2d
 from tests.strategies.fenced import call_fenced
-from tests.strategies.machines import shipped
+from tests.strategies.machines import ACCELERATORS, MATRIX_MACHINES, VECTOR_MACHINES, shipped
 
-UNITS = ("stick128", "tensix_wh", "tensix_bh")
-VECTORS = ("texture2d", "vtcm2d")
 # Images, height, width, channels, filters, filter height, filter width.
 Shape = tuple[int, int, int, int, int, int, int]
 
@@ -84,7 +82,7 @@ def run(
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("machine", UNITS)
+@pytest.mark.parametrize("machine", MATRIX_MACHINES)
 @pytest.mark.parametrize(
     ("shape", "options"),
     [
@@ -104,7 +102,7 @@ def test_units(machine: str, shape: Shape, options: dict[str, int]) -> None:
 
 
 @pytest.mark.exhaustive(keep=4)
-@pytest.mark.parametrize("machine", VECTORS)
+@pytest.mark.parametrize("machine", VECTOR_MACHINES)
 @pytest.mark.parametrize(
     ("shape", "options"),
     [
@@ -122,7 +120,7 @@ def test_vectors(machine: str, shape: Shape, options: dict[str, int]) -> None:
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ACCELERATORS)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("padding", [0, 1])
 def test_channels_first(machine: str, dtype: str, padding: int) -> None:
@@ -134,7 +132,7 @@ def test_channels_first(machine: str, dtype: str, padding: int) -> None:
         assert tecomp.check_constraints(s, machine) == ()
 
 
-@pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ACCELERATORS)
 def test_groups_are_no_product_of_matrices(machine: str) -> None:
     _, s = run(machine, (1, 9, 9, 8, 12, 3, 3), groups=2)
 
@@ -142,7 +140,7 @@ def test_groups_are_no_product_of_matrices(machine: str) -> None:
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ACCELERATORS)
 def test_bias_and_activation(machine: str) -> None:
     bias = te.placeholder((20,), "float32", name="bias")
     _, s = run(machine, (1, 6, 9, 8, 20, 3, 3), bias=bias, activation=activations.relu)
@@ -153,12 +151,12 @@ def test_bias_and_activation(machine: str) -> None:
 @cache
 def printed(machine: str) -> ScheduledKernel:
     """Return the kernel of the golden files, after a checked run."""
-    dtype = "float16" if machine in UNITS else "float32"
+    dtype = "float16" if machine in MATRIX_MACHINES else "float32"
     return run(machine, (1, 6, 9, 20, 24, 3, 3), dtype, padding=1)[0]
 
 
 @pytest.mark.exhaustive(keep=5)
-@pytest.mark.parametrize("machine", ["cpu", *UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ["cpu", *ACCELERATORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
 def test_printed(machine: str, shown: str, golden: Callable[[object], None]) -> None:
     """The printed program and its cost report equal the golden files."""

@@ -21,10 +21,8 @@ from tecomp.schedules import activations, matmul
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
-from tests.strategies.machines import shipped
+from tests.strategies.machines import ACCELERATORS, MATRIX_MACHINES, VECTOR_MACHINES, shipped
 
-UNITS = ("stick128", "tensix_wh", "tensix_bh")
-VECTORS = ("texture2d", "vtcm2d")
 SIZES = [(1, 1, 1), (7, 33, 100), (100, 7, 1), (33, 100, 257), (257, 100, 33), (128, 64, 256)]
 
 MADE_UP = read_target('''name = "made_up"
@@ -129,7 +127,7 @@ def run(
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("machine", UNITS)
+@pytest.mark.parametrize("machine", MATRIX_MACHINES)
 @pytest.mark.parametrize(("m", "k", "n"), SIZES)
 def test_units(machine: str, m: int, k: int, n: int) -> None:
     _, s = run(machine, m, k, n)
@@ -139,7 +137,7 @@ def test_units(machine: str, m: int, k: int, n: int) -> None:
 
 
 @pytest.mark.exhaustive(keep=3)
-@pytest.mark.parametrize("machine", VECTORS)
+@pytest.mark.parametrize("machine", VECTOR_MACHINES)
 @pytest.mark.parametrize(("m", "k", "n"), SIZES)
 def test_vectors(machine: str, m: int, k: int, n: int) -> None:
     _, s = run(machine, m, k, n, "float32")
@@ -149,14 +147,14 @@ def test_vectors(machine: str, m: int, k: int, n: int) -> None:
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ACCELERATORS)
 @pytest.mark.parametrize("order", [(True, False), (False, True)])
 def test_transposed(machine: str, order: tuple[bool, bool]) -> None:
     run(machine, 65, 70, 100, transpose_a=order[0], transpose_b=order[1])
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ACCELERATORS)
 @pytest.mark.parametrize("out_dtype", ["float16", "float32"])
 def test_both_transposed(machine: str, out_dtype: str) -> None:
     _, s = run(machine, 65, 70, 100, transpose_a=True, transpose_b=True, out_dtype=out_dtype)
@@ -165,7 +163,7 @@ def test_both_transposed(machine: str, out_dtype: str) -> None:
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ACCELERATORS)
 def test_batches_of_more_and_fewer_tiles_than_cores(machine: str) -> None:
     target = load(machine)
     for batch in (2, target.cores + 1):
@@ -182,7 +180,7 @@ def test_batches_of_more_and_fewer_tiles_than_cores(machine: str) -> None:
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("machine", [*UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ACCELERATORS)
 def test_bias_activation_and_conversion(machine: str) -> None:
     bias = te.placeholder((100,), "float32", name="bias")
     _, s = run(machine, 65, 70, 100, bias=bias, activation=activations.relu)
@@ -191,7 +189,7 @@ def test_bias_activation_and_conversion(machine: str) -> None:
 
 
 @pytest.mark.exhaustive(keep=2)
-@pytest.mark.parametrize("machine", UNITS)
+@pytest.mark.parametrize("machine", MATRIX_MACHINES)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sums_are_float32(machine: str, dtype: str) -> None:
     """Factors are rounded once, accumulation is float32, and the result is rounded once."""
@@ -215,7 +213,7 @@ def test_sums_are_float32(machine: str, dtype: str) -> None:
 
 
 @pytest.mark.exhaustive(keep=1)
-@pytest.mark.parametrize("machine", UNITS)
+@pytest.mark.parametrize("machine", MATRIX_MACHINES)
 def test_types_that_no_unit_takes(machine: str) -> None:
     _, s = run(machine, 33, 40, 50, "float32")
 
@@ -258,7 +256,7 @@ def test_padding_is_read_after_it_is_filled() -> None:
 
 
 @pytest.mark.exhaustive(keep=1)
-@pytest.mark.parametrize("machine", UNITS)
+@pytest.mark.parametrize("machine", MATRIX_MACHINES)
 @pytest.mark.parametrize("divisor", [4, 24])
 def test_smaller_scratchpads(machine: str, divisor: int) -> None:
     """Blocks fit the scratchpad; parts of the reduction axis are double-buffered."""
@@ -310,11 +308,11 @@ def test_sizes_have_to_be_known() -> None:
 @cache
 def printed(machine: str) -> ScheduledKernel:
     """Return the kernel of the golden files, after a checked run."""
-    return run(shipped(machine), 40, 70, 50, "float16" if machine in UNITS else "float32")[0]
+    return run(shipped(machine), 40, 70, 50, "float16" if machine in MATRIX_MACHINES else "float32")[0]
 
 
 @pytest.mark.exhaustive(keep=5)
-@pytest.mark.parametrize("machine", ["cpu", *UNITS, *VECTORS])
+@pytest.mark.parametrize("machine", ["cpu", *ACCELERATORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
 def test_printed(machine: str, shown: str, golden: Callable[[object], None]) -> None:
     """The printed program and its cost report equal the golden files."""

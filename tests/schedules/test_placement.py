@@ -13,9 +13,7 @@ from tecomp import StickLayout, TargetError, te
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
 from tests.messages import Diagnostic, diagnostic
-from tests.strategies.machines import scratchpads
-
-MACHINES = ("stick128", "tensix_bh", "tensix_wh", "texture2d", "vtcm2d")
+from tests.strategies.machines import ACCELERATORS, scratchpads
 
 
 def placed(name: str) -> Placement:
@@ -25,7 +23,7 @@ def placed(name: str) -> Placement:
 
 
 def test_memories() -> None:
-    found = {name: (placed(name).device, placed(name).scratchpad) for name in MACHINES}
+    found = {name: (placed(name).device, placed(name).scratchpad) for name in ACCELERATORS}
 
     assert found == {
         "stick128": ("ddr", "lx"),
@@ -102,7 +100,7 @@ def test_memory_of_two_axes_has_rows() -> None:
     assert shape(vtcm, "global.vtcm") == (6, 64)
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ACCELERATORS)
 @pytest.mark.parametrize("shape", [(1, 1), (7, 33), (40, 200)])
 def test_bytes_are_what_a_program_takes(name: str, shape: tuple[int, int]) -> None:
     where = placed(name)
@@ -133,7 +131,7 @@ def test_the_largest_part() -> None:
 
 
 @pytest.mark.exhaustive(keep=21)
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", ACCELERATORS)
 @pytest.mark.parametrize("rounds", [1, 3, 4, 33, 64, 100, 257])
 def test_rounds_are_shared_evenly(
     agrees: Callable[..., object], name: str, rounds: int

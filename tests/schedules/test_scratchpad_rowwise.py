@@ -16,9 +16,8 @@ from tecomp.schedules import norm, softmax
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
-from tests.strategies.machines import shipped
+from tests.strategies.machines import ACCELERATORS, shipped
 
-MACHINES = ("stick128", "tensix_bh", "tensix_wh", "texture2d", "vtcm2d")
 SCRATCHPADS = {"stick128": "lx", "tensix_bh": "l1", "tensix_wh": "l1", "texture2d": "local",
                "vtcm2d": "global.vtcm"}
 TOLERANCE = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 2e-2}
@@ -83,7 +82,7 @@ def cut_down(name: str, capacity: int) -> tecomp.Target:
     return tecomp.Target.load(name).overridden(memory={SCRATCHPADS[name]: pad})
 
 
-@pytest.fixture(params=MACHINES)
+@pytest.fixture(params=ACCELERATORS)
 def machine(request: pytest.FixtureRequest) -> str:
     """Return the name of a target with scratchpads."""
     name: str = request.param
@@ -238,7 +237,7 @@ def golden_kernel(operator: str, name: str) -> Any:
     return tecomp.build(case.scheduled(shipped(name)), case.tensors, shipped(name), operator)
 
 
-SHIPPED = pytest.mark.parametrize("name", ["cpu", *MACHINES])
+SHIPPED = pytest.mark.parametrize("name", ["cpu", *ACCELERATORS])
 
 
 @pytest.mark.exhaustive(keep=5)

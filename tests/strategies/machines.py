@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp import Core, Target
+from tecomp import Core, MatmulUnit, Target, list_targets
 
 CPU = Target.load("cpu")
 SMALL = Target(
@@ -10,6 +10,11 @@ SMALL = Target(
     CPU.memories, Core(2, 16, 16, (256, 8192)),
 )
 CORES = (CPU, SMALL)
+
+ACCELERATORS = tuple(name for name in list_targets() if name != "cpu")
+MATRIX_MACHINES = tuple(name for name in ACCELERATORS if any(
+    isinstance(unit, MatmulUnit) for unit in Target.load(name).engine.values()))
+VECTOR_MACHINES = tuple(name for name in ACCELERATORS if name not in MATRIX_MACHINES)
 
 SCRATCHPADS = '''name = "{name}"
 description = "cores with scratchpads"

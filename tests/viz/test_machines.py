@@ -17,6 +17,7 @@ from tecomp.drawing import DESCENT, colour, in_bytes
 from tecomp.driver import ScheduledKernel
 from tests.properties.test_timeline import chains, demo
 from tests.strategies.draws import Draw
+from tests.strategies.machines import ACCELERATORS
 from tests.viz.figure import (
     Figure,
     assert_increasing,
@@ -31,7 +32,7 @@ from tests.viz.figure import (
 from tests.viz.programs import kernel
 
 
-@pytest.mark.parametrize("name", [name for name in tecomp.list_targets() if name != "cpu"])
+@pytest.mark.parametrize("name", ACCELERATORS)
 def test_a_target_is_drawn(name: str) -> None:
     """Memories have the colours of their scopes; each link runs from its source to its destination."""
     target = tecomp.Target.load(name)
@@ -61,7 +62,7 @@ def test_a_target_is_drawn(name: str) -> None:
     assert figure.connections(rows) == wanted
 
 
-@pytest.mark.parametrize("name", [name for name in tecomp.list_targets() if name != "cpu"])
+@pytest.mark.parametrize("name", ACCELERATORS)
 def test_the_cores_and_units_of_a_target(name: str) -> None:
     """Each core has a box at its place in the grid, each unit a line."""
     target = tecomp.Target.load(name)
