@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tecomp.array.distributed.register_rules  # noqa: F401  registers the rules
+import tecomp.array.distributed.creation  # noqa: F401  registers the rules
 from tecomp.array.distributed.sharding_rules import rule
-from tecomp.ptensor.operation_registry import operation_classes
+from tecomp.ptensor.parse import operation_classes
 from tecomp.ptensor.te_definitions import define
 
 # The results of these operations have shapes that depend on data, or are not arrays, or come from
