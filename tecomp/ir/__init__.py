@@ -112,6 +112,7 @@ if TYPE_CHECKING:
         statements_in,
         substitute,
         top_down,
+        walk,
     )
     from tecomp.ir.traversal.serialization import NotSerializableError, decode, encode
     from tecomp.ir.traversal.verify import verify

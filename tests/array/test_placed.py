@@ -19,7 +19,7 @@ from tecomp.array.array_object import Array
 from tecomp.array.kernels.device_storage import device_buffer_of
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.layout import Layout
-from tecomp.machine.registry import find_description
+from tecomp.machine import find_description
 from tecomp.ptensor import devices
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

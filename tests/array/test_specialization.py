@@ -11,7 +11,7 @@ import tecomp.array as xp
 from tecomp.array.kernels import execution_plan, kernel
 from tecomp.array.kernels.kernel import specialization_threshold
 from tecomp.array.statistics import counters
-from tecomp.machine.host import host_vector_bytes
+from tecomp.machine import host_vector_bytes
 from tests.numerics import assert_close
 
 

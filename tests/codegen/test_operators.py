@@ -188,7 +188,7 @@ def test_vectors_are_divided_as_python_divides(name: str, op: BinOp) -> None:
 PROGRAM = """
 import numpy as np
 from tecomp.codegen import Kernel
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import parse
 for kind in ("int8", "int16", "int32", "int64", "uint8", "uint64"):
     for lanes in (1, 7, 8):
         place = "0" if lanes == 1 else f"ramp(0, 1, {lanes})"

@@ -73,7 +73,7 @@ def test_calls_from_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 FORKING = f"""
 import os, numpy as np
 from tecomp.codegen import Kernel
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import parse
 kernel = Kernel(parse({COUNTING!r}))
 out = np.zeros(100, np.int64)
 kernel(out)

@@ -204,7 +204,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 PRELUDE = f"""
 import os, threading, time, warnings, numpy as np
 from tecomp.codegen import Kernel
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import parse
 warnings.simplefilter("ignore", DeprecationWarning)
 kernel = Kernel(parse({COUNTING!r}))
 out = np.zeros(100, np.int64)

@@ -195,7 +195,7 @@ def test_kernels_in_several_threads(monkeypatch: pytest.MonkeyPatch, count: str)
 FORKING = f"""
 import os, threading, warnings, numpy as np
 from tecomp.codegen import Kernel
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import parse
 warnings.simplefilter("ignore", DeprecationWarning)
 kernel = Kernel(parse({ROWS!r}))
 stop = False

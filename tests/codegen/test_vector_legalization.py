@@ -30,8 +30,8 @@ from tecomp.ir import (
     map_body,
     parse,
     verify,
+    walk,
 )
-from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering import unroll_loops
 from tecomp.scheduling.schedule import Schedule
 

@@ -11,7 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import StickFormat, StickLayout, check_constraints, te
-from tecomp.machine.operand_constraints import (
+from tecomp.machine import (
     LaneAccess,
     LaneReduction,
     OperandMemory,

@@ -9,7 +9,7 @@ import numpy as np
 
 import tecomp
 from tecomp import check_constraints, te
-from tecomp.machine.operand_constraints import LaneAccess
+from tecomp.machine import LaneAccess
 
 CPU = tecomp.Target.load("cpu")
 RULE = LaneAccess("lane_access", "elementwise", ("consecutive", "broadcast"), "a test")

@@ -9,7 +9,7 @@ import pytest
 
 from tecomp.cost_model import AccessSites, Loop, Site, exchanges, link_between, sites_of, uses_of
 from tecomp.ir import Var, parse
-from tecomp.machine.descriptor import Target
+from tecomp.machine import Target
 from tests.strategies.loop_nests import value, visited
 
 TARGET = Target.load("stick128")

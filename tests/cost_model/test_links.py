@@ -23,7 +23,7 @@ from tecomp.cost_model import (
     outside_of_transfer,
 )
 from tecomp.ir import FLOAT32, INT64, Buffer, Const, Expr, Var
-from tecomp.machine.components import Link
+from tecomp.machine import Link
 
 Core = tuple[int, ...]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tecomp.cost_model import cycles_of, unit_of
 from tecomp.errors import TargetError
 from tecomp.ir import Buffer, BufferLoad, Const, DType, OperandTransfer, SeqStmt, TensorOp, seq
-from tecomp.machine.components import MatmulUnit, Unit, VectorUnit
+from tecomp.machine import MatmulUnit, Unit, VectorUnit
 from tests.messages import Diagnostic, diagnostic
 
 MATRIX = MatmulUnit(

@@ -14,8 +14,7 @@ from tecomp import te, tir
 from tecomp.codegen import Kernel
 from tecomp.driver import ScheduledKernel
 from tecomp.errors import CallError, LowerError
-from tecomp.ir import Binary, BinOp, BufferLoad, BufferStore
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Binary, BinOp, BufferLoad, BufferStore, walk
 from tecomp.schedules.auto import auto
 from tests.messages import Diagnostic, diagnostic
 

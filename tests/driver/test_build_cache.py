@@ -33,7 +33,7 @@ from tecomp.driver import (
 from tecomp.driver.build import build
 from tecomp.errors import CallError, LowerError, TargetError
 from tecomp.lowering import pipeline
-from tecomp.machine.descriptor import Target, read_target
+from tecomp.machine import Target, read_target
 from tecomp.relayout_kernels.kernel import kernel_of
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.schedules import Case, cases

@@ -16,7 +16,7 @@ from tecomp.driver import calibrate as room
 from tecomp.driver import rates_of
 from tecomp.driver.calibrate import calibrate
 from tecomp.errors import TargetError
-from tecomp.machine.components import Rates
+from tecomp.machine import Rates
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import ACCELERATORS
 

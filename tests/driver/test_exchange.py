@@ -14,7 +14,7 @@ from tecomp.cost_model import sites_of, uses_of
 from tecomp.driver import ScheduledKernel
 from tecomp.errors import TargetError
 from tecomp.ir import parse
-from tecomp.machine.descriptor import Target
+from tecomp.machine import Target
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic
 

@@ -11,8 +11,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute import Tensor
 from tecomp.errors import CapacityError, ScheduleError, TargetError
-from tecomp.ir import Expr, For, ForKind
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Expr, For, ForKind, walk
 from tecomp.machine import Target
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic

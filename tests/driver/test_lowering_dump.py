@@ -15,8 +15,7 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import Options, module_with_lines, number_llvm_lines, with_line_table
 from tecomp.driver import differences
-from tecomp.ir import For, IfThenElse, lines_of
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import For, IfThenElse, lines_of, walk
 from tecomp.lowering import pipeline
 from tests.messages import Diagnostic, diagnostic
 

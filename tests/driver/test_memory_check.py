@@ -15,10 +15,9 @@ from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.driver import ScheduledKernel, plan
 from tecomp.errors import CallError, CapacityError, TargetError
-from tecomp.ir import Allocate, For, evaluate, parse, verify
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Allocate, For, evaluate, parse, verify, walk
 from tecomp.lowering import lower_all, place_buffers, plan_arenas
-from tecomp.machine.descriptor import Target, read_target
+from tecomp.machine import Target, read_target
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import scratchpads
 

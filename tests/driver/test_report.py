@@ -14,7 +14,7 @@ from tecomp import te, topi
 from tecomp.cost_model import iteration_counting
 from tecomp.driver import ScheduledKernel, profiling
 from tecomp.errors import CallError, LowerError
-from tecomp.machine.descriptor import Target, read_target
+from tecomp.machine import Target, read_target
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import scratchpads
 

@@ -12,7 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.cost_model import CostReport
 from tecomp.driver import ScheduledKernel
-from tecomp.machine.host import host_clock, host_cores
+from tecomp.machine import host_clock, host_cores
 from tecomp.schedules import matmul, softmax
 from tests.strategies.draws import Dice, Draws
 

@@ -10,7 +10,7 @@ import tecomp
 from tecomp import te
 from tecomp.cost_model import CostReport
 from tecomp.errors import TargetError
-from tecomp.machine.descriptor import read_target
+from tecomp.machine import read_target
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import scratchpads
 

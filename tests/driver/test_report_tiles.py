@@ -13,7 +13,7 @@ from tecomp import te
 from tecomp.cost_model import CostReport
 from tecomp.driver import ScheduledKernel
 from tecomp.errors import TargetError
-from tecomp.machine.descriptor import Target, read_target
+from tecomp.machine import Target, read_target
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.intrinsics import tile_product
 from tests.strategies.machines import MATRIX_MACHINES

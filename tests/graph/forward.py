@@ -16,7 +16,7 @@ from tecomp.graph import (
     moved_elements,
 )
 from tecomp.layout import Layout
-from tecomp.machine.descriptor import Target
+from tecomp.machine import Target
 
 
 def forward_relayouts(graph: ProgramGraph, target: Target) -> tuple[int, int] | None:

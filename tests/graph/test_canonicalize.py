@@ -11,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.graph import extract_casts
-from tecomp.machine.descriptor import Target
+from tecomp.machine import Target
 from tecomp.schedules import matmul
 
 SHAPE = (128, 128)

@@ -12,7 +12,7 @@ from tecomp import te
 from tecomp.errors import DefinitionError, LayoutError
 from tecomp.graph import candidates, sizes_of
 from tecomp.layout import Layout, StickLayout
-from tecomp.machine.descriptor import Target
+from tecomp.machine import Target
 from tests.messages import Diagnostic, diagnostic
 
 MACHINES = ("stick128", "tensix_wh")

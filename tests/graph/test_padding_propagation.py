@@ -13,7 +13,7 @@ from tecomp import StickLayout, Target, te
 from tecomp.errors import LayoutError
 from tecomp.graph import ProgramLayouts, choose_layouts, graph_of
 from tecomp.layout import Layout
-from tecomp.machine.operand_constraints import OperandPadding
+from tecomp.machine import OperandPadding
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 

@@ -24,8 +24,8 @@ from tecomp.ir import (
     start_and_strides,
     substitute,
     verify,
+    walk,
 )
-from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering import flatten_buffer
 from tests.messages import Diagnostic, diagnostic
 

@@ -31,8 +31,8 @@ from tecomp.ir import (
     seq,
     substitute,
     top_down,
+    walk,
 )
-from tecomp.ir.traversal.rewrite import walk
 
 A = Buffer("A", (8,))
 I, J, N = Var("i"), Var("j"), Var("n")  # noqa: E741

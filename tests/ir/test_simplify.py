@@ -52,8 +52,8 @@ from tecomp.ir import (
     select,
     seq,
     simplify,
+    walk,
 )
-from tecomp.ir.traversal.rewrite import walk
 
 i, j, k, n, m = (Var(name) for name in "ijknm")
 A = Buffer("A", (64,))

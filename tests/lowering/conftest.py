@@ -25,8 +25,8 @@ from tecomp.ir import (
     seq,
     simplify,
     verify,
+    walk,
 )
-from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering import build_nest, prepare
 from tecomp.scheduling.schedule import Schedule
 

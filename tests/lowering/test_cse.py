@@ -13,8 +13,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir import Let, evaluate, parse
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Let, evaluate, parse, walk
 from tests.messages import Diagnostic, diagnostic
 
 N = 40

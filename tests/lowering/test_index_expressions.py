@@ -11,8 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir import BufferLoad, Expr
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import BufferLoad, Expr, walk
 
 SIZE = 7
 

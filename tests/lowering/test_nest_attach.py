@@ -12,8 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute import Tensor
 from tecomp.errors import LowerError, TecompError
-from tecomp.ir import Binary, BinOp
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Binary, BinOp, walk
 from tecomp.scheduling import ComputedAt
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic

@@ -12,8 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import emit_assembly
 from tecomp.errors import LowerError, ScheduleError
-from tecomp.ir import Buffer, Prefetch, PrimFunc
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Buffer, Prefetch, PrimFunc, walk
 from tecomp.lowering import lower_all
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic

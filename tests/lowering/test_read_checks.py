@@ -13,8 +13,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute import Tensor
 from tecomp.errors import CallError, LowerError
-from tecomp.ir import BufferLoad
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import BufferLoad, walk
 from tests.messages import Diagnostic, diagnostic
 
 HERE = Path(__file__).name

@@ -9,8 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir import Buffer, BufferLoad, BufferStore, Var, evaluate
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Buffer, BufferLoad, BufferStore, Var, evaluate, walk
 from tecomp.lowering import lower_all
 from tecomp.schedules import argreduce
 from tests.numerics import assert_close

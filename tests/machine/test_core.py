@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tecomp.errors import TargetError
-from tecomp.machine.descriptor import Target, read_target
-from tecomp.machine.host import host_caches, host_cores, host_dots, host_vectors
+from tecomp.machine import Target, host_caches, host_cores, host_dots, host_vectors, read_target
 from tests.messages import Diagnostic, diagnostic
 
 TOY = '''

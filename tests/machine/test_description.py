@@ -8,9 +8,17 @@ import pytest
 
 import tecomp
 from tecomp.errors import TargetError
-from tecomp.machine.components import Link, MatmulUnit, VectorUnit
-from tecomp.machine.descriptor import Limits, Target, Tile, read_target
-from tecomp.machine.operand_constraints import LaneReduction, SharedLanes
+from tecomp.machine import (
+    LaneReduction,
+    Limits,
+    Link,
+    MatmulUnit,
+    SharedLanes,
+    Target,
+    Tile,
+    VectorUnit,
+    read_target,
+)
 from tecomp.machine.schema import lines_of
 from tecomp.machine.toml_reader import table_of
 from tests.messages import Diagnostic, diagnostic

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tecomp.machine.host import host_clock
+from tecomp.machine import host_clock
 
 
 @pytest.mark.parametrize(("told", "clock"), [("3700000\n", 3.7e9), ("0\n", None)])

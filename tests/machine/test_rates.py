@@ -11,8 +11,7 @@ from tecomp import te
 from tecomp.codegen import Options
 from tecomp.driver import BuildRequest, program_keys
 from tecomp.errors import TargetError
-from tecomp.machine.components import Rates
-from tecomp.machine.descriptor import read_target
+from tecomp.machine import Rates, read_target
 from tests.machine.test_core import TOY
 from tests.messages import Diagnostic, diagnostic
 

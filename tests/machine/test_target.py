@@ -9,8 +9,7 @@ import pytest
 
 from tecomp.errors import CapacityError, TargetError, TypeMismatchError
 from tecomp.ir import FLOAT32, Buffer
-from tecomp.machine import Target, list_targets, registry
-from tecomp.machine.descriptor import read_target
+from tecomp.machine import Target, list_targets, read_target, registry
 from tests.messages import Diagnostic, diagnostic
 
 TARGETS = Path(__file__).parents[2] / "targets"

@@ -19,7 +19,7 @@ from tecomp import cli, te
 from tecomp.demo import filters
 from tecomp.demo import main as demo_main
 from tecomp.errors import TargetError
-from tecomp.machine.registry import broken_plugins
+from tecomp.machine import broken_plugins
 from tecomp.plugin.skeleton import _TARGET as DESCRIPTION
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.te_programs import draw_program

@@ -20,8 +20,8 @@ from tecomp.ir import (
     Var,
     evaluate,
     seq,
+    walk,
 )
-from tecomp.ir.traversal.rewrite import walk
 from tecomp.poly import padding_loops
 from tests.strategies.linear import Sum, box, sums
 from tests.strategies.reference import number

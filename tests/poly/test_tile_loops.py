@@ -24,8 +24,8 @@ from tecomp.ir import (
     Var,
     evaluate,
     seq,
+    walk,
 )
-from tecomp.ir.traversal.rewrite import walk
 from tecomp.poly import CONTEXT, Space, scan, tiles_of
 
 N, M = Var("n"), Var("m")

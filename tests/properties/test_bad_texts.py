@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import ShardLayout, TecompError, te
-from tecomp.machine.descriptor import read_target
+from tecomp.machine import read_target
 from tests.machine.test_description import TOY
 from tests.messages import Diagnostic, diagnostic
 

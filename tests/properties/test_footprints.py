@@ -25,8 +25,8 @@ from tecomp.ir import (
     SeqStmt,
     Stmt,
     Var,
+    walk,
 )
-from tecomp.ir.traversal.rewrite import walk
 from tecomp.poly import values
 from tests.strategies.draws import Draws
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import tecomp
 from tecomp import te
 from tecomp.driver import ScheduledKernel
-from tecomp.ir import Allocate
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Allocate, walk
 from tests.strategies.arrays import Array
 from tests.strategies.draws import Draws
 from tests.strategies.fenced import call_fenced

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tecomp.compute import ComputeOp, IterKind
 from tecomp.driver import check_grid, check_memories, report_of, specialize_for_cost_model
 from tecomp.errors import LowerError, ScheduleError, TargetError
-from tecomp.ir import Buffer, Let, evaluate, statements_in
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Buffer, Let, evaluate, statements_in, walk
 from tecomp.lowering import lower_all
 from tecomp.machine import Target
 from tests.strategies.draws import Draw

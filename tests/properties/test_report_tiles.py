@@ -14,7 +14,7 @@ from tecomp import te
 from tecomp.driver import specialize_for_cost_model
 from tecomp.errors import LowerError, TargetError
 from tecomp.ir import Buffer, evaluate
-from tecomp.machine.descriptor import read_target
+from tecomp.machine import read_target
 from tests.strategies.draws import Draw
 from tests.strategies.intrinsics import tile_product
 from tests.strategies.machines import scratchpads

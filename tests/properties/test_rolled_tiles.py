@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.ir import Allocate
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Allocate, walk
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.arrays import Array
 from tests.strategies.draws import Draws

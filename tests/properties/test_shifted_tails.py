@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.ir import BufferStore, evaluate
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import BufferStore, evaluate, walk
 from tests.strategies.draws import Draw
 
 

@@ -19,8 +19,7 @@ from tecomp.cost_model import SLICES, Activity, CostReport, last_slice
 from tecomp.cost_model.timeline import timeline
 from tecomp.demo.filters import schedule_on_target
 from tecomp.driver import ScheduledKernel
-from tecomp.ir import Allocate, BufferLoad, BufferStore, OperandTransfer
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Allocate, BufferLoad, BufferStore, OperandTransfer, walk
 from tests.strategies.draws import Draw
 from tests.strategies.machines import ACCELERATORS, MATRIX_MACHINES
 from tests.viz.figure import Figure

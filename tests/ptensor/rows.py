@@ -10,7 +10,7 @@ import numpy as np
 
 from tecomp import dist
 from tecomp.array.executor import execute
-from tecomp.dist.runtime.team import Team
+from tecomp.dist import Team
 from tecomp.ptensor import (
     Apply,
     Function,

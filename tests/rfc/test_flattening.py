@@ -22,8 +22,8 @@ from tecomp.ir import (
     const,
     index_value,
     seq,
+    walk,
 )
-from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering import apply_buffer_transforms, flatten_buffer
 from tecomp.poly import AXIS_SEPARATOR
 from tecomp.poly import IndexMap as Layout

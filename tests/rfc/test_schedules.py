@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te
 from tecomp.driver import ScheduledKernel
-from tecomp.ir import Allocate, Buffer, For, PrimFunc
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Allocate, Buffer, For, PrimFunc, walk
 from tests.messages import Diagnostic, diagnostic
 
 Agrees = Callable[..., ScheduledKernel]

@@ -11,8 +11,7 @@ import pytest
 
 from tecomp import apply_buffer_transforms, evaluate, flatten_buffer, parse
 from tecomp.codegen import Kernel
-from tecomp.ir import Buffer, BufferLoad, DeclBuffer, PrimFunc
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Buffer, BufferLoad, DeclBuffer, PrimFunc, walk
 
 SCALARS = 'A: Buffer("float32", (64,))'
 VECTORS = 'A: Buffer("float32x4", (16,))'

@@ -12,7 +12,7 @@ import tecomp
 from tecomp import LowerError, Target, TargetError, te
 from tecomp.cost_model import CostReport
 from tecomp.ir import DType
-from tecomp.machine.descriptor import read_target
+from tecomp.machine import read_target
 from tecomp.schedules.intrinsics.accelerator import copy_intrinsic, vector_intrinsic
 from tecomp.schedules.scratchpad.placement import placement_of, sizes_of
 from tests.messages import Diagnostic, diagnostic

@@ -16,7 +16,7 @@ from tecomp import Target, te
 from tecomp.driver import ScheduledKernel
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir import DType
-from tecomp.machine.descriptor import read_target
+from tecomp.machine import read_target
 from tecomp.schedules import activations, matmul
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.ir import BufferStore, For, PrimFunc
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import BufferStore, For, PrimFunc, walk
 from tecomp.schedules import argreduce, auto, cumsum, elementwise, matmul, reduce, softmax
 from tests.numerics import assert_product
 from tests.strategies.fenced import call_fenced

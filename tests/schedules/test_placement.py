@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import StickLayout, TargetError, te
-from tecomp.machine.descriptor import read_target
+from tecomp.machine import read_target
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import ACCELERATORS, scratchpads

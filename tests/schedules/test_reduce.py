@@ -9,8 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir import BufferLoad, Const, For, ForKind
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import BufferLoad, Const, For, ForKind, walk
 from tecomp.schedules import reduce
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

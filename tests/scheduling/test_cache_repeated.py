@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.machine.host import host_vector_bytes
+from tecomp.machine import host_vector_bytes
 from tecomp.schedules import auto
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

@@ -9,8 +9,7 @@ from functools import cache
 import pytest
 
 from tecomp.codegen import LlvmSource, Store, compiler_fingerprint, digest, object_code
-from tecomp.machine.descriptor import Target
-from tecomp.machine.registry import list_targets
+from tecomp.machine import Target, list_targets
 
 MOST_BYTES = 400_000_000
 Make = Callable[[LlvmSource, int], bytes]

@@ -8,15 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.placements import (
-    Mesh,
-    Partial,
-    Placement,
-    Replicate,
-    Shard,
-    indices_as_array,
-)
+from tecomp.dist import Mesh, Partial, Partition, Placement, Replicate, Shard
+from tecomp.dist.partition.placements import indices_as_array
 
 MESHES = [(1,), (2,), (3,), (4,), (2, 2), (2, 3), (3, 2)]
 

@@ -15,8 +15,7 @@ import tecomp.array as xp
 from tecomp import CallError
 from tecomp.array.array_object import Array
 from tecomp.array.statistics import counters
-from tecomp.dist import Mesh, Replicate, Shard
-from tecomp.dist.partition.partition import Partition
+from tecomp.dist import Mesh, Partition, Replicate, Shard
 from tecomp.drawing import Canvas
 from tecomp.viz.array import _parts
 from tests.array.arrays import array

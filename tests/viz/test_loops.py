@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import tecomp
 from tecomp import ScheduleError
 from tecomp.drawing import Canvas, colour
-from tecomp.ir import For, PrimFunc
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import For, PrimFunc, walk
 from tecomp.scheduling.schedule import Schedule
 from tecomp.viz.loop_nest import LoopRow, draw_nest
 from tests.messages import Diagnostic, diagnostic

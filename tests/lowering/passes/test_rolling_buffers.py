@@ -12,8 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute import Tensor
 from tecomp.errors import LowerError, ScheduleError
-from tecomp.ir import Allocate, evaluate
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir import Allocate, evaluate, walk
 from tecomp.lowering import lower_all
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule, Stage
