@@ -144,3 +144,25 @@ def test_the_architecture_lists_every_pass_in_order() -> None:
     # Helper functions of passes are not passes.
     assert passes() - {*listed, "hoist_loop_carried"} == set()
     assert {*listed} - {*STAGES} <= passes()
+
+
+def test_the_glossary_is_sorted_and_linked_from_each_page() -> None:
+    glossary = ROOT / "docs" / "glossary.md"
+    terms = re.findall(r"^\| (?!term |---)(.*?) \|", text_of(glossary), re.MULTILINE)
+    generated = {"errors.md", "glossary.md", "performance.md"}
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name not in generated]
+
+    assert len(terms) > 60
+    assert terms == sorted(set(terms), key=str.lower)
+    assert [name_of(path) for path in pages if "glossary.md" not in text_of(path)] == []
+
+
+def test_the_architecture_has_its_sections() -> None:
+    headings = re.findall(r"^## (.*)$", text_of(ROOT / "docs" / "architecture.md"), re.MULTILINE)
+    named = re.findall(r"`([a-z_]+/[\w/]+\.py)`", text_of(ROOT / "docs" / "architecture.md"))
+
+    assert headings == ["Compilation pipeline", "Packages and layers", "Passes", "Rules", "Words"]
+    assert [
+        name for name in named
+        if not (ROOT / name).exists() and not (ROOT / "tecomp" / name).exists()
+    ] == []
