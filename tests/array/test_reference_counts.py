@@ -114,6 +114,23 @@ def test_a_write_leaves_other_references_as_they_are(name: str, run: Callable[..
 
 
 @THREADS
+def test_a_write_to_a_view_leaves_its_buffer_as_it_is(run: Callable[..., Any]) -> None:
+    """The buffer of a view does not own the memory, so its own count is checked, too."""
+    x = made()[16::2]  # the only array of this memory
+    xp.eval(x)
+    held = x._node.data
+    before = held.copy()
+    run(lambda: write(x))
+
+    assert held.base is not None
+    np.testing.assert_array_equal(held, before)
+    del held
+    place = address(x)
+    run(lambda: write(x))
+    assert address(x) == place
+
+
+@THREADS
 @pytest.mark.parametrize("name", [name for name in HOLDERS if name != "traceback"])
 def test_a_write_is_in_place_again_without_the_reference(name: str, run: Callable[..., Any]) -> None:
     hold, read = HOLDERS[name]
