@@ -28,7 +28,7 @@ UNARY = (
         "acos",
         "Compute the inverse cosine element-wise, in radians; real results are in [0, pi].",
         FLOATING, example="[1.0, 0.0]", shown="Array([0.        , 1.57079633], dtype=float64)",
-        numpy="arccos", call="acos", cost=8, surfaces="te topi array",
+        numpy="arccos", call="acos", ulps=(1.2, 1.2), cost=8, surfaces="te topi array",
         texts={
             "te": "Compute the inverse cosine of `x`, in [0, pi] radians.",
             "topi": "Compute the inverse cosine element-wise, in radians in [0, pi].",
@@ -38,7 +38,7 @@ UNARY = (
         "acosh",
         "Compute the inverse hyperbolic cosine element-wise; real results are at least 0.",
         FLOATING, example="[1.0, 2.0]", shown="Array([0.       , 1.3169579], dtype=float64)",
-        numpy="arccosh", call="acosh", cost=8, surfaces="te topi array",
+        numpy="arccosh", call="acosh", ulps=(0.51, 2.0), cost=8, surfaces="te topi array",
         texts={
             "te": "Compute the non-negative inverse hyperbolic cosine of `x`.",
             "topi": "Compute the inverse hyperbolic cosine element-wise; the result is "
@@ -49,7 +49,7 @@ UNARY = (
         "asin",
         "Compute the inverse sine element-wise, in radians; real results are in [-pi/2, pi/2].",
         FLOATING, example="[0.0, 1.0]", shown="Array([0.        , 1.57079633], dtype=float64)",
-        numpy="arcsin", call="asin", cost=8, surfaces="te topi array",
+        numpy="arcsin", call="asin", ulps=(2.5, 2.6), cost=8, surfaces="te topi array",
         texts={
             "te": "Compute the inverse sine of `x`, in [-pi/2, pi/2] radians.",
             "topi": "Compute the inverse sine element-wise, in radians in [-pi/2, pi/2].",
@@ -58,14 +58,14 @@ UNARY = (
     Op(
         "asinh", "Compute the inverse hyperbolic sine element-wise.", FLOATING,
         example="[0.0, 1.0]", shown="Array([0.        , 0.88137359], dtype=float64)",
-        numpy="arcsinh", call="asinh", cost=8, surfaces="te topi array",
+        numpy="arcsinh", call="asinh", ulps=(0.51, 1.8), cost=8, surfaces="te topi array",
         texts={"te": "Compute the inverse hyperbolic sine of `x`."},
     ),
     Op(
         "atan",
         "Compute the inverse tangent element-wise, in radians; real results are in [-pi/2, pi/2].",
         FLOATING, example="[0.0, 1.0]", shown="Array([0.        , 0.78539816], dtype=float64)",
-        numpy="arctan", call="atan", cost=8, surfaces="te topi array",
+        numpy="arctan", call="atan", ulps=(1.6, 1.8), cost=8, surfaces="te topi array",
         texts={
             "te": "Compute the inverse tangent of `x`, in [-pi/2, pi/2] radians.",
             "topi": "Compute the inverse tangent element-wise, in radians in [-pi/2, pi/2].",
@@ -74,7 +74,7 @@ UNARY = (
     Op(
         "atanh", "Compute the inverse hyperbolic tangent element-wise.", FLOATING,
         example="[0.0, 0.5]", shown="Array([0.        , 0.54930614], dtype=float64)",
-        numpy="arctanh", call="atanh", cost=8, surfaces="te topi array",
+        numpy="arctanh", call="atanh", ulps=(0.51, 2.2), cost=8, surfaces="te topi array",
         texts={"te": "Compute the inverse hyperbolic tangent of `x`."},
     ),
     Op(
@@ -95,33 +95,34 @@ UNARY = (
     Op(
         "cos", "Compute the cosine of angles in radians element-wise.", FLOATING,
         example="[0.0, 1.0]", shown="Array([1.        , 0.54030231], dtype=float64)", call="cos",
-        cost=8, surfaces="te topi array",
+        ulps=(1.6, 2.3), cost=8, surfaces="te topi array",
         texts={"te": "Compute the cosine of an angle in radians."},
     ),
     Op(
         "cosh", "Compute the hyperbolic cosine element-wise.", FLOATING, example="[0.0, 1.0]",
         shown="Array([1.        , 1.54308063], dtype=float64)", call="cosh",
-        cost=8, surfaces="te topi array",
+        ulps=(1.7, 1.7), cost=8, surfaces="te topi array",
         texts={"te": "Compute the hyperbolic cosine of `x`."},
     ),
     Op(
         "erf", "Compute the error function element-wise.", FLOATS, numpy="scipy.special:erf",
-        call="erf", cost=8, surfaces="te topi",
+        call="erf", ulps=(2.0, 2.0), cost=8, surfaces="te topi",
         texts={"te": "Compute the error function of `x`."},
     ),
     Op(
         "exp", "Compute the exponential element-wise.", FLOATING, example="[0.0, 1.0]",
         shown="Array([1.        , 2.71828183], dtype=float64)", call="exp",
-        cost=8, surfaces="te topi array",
+        ulps=(1.2, 1.2), cost=8, surfaces="te topi array",
         texts={"te": "Compute the exponential of `x`."},
     ),
     Op(
-        "exp2", "Compute 2 to the power `x`.", FLOATS, call="exp2", cost=8, surfaces="te",
+        "exp2", "Compute 2 to the power `x`.", FLOATS, call="exp2", ulps=(1.3, 1.3),
+        cost=8, surfaces="te",
     ),
     Op(
         "expm1", "Compute `exp(x) - 1` element-wise, accurately near zero.", FLOATING,
         example="[0.0, 1e-10]", shown="Array([0.e+00, 1.e-10], dtype=float64)", call="expm1",
-        cost=8, surfaces="te array",
+        ulps=(1.6, 2.2), cost=8, surfaces="te array",
         texts={"te": "Compute `exp(x) - 1`, accurately near zero."},
     ),
     Op(
@@ -169,23 +170,25 @@ UNARY = (
     Op(
         "log", "Compute the natural logarithm element-wise.", FLOATING, example="[1.0, 2.0]",
         shown="Array([0.        , 0.69314718], dtype=float64)", call="log",
-        cost=8, surfaces="te topi array",
+        ulps=(1.0, 1.0), cost=8, surfaces="te topi array",
         texts={"te": "Compute the natural logarithm of `x`."},
     ),
     Op(
         "log10", "Compute the base-10 logarithm element-wise.", FLOATING, example="[1.0, 100.0]",
-        shown="Array([0., 2.], dtype=float64)", call="log10", cost=8, surfaces="te topi array",
+        shown="Array([0., 2.], dtype=float64)", call="log10", ulps=(2.2, 2.2),
+        cost=8, surfaces="te topi array",
         texts={"te": "Compute the base-10 logarithm of `x`."},
     ),
     Op(
         "log1p", "Compute `log(1 + x)` element-wise, accurately near zero.", FLOATING,
         example="[0.0, 1e-10]", shown="Array([0.e+00, 1.e-10], dtype=float64)", call="log1p",
-        cost=8, surfaces="te array",
+        ulps=(1.1, 1.2), cost=8, surfaces="te array",
         texts={"te": "Compute `log(1 + x)`, accurately near zero."},
     ),
     Op(
         "log2", "Compute the base-2 logarithm element-wise.", FLOATING, example="[1.0, 8.0]",
-        shown="Array([0., 3.], dtype=float64)", call="log2", cost=8, surfaces="te topi array",
+        shown="Array([0., 3.], dtype=float64)", call="log2", ulps=(2.1, 2.2),
+        cost=8, surfaces="te topi array",
         texts={"te": "Compute the base-2 logarithm of `x`."},
     ),
     Op(
@@ -235,7 +238,7 @@ UNARY = (
     ),
     Op(
         "sigmoid", "Compute `1 / (1 + exp(-x))` element-wise.", FLOATS,
-        numpy="scipy.special:expit", call="sigmoid", cost=8, surfaces="te topi",
+        numpy="scipy.special:expit", call="sigmoid", ulps=(2.5, 2.5), cost=8, surfaces="te topi",
         texts={"te": "Compute the logistic function `1 / (1 + exp(-x))`."},
     ),
     Op(
@@ -252,13 +255,13 @@ UNARY = (
     Op(
         "sin", "Compute the sine of angles in radians element-wise.", FLOATING,
         example="[0.0, 1.0]", shown="Array([0.        , 0.84147098], dtype=float64)", call="sin",
-        cost=8, surfaces="te topi array",
+        ulps=(1.6, 2.3), cost=8, surfaces="te topi array",
         texts={"te": "Compute the sine of an angle in radians."},
     ),
     Op(
         "sinh", "Compute the hyperbolic sine element-wise.", FLOATING, example="[0.0, 1.0]",
         shown="Array([0.        , 1.17520119], dtype=float64)", call="sinh",
-        cost=8, surfaces="te topi array",
+        ulps=(1.7, 1.8), cost=8, surfaces="te topi array",
         texts={"te": "Compute the hyperbolic sine of `x`."},
     ),
     Op(
@@ -274,13 +277,13 @@ UNARY = (
     Op(
         "tan", "Compute the tangent of angles in radians element-wise.", FLOATING,
         example="[0.0, 1.0]", shown="Array([0.        , 1.55740772], dtype=float64)", call="tan",
-        cost=8, surfaces="te topi array",
+        ulps=(2.6, 3.2), cost=8, surfaces="te topi array",
         texts={"te": "Compute the tangent of an angle in radians."},
     ),
     Op(
         "tanh", "Compute the hyperbolic tangent element-wise.", FLOATING, example="[0.0, 1.0]",
         shown="Array([0.        , 0.76159416], dtype=float64)", call="tanh",
-        cost=8, surfaces="te topi array",
+        ulps=(2.4, 2.7), cost=8, surfaces="te topi array",
         texts={"te": "Compute the hyperbolic tangent of `x`."},
     ),
     Op(
@@ -300,7 +303,7 @@ BINARY = (
         "atan2", "Compute the angle of the point (x2, x1) element-wise, in radians in [-pi, pi].",
         FLOATS, example="[1.0, -1.0], [1.0, -1.0]",
         shown="Array([ 0.78539816, -2.35619449], dtype=float64)", arity=2, numpy="arctan2",
-        call="atan2", cost=8, surfaces="array",
+        call="atan2", ulps=(1.6, 1.8), cost=8, surfaces="array",
     ),
     Op(
         "bitwise_and", "Compute the bitwise AND element-wise.", BITS, example="[6, 5], [3, 4]",
@@ -361,7 +364,7 @@ BINARY = (
     Op(
         "hypot", "Compute `sqrt(x1 * x1 + x2 * x2)` element-wise without intermediate overflow.",
         FLOATS, example="[3.0, 5.0], [4.0, 12.0]", shown="Array([ 5., 13.], dtype=float64)",
-        arity=2, call="hypot", cost=8, surfaces="te array",
+        arity=2, call="hypot", ulps=(0.51, 1.3), cost=8, surfaces="te array",
         texts={"te": "Compute `sqrt(x * x + y * y)` without intermediate overflow."},
     ),
     Op(
@@ -418,7 +421,7 @@ BINARY = (
     Op(
         "pow", "Raise `x1` to the power `x2` element-wise.", NUMERIC, example="[2, 3], [10, 2]",
         shown="Array([1024,    9], dtype=int64)", arity=2, numpy="power", call="pow",
-        cost=8, surfaces="array",
+        ulps=(0.51, 2.2), cost=8, surfaces="array",
     ),
     Op(
         "remainder",

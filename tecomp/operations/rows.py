@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tecomp.operations import element_types
 
@@ -58,6 +58,9 @@ class Op(NamedTuple):
         numpy: Reference: name of the NumPy function, if it differs from `name`, or
             `package:function`. None if there is none.
         call: Intrinsic function of the IR that computes it, if any.
+        formula: Formula of the intrinsic, called with an algebra and the operands. None: the code
+            generator and the interpreter have functions of their own.
+        ulps: Maximum errors in float32 and float64, in units in the last place.
         of_integers: What `te` returns for an integer: the operand if `UNCHANGED`, or a constant.
             None: integers are not supported.
         cost: Operations per element, compared with an addition, for decisions: at least 8 for a
@@ -75,6 +78,8 @@ class Op(NamedTuple):
     gives: str = SAME
     numpy: str | None = ""
     call: str = ""
+    formula: Callable[..., Any] | None = None
+    ulps: tuple[float, float] = (0.0, 0.0)
     of_integers: str | bool | None = None
     cost: int = 1
     surfaces: str = ""

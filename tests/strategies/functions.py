@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy import special
 
 from tecomp.codegen import Kernel
-from tecomp.ir import parse
+from tecomp.codegen.math.registry import has_formula
+from tecomp.ir import DType, parse
+from tecomp.operations.elementwise import ELEMENTWISE
 
 Array: TypeAlias = NDArray[Any]
 
-_NUMPY = "exp exp2 expm1 log log2 log10 log1p tanh sin cos tan sinh cosh hypot"
-_INVERSE = "sin cos tan sinh cosh tanh"
 _WIDER: dict[str, Any] = {"float32": np.float64, "float64": np.longdouble}
 # Error of the reference in ulps. Where long double has no more precision than float64 (not on Linux
 # on x86), the float64 reference itself may be off by one ulp.
@@ -49,32 +49,22 @@ def _erf(x: Array) -> Array:
     return np.where(np.abs(x) < 1e-300, scale * x, result)
 
 
+_OWN: dict[str, Callable[..., Array]] = {"erf": _erf, "sigmoid": _sigmoid}
+ROWS = MappingProxyType({
+    row.call: row for row in ELEMENTWISE if row.call and has_formula(row.call, DType("float32"))
+})
+"""Rows of the functions that compiled code computes by formulas, by intrinsic."""
+
 # Reference functions, which are called with operands of a wider dtype.
 EXACT: MappingProxyType[str, Callable[..., Array]] = MappingProxyType({
-    **{name: getattr(np, name) for name in _NUMPY.split()},
-    **{f"a{name}": getattr(np, f"arc{name}") for name in _INVERSE.split()},
-    "atan2": np.arctan2,
-    "fmod": np.fmod,
-    "pow": np.power,
-    "erf": _erf,
-    "sigmoid": _sigmoid,
+    name: _OWN.get(name) or getattr(np, row.numpy_name or "") for name, row in ROWS.items()
 })
-DYADIC = frozenset({"atan2", "fmod", "hypot", "pow"})
+DYADIC = frozenset(name for name, row in ROWS.items() if row.arity == 2)
 # Maximum errors in units in the last place, with and without fused multiply-add.
 BOUNDS = MappingProxyType({
-    "float32": MappingProxyType({
-        "exp": 1.2, "exp2": 1.3, "expm1": 1.6, "sigmoid": 2.5, "tanh": 2.4, "sinh": 1.7,
-        "cosh": 1.7, "erf": 2.0, "log": 1.0, "log2": 2.1, "log10": 2.2, "log1p": 1.1, "sin": 1.6,
-        "cos": 1.6, "tan": 2.6, "asin": 2.5, "acos": 1.2, "atan": 1.6, "atan2": 1.6, "pow": 0.51,
-        "hypot": 0.51, "asinh": 0.51, "acosh": 0.51, "atanh": 0.51, "fmod": 0.0,
-    }),
-    "float64": MappingProxyType({
-        "exp": 1.2, "exp2": 1.3, "expm1": 2.2, "sigmoid": 2.5, "tanh": 2.7, "sinh": 1.8,
-        "cosh": 1.7, "erf": 2.0, "log": 1.0, "log2": 2.2, "log10": 2.2, "log1p": 1.2, "sin": 2.3,
-        "cos": 2.3, "tan": 3.2, "asin": 2.6, "acos": 1.2, "atan": 1.8, "atan2": 1.8, "pow": 2.2,
-        "hypot": 1.3, "asinh": 1.8, "acosh": 2.0, "atanh": 2.2, "fmod": 0.0,
-    }),
-})  # fmt: skip
+    dtype: MappingProxyType({name: row.ulps[k] for name, row in ROWS.items()})
+    for k, dtype in enumerate(("float32", "float64"))
+})
 _ODD = "0 -0.0 inf -inf nan 1 -1 2 -2 3 -3 0.5 -0.5 2.5 -2.5 1e30 -1e30 16777216 16777215"
 ODD = MappingProxyType({
     "float32": f"{_ODD} 1e-40 -1e-40 3e38 -3e38 1.1754944e-38 1e-45 -1e-45 12800 12801".split(),

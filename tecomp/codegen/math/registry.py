@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import inf
 from types import ModuleType
 
@@ -22,6 +23,7 @@ from tecomp.codegen.math.vector_values import (
     call_libm_per_lane,
     call_outlined,
     fix_special_lanes,
+    polynomial,
 )
 from tecomp.ir.nodes.dtype import DType
 from tecomp.operations.elementwise import ELEMENTWISE
@@ -113,8 +115,28 @@ def _formulas(*modules: ModuleType) -> dict[str, Formula]:
     }
 
 
+class _VectorAlgebra:
+    """Functions of vectors, for formulas of the table (see `Algebra`)."""
+
+    def is_double(self, x: FloatVector) -> bool:
+        return x.scalar == "double"
+
+    def where(self, condition: BoolVector, a: FloatVector, b: FloatVector) -> FloatVector:
+        return condition.select(a, b)
+
+    def polynomial(self, x: FloatVector, coefficients: Sequence[float]) -> FloatVector:
+        return polynomial(x, coefficients)
+
+    def log(self, x: FloatVector) -> FloatVector:
+        return call_outlined("log", exp_log.log, (x,))
+
+    def sqrt(self, x: FloatVector) -> FloatVector:
+        return x.intrinsic("sqrt")
+
+
 _FORMULAS: dict[str, Formula] = {
     **_formulas(exp_log, power_float32, trigonometric), "pow": power_float32.power, "fmod": fmod,
+    **{row.call: partial(row.formula, _VectorAlgebra()) for row in ELEMENTWISE if row.formula},
 }
 
 # Functions with a separate float64 implementation, as float32 uses float64 arithmetic.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BinOp, CmpOp, integer_range
 from tecomp.ir.nodes.operators import COMPARISONS
 from tecomp.operations.elementwise import ELEMENTWISE
+from tecomp.operations.formulas import NumpyAlgebra
 
 Data: TypeAlias = Any
 Unary: TypeAlias = Callable[[Data], Data]
@@ -276,6 +278,7 @@ def _half_away(x: Data) -> Data:
 
 _MATH: dict[str, Callable[..., Data]] = {
     **{row.call: getattr(np, row.numpy_name) for row in ELEMENTWISE if row.call and row.numpy_name},
+    **{row.call: partial(row.formula, NumpyAlgebra()) for row in ELEMENTWISE if row.formula},
     "round": _half_away,
     "rsqrt": _rsqrt,
     "sigmoid": _sigmoid,
