@@ -20,6 +20,7 @@ __all__ = [  # noqa: RUF022
     "cos",
     "cosh",
     "erf",
+    "erfinv",
     "exp",
     "exp2",
     "expm1",
@@ -134,6 +135,15 @@ def erf(x: Value) -> Expr:
     >>> from tecomp import te
     >>> te.erf(te.var("x", "float32"))
     erf(x)
+    """
+
+# tecomp/operations/elementwise.py: "erfinv"
+def erfinv(x: Value) -> Expr:
+    """Compute the inverse error function of `x`; NaN outside of [-1, 1].
+
+    >>> from tecomp import te
+    >>> te.erfinv(te.var("x", "float32"))
+    erfinv(x)
     """
 
 # tecomp/operations/elementwise.py: "exp"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tecomp.operations import formulas
 from tecomp.operations.rows import (
     ALL,
     BITS,
@@ -108,6 +109,11 @@ UNARY = (
         "erf", "Compute the error function element-wise.", FLOATS, numpy="scipy.special:erf",
         call="erf", ulps=(2.0, 2.0), cost=8, surfaces="te topi",
         texts={"te": "Compute the error function of `x`."},
+    ),
+    Op(
+        "erfinv", "Compute the inverse error function of `x`; NaN outside of [-1, 1].", FLOATS,
+        numpy="scipy.special:erfinv", call="erfinv", formula=formulas.erfinv, ulps=(4.5, 6.5),
+        cost=32, surfaces="te",
     ),
     Op(
         "exp", "Compute the exponential element-wise.", FLOATING, example="[0.0, 1.0]",

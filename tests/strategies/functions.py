@@ -49,7 +49,13 @@ def _erf(x: Array) -> Array:
     return np.where(np.abs(x) < 1e-300, scale * x, result)
 
 
-_OWN: dict[str, Callable[..., Array]] = {"erf": _erf, "sigmoid": _sigmoid}
+def _erfinv(x: Array) -> Array:
+    """Compute SciPy's function, which has no long double and returns 0.0 for -0.0."""
+    result: Array = np.copysign(special.erfinv(x.astype(np.float64)), x).astype(x.dtype)
+    return result
+
+
+_OWN: dict[str, Callable[..., Array]] = {"erf": _erf, "erfinv": _erfinv, "sigmoid": _sigmoid}
 ROWS = MappingProxyType({
     row.call: row for row in ELEMENTWISE if row.call and has_formula(row.call, DType("float32"))
 })
