@@ -11,16 +11,18 @@ import pytest
 from tecomp import te
 from tecomp.errors import TecompError
 from tecomp.ir import INTRINSICS, Call, Const, Expr, result_type
+from tecomp.operations.elementwise import elementwise_in
+from tecomp.operations.rows import TO_BOOL, UNCHANGED
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.dtypes import FLOATS, NUMPY_FLOATS
 
 INTEGERS = ["int8", "int64", "uint8", "uint64"]
 
-TRANSCENDENTAL = ["exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "tanh", "sigmoid", "erf"]
-TRIGONOMETRIC = ["sin", "cos", "tan", "asin", "acos", "atan"]
-HYPERBOLIC = ["sinh", "cosh", "asinh", "acosh", "atanh"]
-OF_FLOATS = [*TRANSCENDENTAL, *TRIGONOMETRIC, *HYPERBOLIC, "sqrt", "rsqrt", "fabs"]
-UNARY = [*OF_FLOATS, "floor", "ceil", "round", "nearbyint", "trunc"]
+ROWS = elementwise_in("te")
+UNARY = [name for name, row in ROWS.items() if row.arity == 1 and row.gives != TO_BOOL]
+OF_FLOATS = [name for name in UNARY if ROWS[name].of_integers is None]
+ROUNDING = [name for name in UNARY if ROWS[name].of_integers == UNCHANGED]
+TESTS = [name for name, row in ROWS.items() if row.gives == TO_BOOL]
 
 
 def element(dtype: str, name: str = "A") -> Expr:
@@ -57,7 +59,7 @@ def test_functions_of_two_floats(name: str, called: str, dtype: str) -> None:
     assert (call.name, call.dtype, str(call)) == (called, dtype, f"{called}(A[()], B[()])")
 
 
-@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+@pytest.mark.parametrize("name", TESTS)
 def test_tests(name: str) -> None:
     call = getattr(te, name)(element("float16"))
     lanes = getattr(te, name)(element("float32x4"))
@@ -84,7 +86,7 @@ def test_the_arguments_meet_in_one_type() -> None:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("name", ["floor", "ceil", "round", "trunc", "nearbyint"])
+@pytest.mark.parametrize("name", ROUNDING)
 def test_rounding_leaves_integers_alone(name: str, dtype: str) -> None:
     value = element(dtype)
 
@@ -172,7 +174,7 @@ def test_powers_of_conditions_are_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "round", "nearbyint", "abs"])
+@pytest.mark.parametrize("name", [*ROUNDING, "abs"])
 def test_conditions_are_whole_and_not_negative(name: str) -> None:
     condition = element("bool")
 
@@ -186,7 +188,7 @@ def test_conditions_are_numbers() -> None:
     assert list(map(str, tests)) == ["False", "False", "True"]
 
 
-@pytest.mark.parametrize("name", ["exp", "sqrt", "fabs"])
+@pytest.mark.parametrize("name", OF_FLOATS)
 def test_conditions_are_refused(name: str) -> None:
     assert refusal(lambda: getattr(te, name)(element("bool"))) == (
         Diagnostic("dtype", name=name, dtype="bool")
