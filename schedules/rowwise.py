@@ -49,9 +49,9 @@ def rows_at_root(
         target: Target whose vector registers and caches decide the sizes.
     """
     if _are_short(output, target):
-        _side_by_side(s, output, made, target)
+        _compute_rows_in_lanes(s, output, made, target)
     else:
-        _one_by_one(s, output, made, target)
+        _compute_row_at_a_time(s, output, made, target)
 
 
 def values_at_root(
@@ -81,7 +81,7 @@ def _walk_values(
     """Parallelize over rows, in vectors of rows that fit the first-level cache; return the loop."""
     *axes, last = output.op.axis
     lanes = 1 if output.op.reduce_axis else lanes_of(output, last, target)
-    while lanes > 1 and lanes * _longest(made) > core_of(target).cache_bytes[0] // 2:
+    while lanes > 1 and lanes * _longest_row_bytes(made) > core_of(target).cache_bytes[0] // 2:
         lanes //= 2
     if lanes > 1:
         last, lane = s[output].split(last, factor=lanes)
@@ -91,7 +91,7 @@ def _walk_values(
     return row
 
 
-def _longest(made: Sequence[te.Tensor]) -> float:
+def _longest_row_bytes(made: Sequence[te.Tensor]) -> float:
     """Return the bytes of the longest row that a stage reduces; infinity if it is symbolic."""
     sizes = [
         (product(axis.extent for axis in x.op.reduce_axis), width_of(x))
@@ -110,7 +110,7 @@ def _are_short(output: te.Tensor, target: Target) -> bool:
     return fits and isinstance(columns, int) and columns < _MAX_TRANSPOSED_VECTORS * lanes
 
 
-def _side_by_side(
+def _compute_rows_in_lanes(
     s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
 ) -> None:
     """Compute every stage for several rows of `output` at once, with one row per lane."""
@@ -163,7 +163,7 @@ def _cache_row_inputs(
     return copies
 
 
-def _one_by_one(
+def _compute_row_at_a_time(
     s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
 ) -> None:
     """Compute every stage for one row of `output` at a time."""
@@ -172,9 +172,9 @@ def _one_by_one(
         if x.op.reduce_axis:
             _reduce_row(s, x, output, row, target)
         elif len(x.shape) == len(output.shape):
-            _keep_row(s, x, output, row, target)
+            _compute_row(s, x, output, row, target)
         else:
-            _keep_value(s, x, output, row)
+            _compute_row_value(s, x, output, row)
 
 
 def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> te.IterVar:
@@ -196,7 +196,7 @@ def _reduce_row(
     fold(s, x, s[x].op.reduce_axis[-1], s[x].fuse(*s[x].op.axis), target)
 
 
-def _keep_row(
+def _compute_row(
     s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar, target: Target
 ) -> None:
     """Compute a row in vectors inside the row loop of `output`; it stays in the L1 cache."""
@@ -206,7 +206,7 @@ def _keep_row(
     s[x].vectorize(lane)
 
 
-def _keep_value(s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar) -> None:
+def _compute_row_value(s: te.Schedule, x: te.Tensor, output: te.Tensor, row: te.IterVar) -> None:
     """Compute a value that all elements of a row use, once per row."""
     s[x].compute_at(s[output], row)
     s[x].set_scope("local")

@@ -47,11 +47,11 @@ def inline_chain(s: te.Schedule, output: te.Tensor) -> None:
     Elements of stages of another shape are used several times, so they are computed once.
     """
     for stage in s.stages:
-        if stage.op is not output.op and _is_link(stage.op.output(0), output):
+        if stage.op is not output.op and _is_chain_stage(stage.op.output(0), output):
             stage.compute_inline()
 
 
-def _is_link(x: te.Tensor, output: te.Tensor) -> bool:
+def _is_chain_stage(x: te.Tensor, output: te.Tensor) -> bool:
     return bool(is_pointwise(x) and same_shape(x.shape, output.shape))
 
 
@@ -124,9 +124,9 @@ def reads_of_chain(
     """
     place = {axis: k for k, axis in enumerate(output.op.axis)}
     found: list[ChainRead] = []
-    for x, own in _links(output, apart):
+    for x, own in _chain_stages(output, apart):
         for read in accesses(x).reads:
-            if not _is_here(read, x, output, apart):
+            if not _is_inlined(read, x, output, apart):
                 index = read.at(own).index if own else read.index
                 found.append(_read_at(read.tensor, index, place, strides.get(read.tensor)))
     return found
@@ -143,14 +143,14 @@ def are_counted(output: te.Tensor, last: int, apart: Container[te.Tensor] | None
     (True, False)
     """
     axes = {*output.op.axis[len(output.op.axis) - last :]}
-    for x, own in _links(output, apart):
+    for x, own in _chain_stages(output, apart):
         for axis in accesses(x).counted:
             if not axes.isdisjoint(own[axis].axes if own else (axis,)):
                 return True
     return False
 
 
-def _links(
+def _chain_stages(
     output: te.Tensor, apart: Container[te.Tensor] | None
 ) -> Iterator[tuple[te.Tensor, Mapping[te.IterVar, Affine]]]:
     """Yield the stages computed with `output`, each with its index; empty for `output`."""
@@ -160,7 +160,7 @@ def _links(
         x, own = todo.pop()
         yield x, own
         for read in accesses(x).reads:
-            if _is_here(read, x, output, apart):
+            if _is_inlined(read, x, output, apart):
                 index = read.at(own).index if own else read.index
                 key = read.tensor, tuple(str(each.value) for each in index)
                 if key not in seen:
@@ -185,13 +185,13 @@ def _read_at(
     return ChainRead(x, dims, frozenset(used), None if strides is None else tuple(strides))
 
 
-def _is_here(
+def _is_inlined(
     read: Access, x: te.Tensor, output: te.Tensor, apart: Container[te.Tensor] | None
 ) -> bool:
     """Return whether the tensor that `x` reads is inlined."""
     if apart is not None:
         return bool(is_pointwise(read.tensor) and read.tensor not in apart)
-    return _is_link(read.tensor, output) and is_same(read.axes, x.op.axis)
+    return _is_chain_stage(read.tensor, output) and is_same(read.axes, x.op.axis)
 
 
 def work_of_chain(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
@@ -206,7 +206,7 @@ def work_of_chain(output: te.Tensor, apart: Container[te.Tensor] | None = None) 
     links, todo = {output}, [output]
     while todo:
         x = todo.pop()
-        here = {read.tensor for read in accesses(x).reads if _is_here(read, x, output, apart)}
+        here = {read.tensor for read in accesses(x).reads if _is_inlined(read, x, output, apart)}
         todo += here - links
         links |= here
     return sum([accesses(x).work for x in links])
@@ -225,7 +225,7 @@ def longest_path(output: te.Tensor, apart: Container[te.Tensor] | None = None) -
     todo = [output]
     while todo:
         x = todo[-1]
-        here = {read.tensor for read in accesses(x).reads if _is_here(read, x, output, apart)}
+        here = {read.tensor for read in accesses(x).reads if _is_inlined(read, x, output, apart)}
         if missing := here - found.keys():
             todo += missing
             continue
@@ -250,7 +250,7 @@ def invariant_cost(output: te.Tensor, axis: int, apart: Container[te.Tensor] | N
         x = todo.pop()
         found = {
             read.tensor for read in accesses(x).reads
-            if (apart is None or read.tensor not in apart) and _is_link(read.tensor, output)
+            if (apart is None or read.tensor not in apart) and _is_chain_stage(read.tensor, output)
             and is_same(read.axes, x.op.axis)
         }
         todo += found - links

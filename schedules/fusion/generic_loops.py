@@ -40,21 +40,21 @@ def generic_reduction_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target
     if along is None:
         return
     if total.op.num_outputs > 1:
-        _in_memory(s, total, along, target)
+        _accumulate_in_memory(s, total, along, target)
     else:
-        _lay_out(s, total, along)
-        _in_registers(s, total, along, target)
+        _copy_strided_inputs(s, total, along)
+        _accumulate_in_registers(s, total, along, target)
 
 
-def _lay_out(s: te.Schedule, total: te.Tensor, along: te.IterVar) -> None:
+def _copy_strided_inputs(s: te.Schedule, total: te.Tensor, along: te.IterVar) -> None:
     """Copy inputs that are reused often and strided along vectors, with the vector axis last."""
     for read in accesses(total).reads:
         dim = _vector_dimension(read, total, along)
         if dim is not None:
-            _put_last(s[s.cache_read(read.tensor, "global", [total])], dim)
+            _store_axis_last(s[s.cache_read(read.tensor, "global", [total])], dim)
 
 
-def _put_last(stage: te.Stage, dim: int) -> None:
+def _store_axis_last(stage: te.Stage, dim: int) -> None:
     """Store a tensor with one of its axes last."""
     stage.transform_layout(lambda *i: [*i[:dim], *i[dim + 1 :], i[dim]])
 
@@ -71,13 +71,15 @@ def _vector_dimension(read: Access, total: te.Tensor, along: te.IterVar) -> int 
     return dims[0] if points >= _USES * elements else None
 
 
-def _in_memory(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:
+def _accumulate_in_memory(
+    s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target
+) -> None:
     """Vectorize a reduction of tuples, which accumulates in memory."""
     stage = s[total]
     outer, lane = stage.split(along, factor=lanes_of(total, along, target))
     others = [axis for axis in total.op.axis if axis is not along]
     runs = list(total.op.reduce_axis)
-    if (run := _read_across(total, along)) is not None:
+    if (run := _contiguous_reduction_axis(total, along)) is not None:
         # `lanes` unrolled steps read squares, which are transposed in registers.
         steps, step = stage.split(run, factor=lanes_of(total, along, target))
         stage.unroll(step)
@@ -88,7 +90,7 @@ def _in_memory(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Targ
     stage.vectorize(lane)
 
 
-def _read_across(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
+def _contiguous_reduction_axis(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
     """Return the last reduction axis if all vector inputs are contiguous along it, else None."""
     last = total.op.reduce_axis[-1]
     reads = [read for read in accesses(total).reads if along in _axes_of(read)]
@@ -98,7 +100,9 @@ def _read_across(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
     return last if is_transposed else None
 
 
-def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:
+def _accumulate_in_registers(
+    s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target
+) -> None:
     """Accumulate a tile of results in registers, which share loaded values."""
     stage, held = s[total], first_output(s.cache_write(total, "local"))
     outer, lane = stage.split(along, factor=lanes_of(total, along, target))

@@ -58,7 +58,7 @@ def core_schedule_candidates(
     """
     output, chain = group.output, group.chain
     if group.rows:
-        return [_row_by_row(group, whole, where)] if _are_plain_rows(group, whole) else []
+        return [_row_candidate(group, whole, where)] if _are_plain_rows(group, whole) else []
     total = chain[-1] if chain[-1].op.reduce_axis else None
     if not accesses(output).reads or not output.shape:
         return [] if output in where.cuts else [
@@ -92,7 +92,7 @@ def _undivided_candidate(walk: Walk) -> CoreScheduleCandidate:
     return CoreScheduleCandidate(walk, lambda: UndividedResult("host", "no core computes it"))
 
 
-def _row_by_row(
+def _row_candidate(
     group: FusedStages, whole: Collection[te.Tensor], where: Placement
 ) -> CoreScheduleCandidate:
     output, rows = group.output, group.rows
@@ -132,13 +132,13 @@ def _product(w: TiledComputation, product: Product, where: Placement) -> CoreSch
     """
 
     def check() -> None:
-        _need_whole(w, (product.rows.tensor, product.columns.tensor))
+        _check_inputs_in_memory(w, (product.rows.tensor, product.columns.tensor))
 
     def walk(s: te.Schedule) -> None:
         check()
         for x in w.inlined:
             s[x].compute_inline()
-        _need_room(w, product_on_cores(s, product, where, w.whole))
+        _check_tiles_fit(w, product_on_cores(s, product, where, w.whole))
 
     def outline() -> DivisionPlan:
         check()
@@ -161,7 +161,7 @@ def _products_in_parts(w: TiledComputation, product: Product, where: Placement) 
 
     def way(count: int) -> CoreScheduleCandidate:
         def walk(s: te.Schedule) -> None:
-            _need_whole(w, factors)
+            _check_inputs_in_memory(w, factors)
             schedule_partial(s, w, where, (c.depth, count), partly)
 
         return CoreScheduleCandidate(
@@ -170,7 +170,7 @@ def _products_in_parts(w: TiledComputation, product: Product, where: Placement) 
 
     def partly(s: te.Schedule, partial: te.Tensor, where: Placement) -> None:
         part = contraction.of_partial(c, partial, remaining_reduction_loops(s, partial))
-        _need_room(w, contraction.schedule(s, partial, part, where, w.whole))
+        _check_tiles_fit(w, contraction.schedule(s, partial, part, where, w.whole))
 
     return [way(count) for count in contraction.parts_of_depth(c, w.output, where)]
 
@@ -185,20 +185,20 @@ def _convolution(w: TiledComputation, d: Convolution, where: Placement) -> CoreS
     images = [d.image] if d.image in w.whole else d.image.op.input_tensors
 
     def walk(s: te.Schedule) -> None:
-        _need_whole(w, (d.weights, *images))
+        _check_inputs_in_memory(w, (d.weights, *images))
         for x in w.inlined:
             if x not in padded:
                 s[x].compute_inline()
-        _need_room(w, contraction.schedule(s, d.output, of_images(d, padded), where, w.whole))
+        _check_tiles_fit(w, contraction.schedule(s, d.output, of_images(d, padded), where, w.whole))
 
     def outline() -> DivisionPlan:
-        _need_whole(w, (d.weights, *images))
+        _check_inputs_in_memory(w, (d.weights, *images))
         return contraction.outline(of_images(d, padded), w.output, where)
 
     return CoreScheduleCandidate(walk, outline)
 
 
-def _need_whole(w: TiledComputation, factors: Collection[te.Tensor]) -> None:
+def _check_inputs_in_memory(w: TiledComputation, factors: Collection[te.Tensor]) -> None:
     """Raise if a factor is neither in memory nor a conversion of a tensor in memory."""
     for x in factors:
         source = x if x in w.whole else strip_cast(x)
@@ -209,7 +209,7 @@ def _need_whole(w: TiledComputation, factors: Collection[te.Tensor]) -> None:
             )
 
 
-def _need_room(w: TiledComputation, p: contraction.ContractionTiling) -> None:
+def _check_tiles_fit(w: TiledComputation, p: contraction.ContractionTiling) -> None:
     """Raise if the tiles of a matrix unit exceed the scratchpad."""
     if not p.fits:
         raise ScheduleError(
@@ -332,12 +332,12 @@ def divide_result(result: te.Tensor, where: Placement) -> DividedResult | Undivi
             return (
                 found
                 if isinstance(found, UndividedResult)
-                else _with_needs(found, groups, p, whole)
+                else _add_needs(found, groups, p, whole)
             )
     return UndividedResult("steps", "it is computed step by step")
 
 
-def _with_needs(
+def _add_needs(
     found: DivisionPlan, groups: Sequence[FusedStages], p: StageGraph, whole: set[te.Tensor]
 ) -> DividedResult:
     output = groups[-1].output
@@ -466,7 +466,7 @@ def _members(heads: Sequence[te.Tensor], p: StageGraph, where: Placement) -> Ite
         program = StageGraph(tuple(own[head]), readers, frozenset({head}))
         groups = groups_on_cores(program, where)
         _check_before(groups, program, heads)
-        taken = sum(_bytes_near(x, where) for x in _live(k, heads, own))
+        taken = sum(_resident_bytes(x, where) for x in _live_values(k, heads, own))
         room = where.room - taken
         if room <= 0:
             raise CapacityError(
@@ -498,7 +498,7 @@ def _check_before(
                     todo.append(y)
 
 
-def _live(
+def _live_values(
     k: int, heads: Sequence[te.Tensor], own: Mapping[te.Tensor, Sequence[te.Tensor]]
 ) -> list[te.Tensor]:
     """Return the values that are resident while member `k` is computed."""
@@ -506,7 +506,7 @@ def _live(
     return [x for i, x in enumerate(heads[:-1]) if i == k or (i < k and x in later)]
 
 
-def _bytes_near(x: te.Tensor, where: Placement) -> int:
+def _resident_bytes(x: te.Tensor, where: Placement) -> int:
     """Return the bytes of the scratchpad that one core's region of a value takes."""
     cores = where.cuts[x].cores
     part = [ceil_div(n, cores.get(axis, 1)) for axis, n in enumerate(sizes_of(x))]
@@ -562,10 +562,10 @@ def _check_cuts(groups: Sequence[FusedStages], where: Placement) -> None:
     beside = [x for x in outputs if x not in where.cuts]
     beside += [x for group in groups for x in group.rows if group.output in beside]
     if beside:
-        raise _is_beside(next(iter(where.cuts)), beside)
+        raise _division_error(next(iter(where.cuts)), beside)
 
 
-def _is_beside(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
+def _division_error(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
     return ScheduleError(
         "auto: {x} cannot be divided: it is computed together with {others}, which have separate "
         "loops; omit its division",
@@ -593,7 +593,7 @@ def _schedule_group(
             )
         return s
     if group.output in where.cuts:
-        raise _is_beside(group.output, group.rows)
+        raise _division_error(group.output, group.rows)
     whole |= set(group.rows)
     for x in group.rows:
         s = _schedule_group(s, FusedStages(x, (x,)), p, whole, where)

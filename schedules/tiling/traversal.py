@@ -43,7 +43,7 @@ def walk_steps(
         s[part].compute_inline()
     stage, (steps, *axes) = s[scan], list(scan.op.axis)
     if not axes:
-        _write_out(stage, steps, _STEPS)
+        _unroll_steps(stage, steps, _STEPS)
         return
     is_apart = has_own_columns(scan)
     is_across = is_apart and len(axes) == 1 and _is_read_across(scan, apart)
@@ -59,19 +59,19 @@ def walk_steps(
     rows = [steps]
     if is_across:
         # Squares are loaded in memory order and transposed in registers.
-        rows = _write_out(stage, steps, lanes)
+        rows = _unroll_steps(stage, steps, lanes)
     elif (
         is_apart and isinstance(last.extent, int)
         and min(last.extent, most) <= _MAX_LATENCY_BOUND_VECTORS * lanes
     ):
-        rows = _write_out(stage, steps, _STEPS)
+        rows = _unroll_steps(stage, steps, _STEPS)
     strips = [*axes, strip]
     stage.reorder(*([*strips, *rows] if is_apart else [*rows, *strips]), vectors, lane)
     stage.parallel(stage.fuse(*strips))
     stage.vectorize(lane)
 
 
-def _write_out(stage: te.Stage, steps: te.IterVar, count: int) -> list[te.IterVar]:
+def _unroll_steps(stage: te.Stage, steps: te.IterVar, count: int) -> list[te.IterVar]:
     """Split and unroll `count` steps, which then wait for memory once."""
     rows, row = stage.split(steps, factor=count)
     stage.unroll(row)
@@ -169,13 +169,13 @@ def stream(
     # A row of symbolic length may be short and consist mostly of its tail.
     is_open = bool(rows) and not isinstance(along.extent, int)
     is_short_row = is_open or is_short(along, _VECTORS * lanes)
-    lanes *= 1 if is_short_row or not _gains_by_two(output, apart) else _VECTORS
+    lanes *= 1 if is_short_row or not _profits_from_two_vectors(output, apart) else _VECTORS
     if one_by_one:
         lanes = min(lanes, _MIN_SCALAR_LANES)
     most = max(elements_fitting_l1(output, target), unit * lanes)
     hoisted = invariant_cost(output, len(rows) - 1, apart) if rows else 0
     is_repeated = hoisted >= Accesses.FUNCTION_COST
-    if not is_repeated and _are_many(rows, target) and isinstance(along.extent, int):
+    if not is_repeated and _has_rows_for_all_cores(rows, target) and isinstance(along.extent, int):
         most = max(along.extent, most)
     chunk, along = stage.split(along, factor=balanced_block_size(along.extent, most, unit * lanes))
     vectors, lane = stage.split(along, factor=lanes)
@@ -186,13 +186,13 @@ def stream(
     stage.parallel(stage.fuse(*rows, chunk))
 
 
-def _gains_by_two(output: te.Tensor, apart: Container[te.Tensor] | None) -> bool:
+def _profits_from_two_vectors(output: te.Tensor, apart: Container[te.Tensor] | None) -> bool:
     """Return whether computing two vectors per iteration is faster than one."""
     has_functions = work_of_chain(output, apart) >= Accesses.FUNCTION_COST
     return not has_functions or bool(longest_path(output, apart) >= 2 * Accesses.FUNCTION_COST)
 
 
-def _are_many(rows: Sequence[te.IterVar], target: Target) -> bool:
+def _has_rows_for_all_cores(rows: Sequence[te.IterVar], target: Target) -> bool:
     """Return whether there are enough rows for all cores, so that no row is split."""
     count = product(row.extent for row in rows)
     return isinstance(count, int) and count >= _MIN_ROWS_PER_CORE * core_of(target).count

@@ -180,7 +180,7 @@ def call_packed(name: str, *args: Any, multiply_adds: Value | None = None) -> St
     where = "te.call_packed"
     _check_name(name, where)
     call = ExternCall(name, CallingConvention.PACKED, tuple(
-        _as_passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(args)
+        _convert_argument(each, f"{where} {name}: argument {k}") for k, each in enumerate(args)
     ), _work(multiply_adds, f"{where} {name}"))
     if get_global_func(name, allow_missing=True) is not None:
         function_of(callee_of(call, where))
@@ -225,7 +225,7 @@ def call_extern(
         _number_as(each, declared[k]) if k < len(declared) else each for k, each in enumerate(args)
     ]
     call = ExternCall(name, CallingConvention.C, tuple(
-        _as_passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(given)
+        _convert_argument(each, f"{where} {name}: argument {k}") for k, each in enumerate(given)
     ), _work(multiply_adds, f"{where} {name}"))
     function_of(callee_of(call, where))
     return call
@@ -278,7 +278,7 @@ def _work(multiply_adds: Value | None, where: str) -> Expr | None:
     return None if multiply_adds is None else integer(multiply_adds, f"{where}: multiply_adds")
 
 
-def _as_passed(given: Any, where: str) -> Passed:
+def _convert_argument(given: Any, where: str) -> Passed:
     if isinstance(given, BufferVar):
         given = given.operand
     if isinstance(given, Operand):
@@ -476,7 +476,7 @@ def extern(
     )
     statement = _statement(fcompute, buffers, len(read), where)
     location = user_location()
-    loads = tuple(TensorLoad(t, tuple(_anywhere(t)), location) for t in read)
+    loads = tuple(TensorLoad(t, tuple(_unknown_indices(t)), location) for t in read)
     body: tuple[Expr, ...] = tuple(Call("extern", loads, kind) for kind in types)
     outputs = ExternOp(
         name, axis, body, tag_of(tag, where), attributes_of(attrs, where), location,
@@ -516,7 +516,7 @@ def _name_buffers(own: Sequence[Buffer], given: Sequence[Buffer], where: str) ->
         yield Buffer(asked.name, buffer.shape, buffer.dtype, "")
 
 
-def _anywhere(tensor: Tensor) -> Iterator[Expr]:
+def _unknown_indices(tensor: Tensor) -> Iterator[Expr]:
     """Return unknown indices for each axis of a tensor."""
     return (Call(_ANYWHERE, (), INT64) for _ in tensor.shape)
 

@@ -316,24 +316,25 @@ class _Device:
         """Build the schedule."""
         s, made, where = self.s, self.made, self.where
         s[made.padded].set_scope(where.device)
-        self._lay_planes(made.padded, where.device)
-        weights = self._copied_in(made.weights, made.response, self._table(where.device))
+        self._set_plane_layout(made.padded, where.device)
+        layout = self._weight_layout(where.device)
+        weights = self._copy_to_device(made.weights, made.response, layout)
         one_each = (self.filters,)
-        bias = self._copied_in(made.bias, made.features, self._layout(one_each, where.device))
-        whole = self._copied_out()
+        bias = self._copy_to_device(made.bias, made.features, self._layout(one_each, where.device))
+        whole = self._copy_from_device()
         result = s.cache_write(whole, where.scratchpad)
         window = s.cache_read(made.padded, where.scratchpad, [made.response])
         weights = s.cache_read(weights, where.scratchpad, [made.response])
         bias = s.cache_read(bias, where.scratchpad, [result])
         s[made.response].set_scope(where.scratchpad)
 
-        step = self._share(whole)
-        features = self._features(where.scratchpad)
-        self._lay_planes(window, where.scratchpad)
-        self._lay(weights, self._table(where.scratchpad))
-        self._lay(bias, self._layout(one_each, where.scratchpad))
-        self._lay(made.response, features)
-        self._lay(result, features)
+        step = self._distribute_tiles(whole)
+        features = self._feature_layout(where.scratchpad)
+        self._set_plane_layout(window, where.scratchpad)
+        self._set_layout(weights, self._weight_layout(where.scratchpad))
+        self._set_layout(bias, self._layout(one_each, where.scratchpad))
+        self._set_layout(made.response, features)
+        self._set_layout(result, features)
         for x in (window, weights, bias, made.response, result):
             s[x].compute_at(s[whole], step)
         # Reduce each pixel in the outer loops, vectorized over adjacent filters.
@@ -344,16 +345,16 @@ class _Device:
     def _tile(self) -> FilterTile:
         """Return a balanced tile of as many rows as fit the scratchpad, or of parts of a row."""
         columns, unit = self.width, self.where.unit(FLOAT)[0]
-        rows = self.where.largest(self.height, 1, lambda part: self._need(part, columns))
-        if self._need(rows, columns) > self.where.room:
-            most = self.where.largest(columns, unit, lambda part: self._need(1, part))
+        rows = self.where.largest(self.height, 1, lambda part: self._tile_bytes(part, columns))
+        if self._tile_bytes(rows, columns) > self.where.room:
+            most = self.where.largest(columns, unit, lambda part: self._tile_bytes(1, part))
             columns = balanced_block_size(columns, most, unit)
-            if self._need(1, columns) > self.where.room:
+            if self._tile_bytes(1, columns) > self.where.room:
                 raise CapacityError(
                     "filters: a part of {columns} pixels requires {needed} bytes of memory "
                     "`{scratchpad}`, but a core of target {target} has {room}; use a target with "
                     "larger scratchpads",
-                    columns=columns, needed=self._need(1, columns),
+                    columns=columns, needed=self._tile_bytes(1, columns),
                     scratchpad=self.where.scratchpad, target=self.where.target.name,
                     room=self.where.room,
                 )
@@ -361,7 +362,7 @@ class _Device:
         even = ceil_div(self.height * strips, self.where.target.cores)
         return FilterTile(balanced_block_size(min(even, self.height), rows), columns)
 
-    def _need(self, rows: int, columns: int) -> int:
+    def _tile_bytes(self, rows: int, columns: int) -> int:
         """Return the scratchpad bytes of a tile: window, weights, sums and features."""
         where, k = self.where, self.filters
         window = where.bytes((3 * (rows + BORDER), columns + BORDER), FLOAT)
@@ -370,25 +371,25 @@ class _Device:
             pixels = where.bytes((rows, columns * k), FLOAT)
         return int(window + 2 * pixels + where.bytes((75, k), FLOAT) + where.bytes((k,), FLOAT))
 
-    def _copied_in(self, x: te.Tensor, reader: te.Tensor, layout: Any) -> te.Tensor:
+    def _copy_to_device(self, x: te.Tensor, reader: te.Tensor, layout: Any) -> te.Tensor:
         """Copy a host tensor to device memory."""
         if self.where.device == HOST:
             return x
         copy = self.s.cache_read(x, self.where.device, [reader])
-        self._lay(copy, layout)
+        self._set_layout(copy, layout)
         return copy
 
-    def _copied_out(self) -> te.Tensor:
+    def _copy_from_device(self) -> te.Tensor:
         """Compute the features in device memory, from where they are copied to the host."""
         s, features = self.s, self.made.features
         if self.where.device == HOST:
             return features
         whole = s.cache_write(features, self.where.device)
-        s[whole].transform_layout(self._features(self.where.device), loops="logical")
+        s[whole].transform_layout(self._feature_layout(self.where.device), loops="logical")
         s[features].vectorize(s[features].op.axis[-1])
         return whole
 
-    def _share(self, whole: te.Tensor) -> te.IterVar:
+    def _distribute_tiles(self, whole: te.Tensor) -> te.IterVar:
         """Distribute tiles among the cores, and return the loop over the tiles of a core."""
         s = self.s
         n, y, x, k = s[whole].op.axis
@@ -397,14 +398,14 @@ class _Device:
         s[whole].vectorize(k)
         return step
 
-    def _lay(self, x: te.Tensor, layout: Any) -> None:
+    def _set_layout(self, x: te.Tensor, layout: Any) -> None:
         """Set the layout of a tensor, and vectorize its last axis."""
         self.s[x].transform_layout(layout, loops="logical")
         self.s[x].vectorize(self.s[x].op.axis[-1])
 
-    def _lay_planes(self, x: te.Tensor, memory: str) -> None:
+    def _set_plane_layout(self, x: te.Tensor, memory: str) -> None:
         """Set the layout of an image, computed plane by plane and vectorized along the rows."""
-        self.s[x].transform_layout(self._picture(memory), loops="logical")
+        self.s[x].transform_layout(self._image_layout(memory), loops="logical")
         n, row, column, c = self.s[x].op.axis
         column, lane = self.s[x].split(column, factor=self.where.lanes(FLOAT))
         self.s[x].reorder(n, c, row, column, lane)
@@ -416,20 +417,20 @@ class _Device:
     def _is_of_rows(self, memory: str) -> bool:
         return bool(self.where.target.memory(memory).rank == 2)
 
-    def _picture(self, memory: str) -> Callable[..., list[object]]:
+    def _image_layout(self, memory: str) -> Callable[..., list[object]]:
         """Return the layout of an image: a plane per color, with rows padded to whole lanes."""
         if self._is_of_rows(memory):
             return lambda n, y, x, c: [n, c, y, te.AXIS_SEPARATOR, x]
         lanes = self.where.lanes(FLOAT)
         return lambda n, y, x, c: [n, c, y, x // lanes, x % lanes]
 
-    def _features(self, memory: str) -> Any:
+    def _feature_layout(self, memory: str) -> Any:
         """Return the layout of the features, with adjacent filters."""
         if self._is_of_rows(memory):
             return lambda n, y, x, k: [n, y, te.AXIS_SEPARATOR, x, k]
         return self._layout((1, self.height, self.width, self.filters), memory)
 
-    def _table(self, memory: str) -> Callable[..., list[object]]:
+    def _weight_layout(self, memory: str) -> Callable[..., list[object]]:
         """Return the layout of the weights as a matrix: window positions by filters."""
         if self._is_of_rows(memory):
             return lambda y, x, c, k: [y, te.AXIS_SEPARATOR, x, c, k]

@@ -197,7 +197,10 @@ class ProgramReport:
             f"{self.held:_} bytes between kernels, of which {self.least_held:_} are needed at one "
             f"time; {self.constants:_} bytes of constants"
         )
-        said = (*self._moved(), *self._stay(), *self._spread(), *self._not_counted())
+        said = (
+            *self._moved_bytes_text(), *self._resident_text(), *self._sharded_text(),
+            *self._uncounted_text(),
+        )
         lines = [head, memory, *said, ""]
         lines += _table(self._rows(), (0, 1, 5))
         lines += ["", *_table(self._edge_rows(), (0, 1, 2, 3, 5))]
@@ -205,11 +208,11 @@ class ProgramReport:
             lines += ["", *_table(self._near_rows(), (0, 1, 3))]
         return "\n".join(lines)
 
-    def _not_counted(self) -> list[str]:
+    def _uncounted_text(self) -> list[str]:
         names = dict.fromkeys(name for kernel in self.kernels for name in kernel.calls)
         return [f"not counted, as their cost is unknown: {', '.join(names)}"] * bool(names)
 
-    def _moved(self) -> list[str]:
+    def _moved_bytes_text(self) -> list[str]:
         if not self.relayouts:
             return []
         count = format_count(len(self.relayouts), "relayout")
@@ -217,7 +220,7 @@ class ProgramReport:
         written = sum(each.bytes for each in self.relayouts)
         return [f"{count}: {moved:_} elements are moved, {written:_} bytes written"]
 
-    def _stay(self) -> list[str]:
+    def _resident_text(self) -> list[str]:
         if not self.residents:
             return []
         count = format_count(len(self.residents), "value")
@@ -225,7 +228,7 @@ class ProgramReport:
         saved = sum(each.bytes for each in self.residents)
         return [f"{count} {verb} in scratchpads: {saved:_} bytes are neither stored nor loaded"]
 
-    def _spread(self) -> list[str]:
+    def _sharded_text(self) -> list[str]:
         found = [f"{each.name} ({each.bytes:_} bytes)" for each in self.edges if each.is_spread]
         what = "with one element to a stick, or to a row of a tile"
         return [f"{what}: {', '.join(found)}"] * bool(found)

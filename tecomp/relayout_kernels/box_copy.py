@@ -139,8 +139,8 @@ class Memories:
         """Return views of the same memories with elements of `times` the width."""
         source = self.source
         if isinstance(source, Buffer):
-            source = _wider(source, times)
-        return replace(self, source=source, result=_wider(self.result, times))
+            source = _widen_elements(source, times)
+        return replace(self, source=source, result=_widen_elements(self.result, times))
 
     @property
     def is_streamed(self) -> bool:
@@ -161,7 +161,7 @@ class Memories:
         return body
 
 
-def _wider(buffer: Buffer, times: int) -> Buffer:
+def _widen_elements(buffer: Buffer, times: int) -> Buffer:
     (count,) = buffer.shape
     assert isinstance(count, int)
     kind = DType(f"uint{8 * buffer.dtype.bytes * times}")
@@ -218,7 +218,7 @@ class CopiedBox:
 
 def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
     """Return statements that copy a box, with the outer loops parallel on `threads` threads."""
-    box = _to_memory(_neighbours_as_one(_forwards(box)))
+    box = _disable_streaming_of_short_runs(_copy_rows_as_integers(_normalize_box(box)))
     if (short := _join_short_rows(box)) is not None:
         return _build_loops(*short, threads)
     memories = box.memories
@@ -235,7 +235,7 @@ def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
     return _build_loops(box, replace(moves, line_bytes=1), threads)
 
 
-def _to_memory(box: CopiedBox) -> CopiedBox:
+def _disable_streaming_of_short_runs(box: CopiedBox) -> CopiedBox:
     """Disable non-temporal stores if the contiguous runs of the result are too short.
 
     Each run of the result may begin and end inside a cache line, which is then written twice.
@@ -250,7 +250,7 @@ def _to_memory(box: CopiedBox) -> CopiedBox:
     return box if is_long else replace(box, memories=box.memories.through_caches())
 
 
-def _forwards(box: CopiedBox) -> CopiedBox:
+def _normalize_box(box: CopiedBox) -> CopiedBox:
     """Make all result strides positive, drop dimensions of count 1 and merge contiguous ones."""
     source, result = box.source, box.result
     found: list[Dim] = []
@@ -273,7 +273,7 @@ def _forwards(box: CopiedBox) -> CopiedBox:
     return CopiedBox(tuple(found), source, result, box.memories)
 
 
-def _neighbours_as_one(box: CopiedBox) -> CopiedBox:
+def _copy_rows_as_integers(box: CopiedBox) -> CopiedBox:
     """Copy contiguous rows of 2, 4 or 8 bytes as single integers if strides and offsets allow."""
     row = next((d for d in box.dims if (d.source, d.result) == (1, 1)), None)
     if row is None or row.count * box.memories.width not in (2, 4, _MAX_INTEGER_BYTES):
@@ -404,12 +404,12 @@ def _build_loops(box: CopiedBox, moves: Moves, threads: int = 1) -> Stmt:
 
         requests = _requests(box, moves, source) if is_tile and moves.is_transposed else ()
         moved = walk.loops.nest(walk.at_once, {}, element)
-        return seq(*requests, _written_out(moved, MAX_VECTORS * box.memories.vector_bytes))
+        return seq(*requests, _vectorize_and_unroll(moved, MAX_VECTORS * box.memories.vector_bytes))
 
     return box.memories.declared(walk.nest(at_once))
 
 
-def _written_out(moved: Stmt, most_lanes: int) -> Stmt:
+def _vectorize_and_unroll(moved: Stmt, most_lanes: int) -> Stmt:
     """Vectorize and unroll the statements of one step."""
     func = PrimFunc("moved", (), moved)
     return unroll_loops(vectorize_loops(func, most_lanes, is_simple=True)).body

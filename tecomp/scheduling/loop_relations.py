@@ -96,7 +96,7 @@ def recover(
                 start = part_start(relation, frames[parent].extent, values[outer])
                 values[parent] = _sum(start, values[inner])
             case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
-                rest, several = values[fused], _of_several(parts, frames)
+                rest, several = values[fused], _nontrivial_axes(parts, frames)
                 values |= dict.fromkeys(parts, index_value(0))
                 for part in reversed(several[1:]):
                     extent = divisor(frames[part].extent)
@@ -112,7 +112,7 @@ def recover(
     return values
 
 
-def _of_several(parts: Sequence[IterVar], frames: Frames) -> list[IterVar]:
+def _nontrivial_axes(parts: Sequence[IterVar], frames: Frames) -> list[IterVar]:
     """Return the axes whose extent is not the constant 1.
 
     If a single axis remains, it equals the fused axis, also when its extent is symbolic.
@@ -163,7 +163,7 @@ def add_up(
                     ranges.append((values[outer], count))
                 values[parent] = part_start(relation, extent, values[outer]) + values[inner]
             case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
-                total, count, several = values[fused], 1, _of_several(parts, frames)
+                total, count, several = values[fused], 1, _nontrivial_axes(parts, frames)
                 values |= dict.fromkeys(parts, index_value(0))
                 for part in reversed(several):
                     extent = frames[part].extent
@@ -293,7 +293,7 @@ def iterations(
     roots: Frames = {axis: Frame(axis.dom.min, axis.extent) for axis in axes}
     frames, places = derive_frames(relations, roots, _physical)
     values = recover(relations, frames, loops, _inverse)
-    found = {axis: _from(frames[axis], values[axis], axis.dtype) for axis in axes}
+    found = {axis: _axis_from_loops(frames[axis], values[axis], axis.dtype) for axis in axes}
     conditions = [
         each
         for relation in relations
@@ -301,7 +301,7 @@ def iterations(
         for each
         in _range_conditions(values[axis], frames[axis].extent, isinstance(relation, Split))
     ]
-    at = {axis: _from(frames[axis], value, axis.dtype) for axis, value in places.items()}
+    at = {axis: _axis_from_loops(frames[axis], value, axis.dtype) for axis, value in places.items()}
     return Iterations(found, at, tuple(map(simplify, conditions)))
 
 
@@ -315,7 +315,7 @@ def _inverse(index_map: IndexMap, shape: Sequence[Extent]) -> IndexMap:
     return inverse
 
 
-def _from(frame: Frame, value: Expr, dtype: DType) -> Expr:
+def _axis_from_loops(frame: Frame, value: Expr, dtype: DType) -> Expr:
     short = simplify(value + frame.base)
     # A root axis that is itself a loop was widened to the index dtype; dropping that cast is exact.
     if isinstance(short, Cast) and short.value.dtype == dtype:

@@ -73,7 +73,7 @@ class OverlapDecision:
     plain: float = inf
     cut: float = inf
 
-    def pays(self) -> bool:
+    def is_profitable(self) -> bool:
         """Return whether to overlap this exchange."""
         if not self.count and self.spent < _COMPILED:
             return False
@@ -85,14 +85,14 @@ class OverlapDecision:
             return False
         return self.count <= 3 * _TIMES or self.cut < self.plain
 
-    def was_plain(self, waited: float, seconds: float) -> None:
+    def record_waiting(self, waited: float, seconds: float) -> None:
         """Record the times of an exchange without overlap."""
         if self.count >= 0:  # during the first exchanges, other ranks are late because they compile
             self.spent += waited
         if 0 < self.count <= _TIMES:
             self.waited, self.plain = min(self.waited, waited), min(self.plain, seconds)
 
-    def was_cut(self, seconds: float) -> None:
+    def record_overlap(self, seconds: float) -> None:
         """Record the time of an exchange with overlap, once its kernels are compiled."""
         if 2 * _TIMES < self.count <= 3 * _TIMES:
             self.cut = min(self.cut, seconds)
@@ -150,7 +150,7 @@ class InFlightExchange:
             compute(work)
             return
         choice = choice_for(self._transfer.name)
-        cutting = self._cutting(work) if choice.pays() else None
+        cutting = self._cutting(work) if choice.is_profitable() else None
         if cutting is not None:
             results = {place: work.memory(place) for place in work.outputs}
             try:
@@ -162,13 +162,13 @@ class InFlightExchange:
             for place, data in results.items():
                 work.nodes[place].computed(data)
             counters.overlapped += 1
-            choice.was_cut(perf_counter() - self._start)
+            choice.record_overlap(perf_counter() - self._start)
             return
         start = perf_counter()
         self.wait()
         waited = perf_counter() - start
         compute(work)
-        choice.was_plain(waited, perf_counter() - self._start)
+        choice.record_waiting(waited, perf_counter() - self._start)
 
     def _cutting(self, work: PendingGraph) -> OverlapPlan | None:
         if any(node.data is None for node in work.leaves):

@@ -64,7 +64,7 @@ def as_node(
             data, PTensorType(data.shape, dtype_name(data.dtype, where), device)
         )
     borrows = copy is False or (copy is None and (is_read_now or shared.is_constant))
-    return _of_memory(shared.data, dtype, device, copy, borrows, where)
+    return _node_of_memory(shared.data, dtype, device, copy, borrows, where)
 
 
 def is_of_numbers(obj: Any) -> bool:
@@ -80,13 +80,13 @@ def _memory_of(obj: Any, where: str) -> _Memory | None:
         return _Memory(obj, is_constant(obj))
     if isinstance(obj, bool | int | float | complex | list | tuple | np.generic | str):
         return None
-    if _offers(obj, "__dlpack__", where):
-        return _of_dlpack(obj, where)
-    if _offers(obj, "__array_interface__", where) or _offers(obj, "__array__", where):
+    if _has_protocol(obj, "__dlpack__", where):
+        return _memory_from_dlpack(obj, where)
+    if _has_protocol(obj, "__array_interface__", where) or _has_protocol(obj, "__array__", where):
         try:
             data = np.asarray(obj)
         except Exception as error:  # foreign code can raise anything
-            raise _offers_none(obj, "NumPy", error, where) from error
+            raise _has_no_protocol(obj, "NumPy", error, where) from error
         return _Memory(data, is_constant(data))
     try:
         data = np.asarray(memoryview(obj))
@@ -95,14 +95,14 @@ def _memory_of(obj: Any, where: str) -> _Memory | None:
     return _Memory(data, is_constant(data))
 
 
-def _offers(obj: Any, name: str, where: str) -> bool:
+def _has_protocol(obj: Any, name: str, where: str) -> bool:
     try:
         return hasattr(obj, name)
     except Exception as error:
-        raise _offers_none(obj, name, error, where) from error
+        raise _has_no_protocol(obj, name, error, where) from error
 
 
-def _offers_none(obj: Any, what: str, error: Exception, where: str) -> ArrayValueError:
+def _has_no_protocol(obj: Any, what: str, error: Exception, where: str) -> ArrayValueError:
     return ArrayValueError(
         "{where}: {what} does not provide host-readable elements of {type} ({reason}); convert it "
         "to a host array with its own library first",
@@ -130,7 +130,7 @@ class _Exporter:
         return self.source.__dlpack_device__()
 
 
-def _of_dlpack(obj: Any, where: str) -> _Memory:
+def _memory_from_dlpack(obj: Any, where: str) -> _Memory:
     """Return the memory of an object that exports it by DLPack.
 
     Raises:
@@ -140,11 +140,11 @@ def _of_dlpack(obj: Any, where: str) -> _Memory:
     try:
         data = np.from_dlpack(exporter)
     except Exception as error:
-        raise _offers_none(obj, "DLPack", error, where) from None
+        raise _has_no_protocol(obj, "DLPack", error, where) from None
     return _Memory(data, exporter.is_versioned and not data.flags.writeable)
 
 
-def _of_memory(
+def _node_of_memory(
     shared: Buffer, dtype: str | None, device: str, copy: bool | None, borrows: bool, where: str
 ) -> Node:
     own = dtype_name(shared.dtype.newbyteorder("="), where)

@@ -53,12 +53,12 @@ def _operations(body: Stmt) -> int | None:
     for node in post_order(body, parts=statements_in):
         inside = sum([total[id(part)] for part in statements_in(node)])
         if isinstance(node, For):
-            times = _at_most(node.extent)
+            times = _upper_bound(node.extent)
             if times is None:
                 return None
             inside = times * (inside + 1)
         values = [part for part in _parts(node) if not isinstance(part, Stmt)]
-        total[id(node)] = inside + sum(map(_own, [node, *walk(*values, parts=_parts)]))
+        total[id(node)] = inside + sum(map(_own_cost, [node, *walk(*values, parts=_parts)]))
     return total[id(body)]
 
 
@@ -69,7 +69,7 @@ def _parts(node: Any) -> Sequence[Any]:
     return (node.value,) if isinstance(node, BufferStore) else children(node)
 
 
-def _own(node: Any) -> int:
+def _own_cost(node: Any) -> int:
     """Return the operation count of a node without its operands."""
     if isinstance(node, BufferLoad):
         return _accesses(node, node.indices)
@@ -105,12 +105,12 @@ def _is_dense(index: Expr) -> bool:
     return isinstance(index, Broadcast)
 
 
-def _at_most(extent: Expr) -> int | None:
+def _upper_bound(extent: Expr) -> int | None:
     """Return the syntactic upper bound of an extent, or None."""
     if isinstance(extent, Const):
         return max(int(extent.value), 0)
     if isinstance(extent, Binary) and extent.op is BinOp.MIN:
-        known = [n for n in map(_at_most, (extent.a, extent.b)) if n is not None]
+        known = [n for n in map(_upper_bound, (extent.a, extent.b)) if n is not None]
         return min(known, default=None)
     return None
 

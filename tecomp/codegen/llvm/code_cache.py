@@ -70,7 +70,7 @@ class Store:
         path = self._path(key)
         try:
             # `open` closes the descriptor of an opener even if it fails.
-            with open(path, "rb", opener=_open_at_once) as file:
+            with open(path, "rb", opener=_open_nonblocking) as file:
                 state = os.fstat(file.fileno())
                 if state.st_uid != os.geteuid() or not stat.S_ISREG(state.st_mode):
                     return None
@@ -174,7 +174,7 @@ class Store:
         return self.folder / f"{key}{_SUFFIX}"
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def _open_nonblocking(path: str, flags: int) -> int:
     """Open a file without blocking, in case the path is a named pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 

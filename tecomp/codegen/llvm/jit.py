@@ -66,7 +66,7 @@ def llvm_version() -> str:
 
 
 @cache
-def _every_llvm() -> Any:
+def _llvm_versions() -> Any:
     binding = _llvm()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
@@ -89,7 +89,7 @@ def host() -> LlvmTarget:
 def _target_machine(machine: LlvmTarget, effort: int = 2) -> Any:
     if not machine.triple:
         machine = host()
-    llvm = _llvm() if machine.triple == host().triple else _every_llvm()
+    llvm = _llvm() if machine.triple == host().triple else _llvm_versions()
     try:
         target = llvm.Target.from_triple(machine.triple)
     except RuntimeError as error:
@@ -166,7 +166,7 @@ def _optimize(source: LlvmSource, tools: _Tools) -> Any:
         tools.builders[is_plain] = llvm.create_pass_builder(tools.target_machine, options)
     builder = tools.builders[is_plain]
     if is_plain:
-        _keep_apart(module, source)
+        _prevent_inlining(module, source)
         with _disposing(builder.getModulePassManager()) as passes:
             passes.run(module, builder)
     else:
@@ -179,7 +179,7 @@ def _optimize(source: LlvmSource, tools: _Tools) -> Any:
     return module
 
 
-def _keep_apart(module: Any, source: LlvmSource) -> None:
+def _prevent_inlining(module: Any, source: LlvmSource) -> None:
     """Prevent inlining of loop bodies, which would lose the `noalias` of their parameters."""
     for function in module.functions:
         if not function.is_declaration and function.name not in source.inlined:

@@ -52,7 +52,7 @@ def gather_lanes(
     scalar = buffer.dtype.scalar
     kind, element = memory_type(scalar.with_lanes(ramp.lanes)), memory_type(scalar)
     joined = "poison"
-    for lane, place in enumerate((yield from _places(code, scalar, base, ramp, count))):
+    for lane, place in enumerate((yield from _lane_addresses(code, scalar, base, ramp, count))):
         one = code.read(f"load {element}, ptr {place}, align {scalar.bytes}", buffer.data)
         joined = code.op(f"insertelement {kind} {joined}, {element} {one}, i64 {lane}")
     return joined
@@ -64,12 +64,12 @@ def scatter_lanes(
     """Store the first `count` lanes of a vector one by one from `base` on, in lane order."""
     scalar = buffer.dtype.scalar
     kind, element = memory_type(scalar.with_lanes(ramp.lanes)), memory_type(scalar)
-    for lane, place in enumerate((yield from _places(code, scalar, base, ramp, count))):
+    for lane, place in enumerate((yield from _lane_addresses(code, scalar, base, ramp, count))):
         one = code.op(f"extractelement {kind} {value}, i64 {lane}")
         code.write(f"store {element} {one}, ptr {place}, align {scalar.bytes}", buffer.data)
 
 
-def _places(
+def _lane_addresses(
     code: FunctionBuilder, scalar: DType, base: str, ramp: Ramp, count: int
 ) -> Generator[Expr, str, list[str]]:
     """Emit the addresses of the first `count` lanes."""
@@ -248,10 +248,10 @@ def runs_of(index: Expr, count: int) -> LaneRuns | None:
             runs.append(LaneRun(place, 1))
     if len(runs) > _MAX_RUNS:
         return None
-    return LaneRuns(cast(INT64, found.base), tuple(runs), tuple(_in_runs(runs, offsets)))
+    return LaneRuns(cast(INT64, found.base), tuple(runs), tuple(_split_into_runs(runs, offsets)))
 
 
-def _in_runs(runs: Sequence[LaneRun], offsets: Sequence[int]) -> list[tuple[int, int]]:
+def _split_into_runs(runs: Sequence[LaneRun], offsets: Sequence[int]) -> list[tuple[int, int]]:
     return [
         next((k, place - run.start) for k, run in enumerate(runs)
              if run.start <= place < run.start + run.count)

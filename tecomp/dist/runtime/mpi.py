@@ -97,13 +97,13 @@ def operation(dtype: np.dtype[Any], op: str, *, is_ordered: bool) -> tuple[Any, 
         is_ordered: Whether no element is NaN. MPI does not define the minimum and the maximum of
             values with NaN, so the reduction is done by NumPy otherwise.
     """
-    if not _is_of_mpi(dtype, op, is_ordered=is_ordered):
-        return _as_bytes(dtype), _of_numpy(op)
+    if not _is_mpi_dtype(dtype, op, is_ordered=is_ordered):
+        return _as_bytes(dtype), _reduction_of_ufunc(op)
     char = "B" if dtype.kind == "b" else dtype.char
     return mpi().Datatype.fromcode(char), getattr(mpi(), _OF_MPI[op])
 
 
-def _is_of_mpi(dtype: np.dtype[Any], op: str, *, is_ordered: bool) -> bool:
+def _is_mpi_dtype(dtype: np.dtype[Any], op: str, *, is_ordered: bool) -> bool:
     if dtype.isbuiltin != 1 or dtype.char == "e":
         return False
     if op in ("sum", "prod"):
@@ -123,7 +123,7 @@ def _as_bytes(dtype: np.dtype[Any]) -> Any:
 
 
 @cache
-def _of_numpy(op: str) -> Any:
+def _reduction_of_ufunc(op: str) -> Any:
     # MPI limits the number of user-defined operations, so one operation serves all dtypes.
     def call(left: Any, right: Any, kind: Any) -> None:
         dtype = _NAMED[kind.Get_name()]

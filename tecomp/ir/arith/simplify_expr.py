@@ -64,7 +64,7 @@ def expression(facts: ConstraintContext, node: Expr) -> Task:
     elif isinstance(node, BufferLoad) and node.predicate is not None:
         result = yield from _guarded_load(facts, node, node.predicate)
     else:
-        result = yield from _by_children(facts, node)
+        result = yield from _simplify_children(facts, node)
     facts.memo[id(node)] = (node, result)
     return result
 
@@ -81,7 +81,7 @@ def simplify_cheap(facts: ConstraintContext, node: Expr) -> Expr | None:
     return None if done is None else done[1]
 
 
-def _by_children(facts: ConstraintContext, node: Expr) -> Task:
+def _simplify_children(facts: ConstraintContext, node: Expr) -> Task:
     parts: dict[int, Expr] = {}
     is_new = False
     for child in children(node):

@@ -99,16 +99,16 @@ class ParseContext:
 
     def variable(self, node: ast.expr) -> Var:
         """Return the variable that a name denotes."""
-        found = self._named(node)
+        found = self._keyword_value(node)
         return found if isinstance(found, Var) else self.refuse(
             node, "expected a variable, got a buffer")
 
     def buffer(self, node: ast.expr) -> Buffer:
         """Return the buffer that a name denotes."""
-        found = self._named(node)
+        found = self._keyword_value(node)
         return found if isinstance(found, Buffer) else self.refuse(node, "expected a buffer")
 
-    def _named(self, node: ast.expr) -> Var | Buffer:
+    def _keyword_value(self, node: ast.expr) -> Var | Buffer:
         if not isinstance(node, ast.Name):
             self.refuse(node, "expected a name")
         if node.id not in self.names:
@@ -242,7 +242,7 @@ def _unary(source: ParseContext, node: ast.UnaryOp) -> Plan:
     source.refuse(node, "unsupported operator")
 
 
-def _agree(source: ParseContext, node: ast.expr, *operands: Expr) -> None:
+def _check_same_dtype(source: ParseContext, node: ast.expr, *operands: Expr) -> None:
     types = [operand.dtype for operand in operands]
     if any(dtype != types[0] for dtype in types):
         source.refuse(node, "operand dtypes {types} do not match", types=" and ".join(types))
@@ -256,7 +256,7 @@ def _binary(source: ParseContext, node: ast.BinOp) -> Plan:
 
 
 def _parse_two(source: ParseContext, node: ast.expr, op: BinOp, a: Expr, b: Expr) -> Expr:
-    _agree(source, node, a, b)
+    _check_same_dtype(source, node, a, b)
     return Binary(op, a, b)
 
 
@@ -271,7 +271,7 @@ def _comparison(source: ParseContext, node: ast.Compare) -> Plan:
         source.refuse(node, "expected one comparison of numbers")
 
     def build(a: Expr, b: Expr) -> Expr:
-        _agree(source, node, a, b)
+        _check_same_dtype(source, node, a, b)
         return Compare(op, a, b)
 
     return [node.left, node.comparators[0]], build
@@ -344,7 +344,7 @@ def _select(source: ParseContext, node: ast.Call) -> Plan:
     source.arguments(node, 3)
 
     def build(condition: Expr, a: Expr, b: Expr) -> Expr:
-        _agree(source, node, a, b)
+        _check_same_dtype(source, node, a, b)
         return Select(condition, a, b)
 
     return node.args, build

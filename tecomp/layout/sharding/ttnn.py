@@ -512,12 +512,12 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
         )
     linear, rank = layout.linear, len(layout.shape)
     width = layout.collapsed_shape[1]
-    origin = _at(linear, [0] * rank)
+    origin = _row_of(linear, [0] * rank)
     rows: list[int] = []
     inner = 1
     for k in reversed(range(rank - 1)):
         extent = layout.shape[k]
-        unit = _at(linear, [int(k == n) for n in range(rank)]) if extent > 1 else origin
+        unit = _row_of(linear, [int(k == n) for n in range(rank)]) if extent > 1 else origin
         rows.append(unit - origin if extent > 1 else inner)
         inner = max(inner, rows[-1] * extent)
     stride = (*(n * width for n in reversed(rows)), *([1] if rank else []))
@@ -532,7 +532,7 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
     return width, stride
 
 
-def _at(linear: IndexMap, index: list[int]) -> int:
+def _row_of(linear: IndexMap, index: list[int]) -> int:
     """Return the row of an element."""
     row = linear.map_indices(index)[0]
     assert isinstance(row, Const)

@@ -81,10 +81,10 @@ def prefetch_statements(
     if later is None or any(are_equal(extent, 0) for _, extent in (*box, *memory)):
         return seq()
     buffer = program.buffer_of(ahead.tensor)
-    steps = _elements_a_line(program, key, buffer)
+    steps = _line_shape(program, key, buffer)
     counts = _lines([extent for _, extent in box], steps, where, ahead.tensor.name)
     starts = [substitute(start, later) for start, _ in box]
-    return _requests(buffer, starts, counts, steps, memory)
+    return _prefetch_loops(buffer, starts, counts, steps, memory)
 
 
 def _lines(
@@ -132,7 +132,7 @@ def _iterations_later(ahead: Ahead, loops: Mapping[IterVar, Var]) -> dict[Var, E
     return None if own is None else {own: own + ahead.offset}
 
 
-def _elements_a_line(program: PreparedSchedule, key: Operation, buffer: Buffer) -> list[int]:
+def _line_shape(program: PreparedSchedule, key: Operation, buffer: Buffer) -> list[int]:
     """Return the number of elements along each tensor axis that one cache line holds."""
     rank = len(buffer.shape)
     most = max(Core.LINE_BYTES // buffer.dtype.bytes, 1)
@@ -154,7 +154,7 @@ def _elements_a_line(program: PreparedSchedule, key: Operation, buffer: Buffer) 
     return [1] * rank
 
 
-def _requests(
+def _prefetch_loops(
     buffer: Buffer,
     starts: Sequence[Expr],
     counts: Sequence[Extent],

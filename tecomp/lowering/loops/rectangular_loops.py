@@ -86,7 +86,7 @@ class RectangularLoops:
             if isinstance(relation, LayoutTransform):
                 return None
             if isinstance(relation, Split):
-                found = _halves(relation, frames[relation.parent].extent)
+                found = _split_frames(relation, frames[relation.parent].extent)
                 if found is None:
                     return None
                 frames |= found
@@ -255,7 +255,7 @@ class RectangularLoops:
         return binary(BinOp.MIN, extent, around - outer * self._factor(split))
 
 
-def _halves(split: Split, extent: Extent) -> Frames | None:
+def _split_frames(split: Split, extent: Extent) -> Frames | None:
     """Return the frames of the loops of a split; None if the inner extent is symbolic."""
     outer, inner = split_extents(extent, split.factor, split.nparts)
     if isinstance(extent, int):

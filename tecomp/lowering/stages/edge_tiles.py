@@ -91,7 +91,7 @@ def with_padding(
     except NotAffine:
         return bounds
     wide = bounding_box(roomy, roomy, scope, shape)
-    if _are_same(wide, bounds):
+    if _are_equal_boxes(wide, bounds):
         return bounds
     try:
         is_held = is_inside(space.box(wide), roomy, scope) and _keeps_memory(maps, bounds, wide)
@@ -100,7 +100,7 @@ def with_padding(
     return wide if is_held else bounds
 
 
-def _are_same(one: Bounds, other: Bounds) -> bool:
+def _are_equal_boxes(one: Bounds, other: Bounds) -> bool:
     """Return whether both boxes have equal constant starts and equal extents."""
     return all(
         isinstance(start, Const) and isinstance(first, Const) and start.value == first.value
@@ -115,13 +115,13 @@ def _keeps_memory(maps: Sequence[IndexMapNode], bounds: Bounds, wide: Bounds) ->
     Each map must accept the whole bounding box of the image of the previous map, including
     positions without an element.
     """
-    if not _is_from_start(wide):
+    if not _starts_at_zero(wide):
         return True
     try:
         places = _extents(maps, wide)
     except LayoutError:
         return False
-    return not _is_from_start(bounds) or structural_equal(
+    return not _starts_at_zero(bounds) or structural_equal(
         tuple(places), tuple(_extents(maps, bounds))
     )
 
@@ -138,13 +138,13 @@ def _stored_bounds(
     scope: LoopScope
 ) -> Bounds:
     """Return the box of physical positions that is allocated for `bounds` of a tensor."""
-    if _is_from_start(bounds):
+    if _starts_at_zero(bounds):
         return [(Const(0), extent) for extent in _extents(maps, bounds)]
     places = _extents(maps, [(Const(0), extent) for extent in shape])
     return bounding_box(stored, stored, scope, places)
 
 
-def _is_from_start(bounds: Bounds) -> bool:
+def _starts_at_zero(bounds: Bounds) -> bool:
     return all(isinstance(start, Const) and start.value == 0 for start, _ in bounds)
 
 
@@ -230,7 +230,7 @@ def _is_in_memory(
             known = memory.get(key)
             held = None if known is None else known.bounds
             if held is None:
-                if key not in inside or not _is_made_as_needed(program.definitions[key]):
+                if key not in inside or not _may_compute_unused_elements(program.definitions[key]):
                     return False
                 producer = program.definitions[key]
                 held = [(Const(0), extent) for extent in program.shape(producer)]
@@ -270,7 +270,7 @@ def _marked_extent(axis: IterVar, stage: StageState) -> int | None:
     return axis.extent if is_whole and isinstance(axis.extent, int) else None
 
 
-def _is_made_as_needed(definition: Definition) -> bool:
+def _may_compute_unused_elements(definition: Definition) -> bool:
     """Return whether an attached stage may compute elements that its consumers do not need."""
     is_special = definition.is_opaque or definition.is_argument or definition.stage.is_rolling
     return not is_special and definition.scan_axis is None

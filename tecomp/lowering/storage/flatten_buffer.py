@@ -79,7 +79,7 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     terms = TermTable()
     done: dict[int, tuple[Buffer, Buffer]] = {}
     strided = {p for p in func.params if isinstance(p, Buffer) and _is_strided(p)}
-    views = _starts(func)
+    views = _view_offsets(func)
 
     def is_physical(buffer: Buffer) -> bool:
         return is_flat(buffer) and structural_equal(views.get(id(buffer), 0), 0)
@@ -117,7 +117,7 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     return flat
 
 
-def _starts(func: PrimFunc) -> dict[int, Extent]:
+def _view_offsets(func: PrimFunc) -> dict[int, Extent]:
     """Return the offset of each view of a function in its memory, by the id of the view."""
     views = (n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer))
     return {id(view): view.elem_offset for view in views}
@@ -163,7 +163,7 @@ def flatten_axis_groups(buffer: Buffer, *, is_view: bool = False) -> Buffer:
     is_moved = is_view and buffer.has_offset and not buffer.axis_separators
     if is_flat(buffer) and not is_moved:
         return buffer
-    extent = _span if is_view and buffer.strides is not None else _extent
+    extent = _group_span if is_view and buffer.strides is not None else _group_extent
     shape = tuple(extent(*group) for group in zip(
         _groups(buffer, buffer.shape), _groups(buffer, buffer.strides or ()), strict=True))
     if is_moved:
@@ -179,7 +179,7 @@ def flatten_axis_groups(buffer: Buffer, *, is_view: bool = False) -> Buffer:
     return replace(flat, elem_offset=0) if is_moved else flat
 
 
-def _extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
+def _group_extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
     """Return the number of elements that a group spans, including the padding of the last row."""
     if not strides:
         return product(shape)
@@ -190,11 +190,11 @@ def _extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
     return max(known) if len(known) == len(spans) else spans[0]
 
 
-def _span(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
+def _group_span(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
     """Return the number of elements from the first to the last element of a group."""
     last: Expr = Const(0, INT64)
     for extent, stride in zip(shape, strides, strict=True):
-        last = binary(BinOp.ADD, last, _times(index_value(extent) - 1, stride))
+        last = binary(BinOp.ADD, last, _scale_index(index_value(extent) - 1, stride))
     is_empty = logical_or(*(index_value(extent) <= 0 for extent in shape))
     return simplify_extent(Select(is_empty, index_value(0), last + 1))
 
@@ -228,7 +228,7 @@ def linear_index(
     for index, stride in zip(indices, strides, strict=True):
         if index.dtype.lanes > 1:
             return _vector_index(terms, total, index, stride)
-        total = total.plus(terms.sum_of(_times(cast(INT64, index), stride)))
+        total = total.plus(terms.sum_of(_scale_index(cast(INT64, index), stride)))
     return terms.expr(total)
 
 
@@ -237,8 +237,8 @@ def _vector_index(terms: TermTable, total: QuasiAffine, index: Expr, stride: Ext
     lanes = index.dtype.lanes
     match index:
         case Ramp(base, step):
-            start = total.plus(terms.sum_of(_times(cast(INT64, base), stride)))
-            wide = terms.sum_of(_times(cast(INT64, step), stride))
+            start = total.plus(terms.sum_of(_scale_index(cast(INT64, base), stride)))
+            wide = terms.sum_of(_scale_index(cast(INT64, step), stride))
             return Ramp(terms.expr(start), terms.expr(wide), lanes)
     scaled = index
     if stride != 1 if isinstance(stride, int) else True:
@@ -248,7 +248,7 @@ def _vector_index(terms: TermTable, total: QuasiAffine, index: Expr, stride: Ext
     return Binary(BinOp.ADD, Broadcast(terms.expr(total), lanes), cast(INT64, scaled))
 
 
-def _times(index: Expr, stride: Extent) -> Expr:
+def _scale_index(index: Expr, stride: Extent) -> Expr:
     if isinstance(stride, int):
         return Const(0, INT64) if stride == 0 else (
             index if stride == 1 else binary(BinOp.MUL, index, index_value(stride)))

@@ -327,7 +327,7 @@ class Arena:
         for now in dict.fromkeys(each.first or 0 for each in self.placed):
             live = [each for each in self.placed if (each.first or 0) <= now <= each.last]
             moments.append(tuple({each.offset: each for each in reversed(live)}.values())[::-1])
-        return max(moments, key=_fullness, default=())
+        return max(moments, key=_largest_demand, default=())
 
     @property
     def peak(self) -> int:
@@ -335,7 +335,7 @@ class Arena:
         return self.outside + self.bytes
 
 
-def _fullness(held: Sequence[ArenaSlot]) -> tuple[int, int]:
+def _largest_demand(held: Sequence[ArenaSlot]) -> tuple[int, int]:
     return max((each.end for each in held), default=0), sum(each.bytes for each in held)
 
 

@@ -28,7 +28,7 @@ def _define_pool(
     windows = windows_of(images, sizes, stride, dilation, padding, where)
     shape, before, high = windows.shape(where), windows.before, list(windows.after)
     for k, axis in enumerate(images.spatial if ceil_mode else ()):
-        shape[axis] = _rounded_up(windows, k)
+        shape[axis] = _ceil_windows(windows, k)
         high[k] += windows.steps[k] - 1
     image, taps = pad_images(images, before, high, _neutral(data, pool_type)), windows.taps()
 
@@ -42,7 +42,7 @@ def _define_pool(
         extent = images.extents[k]
         first, last = (0, windows.padded_extent(k)) if count_include_pad else (
             before[k], extent + before[k])
-        return _inside(index * windows.steps[k], sizes[k], windows.apart[k], first, last)
+        return _taps_inside(index * windows.steps[k], sizes[k], windows.apart[k], first, last)
 
     return _reduce_windows(images, shape, read, taps, None, places, pool_type, "pool")
 
@@ -75,14 +75,14 @@ def _reduce_windows(
     return te.compute(tuple(shape), mean, name=f"{named}_div", tag=tag.ELEMWISE)
 
 
-def _inside(low: te.Expr, size: int, apart: int, first: int, last: Any) -> te.Expr:
+def _taps_inside(low: te.Expr, size: int, apart: int, first: int, last: Any) -> te.Expr:
     """Return how many of `low + apart * t`, 0 <= t < size, are in [first, last), at least 1."""
     before = te.max((first - low + (apart - 1)) // apart, 0) if first else 0
     upto = te.min((last - low + (apart - 1)) // apart, size)
     return te.max(upto - before, 1)
 
 
-def _rounded_up(windows: SlidingWindows, k: int) -> Size:
+def _ceil_windows(windows: SlidingWindows, k: int) -> Size:
     """Return the number of windows along an axis, including a last partial window.
 
     With constant extents, a partial window counts only if it starts before the end of the data.

@@ -200,8 +200,8 @@ def asked(waited: float, plain: float, cut: float) -> tuple[int, int]:
     """Return the number of overlapped exchanges during the trial and in the second round."""
     choice, found = overlap.OverlapDecision(), []
     for _ in range(1836):
-        found.append(choice.pays())
-        choice.was_cut(cut) if found[-1] else choice.was_plain(waited, plain)
+        found.append(choice.is_profitable())
+        choice.record_overlap(cut) if found[-1] else choice.record_waiting(waited, plain)
     # No overlap during the first 339 exchanges: 23 for kernels, 300 until 0.3 s of waiting, 16 to
     # measure.
     assert not any(found[:339])
