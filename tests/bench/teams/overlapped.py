@@ -23,7 +23,7 @@ STEPS, ROUNDS = 10, 60
 WAYS: dict[str, Callable[[Any], bool]] = {
     "waits first": lambda choice: False,
     "core first": lambda choice: True,
-    "as measured": overlap.OverlapDecision.pays,
+    "as measured": overlap.OverlapDecision.is_profitable,
 }
 
 
@@ -34,7 +34,7 @@ def main(extent: int) -> None:
     waited: dict[str, list[float]] = {way: [] for way in WAYS}
     for _ in range(ROUNDS):
         for way, pays in WAYS.items():
-            overlap.OverlapDecision.pays = pays  # type: ignore[assignment, method-assign]
+            overlap.OverlapDecision.is_profitable = pays  # type: ignore[assignment, method-assign]
             xp.reset()
             dist.barrier(TEAM)
             start = perf_counter()

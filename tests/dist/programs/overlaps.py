@@ -30,12 +30,12 @@ Taps = list[tuple[tuple[int, ...], float]]
 @contextmanager
 def always(wanted: bool) -> Iterator[None]:
     """Force or forbid overlap, whatever was measured."""
-    before = overlap.OverlapDecision.pays
-    overlap.OverlapDecision.pays = lambda self: wanted  # type: ignore[method-assign]
+    before = overlap.OverlapDecision.is_profitable
+    overlap.OverlapDecision.is_profitable = lambda self: wanted  # type: ignore[method-assign]
     try:
         yield
     finally:
-        overlap.OverlapDecision.pays = before  # type: ignore[method-assign]
+        overlap.OverlapDecision.is_profitable = before  # type: ignore[method-assign]
 
 
 def taps(random: np.random.Generator, rank: int) -> Taps:
