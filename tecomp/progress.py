@@ -106,7 +106,7 @@ def _watched(stream: TextIO) -> None:
         from threading import Thread
 
         _WATCHER[process] = watcher = Thread(
-            target=_watch, args=(stream,), name="tecomp: what takes long", daemon=True
+            target=_watch, args=(stream,), name="tecomp: progress line", daemon=True
         )
         watcher.start()
 

@@ -35,7 +35,7 @@ def a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 def told(terminal: Terminal) -> list[str]:
     for thread in threading.enumerate():
-        if thread.name == "tecomp: what takes long":
+        if thread.name == "tecomp: progress line":
             thread.join()
     return [line.strip() for line in terminal.getvalue().split("\r") if line.strip()]
 

@@ -89,7 +89,8 @@ def core_schedule_candidates(
 
 def _undivided_candidate(walk: Walk) -> CoreScheduleCandidate:
     """Return a candidate whose result is not divided among cores."""
-    return CoreScheduleCandidate(walk, lambda: UndividedResult("host", "no core computes it"))
+    reason = "it is not computed on the cores"
+    return CoreScheduleCandidate(walk, lambda: UndividedResult("host", reason))
 
 
 def _row_candidate(
@@ -164,9 +165,8 @@ def _products_in_parts(w: TiledComputation, product: Product, where: Placement) 
             _check_inputs_in_memory(w, factors)
             schedule_partial(s, w, where, (c.depth, count), partly)
 
-        return CoreScheduleCandidate(
-            walk, lambda: UndividedResult("reduction", f"cores share its depth {c.depth.name}")
-        )
+        reason = f"its reduction axis {c.depth.name} is split over cores"
+        return CoreScheduleCandidate(walk, lambda: UndividedResult("reduction", reason))
 
     def partly(s: te.Schedule, partial: te.Tensor, where: Placement) -> None:
         part = contraction.of_partial(c, partial, remaining_reduction_loops(s, partial))
@@ -334,7 +334,7 @@ def divide_result(result: te.Tensor, where: Placement) -> DividedResult | Undivi
                 if isinstance(found, UndividedResult)
                 else _add_needs(found, groups, p, whole)
             )
-    return UndividedResult("steps", "it is computed step by step")
+    return UndividedResult("steps", "it is computed in several steps")
 
 
 def _add_needs(
@@ -587,8 +587,8 @@ def _schedule_group(
     if not group.rows:
         if group.output in where.cuts:
             raise ScheduleError(
-                "auto: {output} cannot be divided: it is computed step by step, or not on cores; "
-                "omit its division",
+                "auto: {output} cannot be divided: it is computed in several steps, or not on "
+                "cores; omit its division",
                 kind="indivisible", output=group.output.name,
             )
         return s

@@ -113,7 +113,7 @@ def outline_partial(w: TiledComputation, where: Placement) -> UndividedResult:
         TargetError: If the requested parts are not possible.
     """
     axis, count = _shared_depth(w, where.cuts.get(w.output), where)
-    return UndividedResult("reduction", f"{count} cores share its reduction along {axis.name}")
+    return UndividedResult("reduction", f"{count} cores split its reduction along {axis.name}")
 
 
 def _shared_depth(w: TiledComputation, cut: DivisionSpec | None, where: Placement) -> tuple[

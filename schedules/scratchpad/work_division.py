@@ -122,7 +122,7 @@ class DivisionPlan:
 Reason = Literal["host", "steps", "reduction", "room"]
 """Reason why a result is not divided.
 
-"host": it is copied over links to the host. "steps": it is computed step by step. "reduction":
+"host": it is copied over links to the host. "steps": it is computed in several steps. "reduction":
 several cores share each element. "room": it exceeds the scratchpad.
 """
 

@@ -61,7 +61,7 @@ class DeviceReport:
             f"  {self.copies_from_host:_} copies from the host, {self.bytes_from_host:_} bytes",
             f"  {self.copies_to_host:_} copies to the host, {self.bytes_to_host:_} bytes",
         ]
-        lines += [f"  {count:_} calls of {name} on the host" for name, count in self.libraries]
+        lines += [f"  {count:_} host calls of {name}" for name, count in self.libraries]
         return "\n".join(lines)
 
 
@@ -92,15 +92,15 @@ class ActivityReport:
     waited: tuple[tuple[str, float], ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{self.called:_} calls of kernels", *map(str, self.devices.values())]
+        lines = [f"{self.called:_} kernel calls", *map(str, self.devices.values())]
         if self.messages or self.collectives:
             lines.append(f"{self.messages:_} messages sent, {self.collectives:_} collectives")
         if self.exchanges:
             lines.append(
-                f"{self.exchanges:_} exchanges, {self.overlapped:_} while something was computed")
+                f"{self.exchanges:_} exchanges, {self.overlapped:_} overlapped with computation")
         lines += [f"  {count:_} bytes sent, {why}" for why, count in self.sent]
         lines += [f"  {count:_} arrays gathered for {why}" for why, count in self.gathered]
-        lines += [f"  {seconds * 1e3:_.3f} ms of waiting, {why}" for why, seconds in self.waited]
+        lines += [f"  {seconds * 1e3:_.3f} ms waited, {why}" for why, seconds in self.waited]
         return "\n".join(lines)
 
 

@@ -55,7 +55,7 @@ class Counters:
 
     Attributes:
         compiled: Number of kernels and programs that were compiled or loaded from disk.
-        called: Number of calls of kernels and programs.
+        called: Number of kernel calls and programs.
         libraries: Number of calls of each library function, by name.
         gathered: Number of distributed arrays that were replicated on all ranks, by cause.
         exchanges: Number of rounds in which this process sent or received messages.
@@ -77,7 +77,7 @@ class Counters:
     sent: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
-        lines = [f"{self.compiled} kernels compiled, {self.called} calls of kernels"]
+        lines = [f"{self.compiled} kernels compiled, {self.called} kernel calls"]
         lines += [f"{count} calls of {name}" for name, count in sorted(self.libraries.items())]
         gathered = sorted(self.gathered.items())
         lines += [f"{count} arrays gathered for {why}" for why, count in gathered]
@@ -87,7 +87,7 @@ class Counters:
                 f"{self.collectives} collectives"
             )
         if self.overlapped:
-            lines.append(f"{self.overlapped} exchanges while something was computed")
+            lines.append(f"{self.overlapped} exchanges overlapped with computation")
         lines += [f"{count} bytes sent, {why}" for why, count in sorted(self.sent.items())]
         return "\n".join(lines)
 

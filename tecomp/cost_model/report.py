@@ -281,10 +281,10 @@ class CostReport(Pictured):
         if self.unknown:
             shown = ", ".join(f"`{text}`" for text in self.unknown[:3])
             parts.append(
-                "depends on data (conditions count as true, loops as empty, gathered elements as "
-                f"far apart): {shown}")
+                "data-dependent (assumed: conditions true, loops empty, gathered elements not "
+                f"contiguous): {shown}")
         if self.calls:
-            parts.append(f"not counted, as their cost is unknown: {', '.join(self.calls)}")
+            parts.append(f"not counted (unknown cost): {', '.join(self.calls)}")
         return "\n\n".join(part for part in parts if part)
 
     def _time(self) -> str:
@@ -314,7 +314,7 @@ class CostReport(Pictured):
             rows.append([name, "core", _number(min(cycles)), _number(max(cycles))])
         rows += [[name, "chip", "", _number(cycles)] for name, cycles in self.chip.items()]
         shares = self.shares
-        return ["resource", "of each", "least", "most cycles", "share"], [
+        return ["resource", "per", "minimum", "maximum cycles", "share"], [
             [*row, f"{shares[row[0]]:.0%}"] for row in rows
         ]
 
@@ -336,7 +336,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     texts = []
     for line in lines:
         cells = [
-            cell.ljust(width) if k < 2 and head[k] in ("memory", "", "resource", "of each")
+            cell.ljust(width) if k < 2 and head[k] in ("memory", "", "resource", "per")
             else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]

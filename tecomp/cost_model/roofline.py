@@ -17,15 +17,16 @@ _MAX_NOISE_RATIO = 1.1
 _ROOF_SHARE = 0.999
 """Share of the roof above which a modelled speed counts as the roof itself."""
 _OF_CORES = (
-    "Full lines are roofs of one core, dashed ones of several together; a fused product and sum "
-    "are two operations."
+    "Solid lines are roofs of one core, dashed lines of several cores; a fused multiply-add counts "
+    "as two operations."
 )
 _COMPULSORY = (
-    "A kernel is at its operations for each byte of its arguments, which are counted once, however "
-    "often it reads them (compulsory traffic)."
+    "The intensity of a kernel is its operations per byte of compulsory traffic, in which each "
+    "argument counts once."
 )
 _MEASURED = (
-    "A full dot is a measured time, the least of many calls; a ring is the least by the model."
+    "A filled dot is a measured time, the minimum of many calls; a ring is the lower bound of the "
+    "model."
 )
 
 
@@ -81,13 +82,13 @@ class RooflinePoint:
 
         >>> mark = RooflinePoint("main", "L1", 2.0, 5.0, 10.0)
         >>> mark.said("5"), replace(mark, bound=5.0).said("5")
-        ('5, 50% of its roof', 'at most 5')
+        ('5, 50% of the roof', 'at most 5')
         """
         if self.share is None:
             return speed
         if not self.is_measured and self.share > _ROOF_SHARE:
             return f"at most {speed}"
-        return f"{speed}, {self.share:.0%} of its roof"
+        return f"{speed}, {self.share:.0%} of the roof"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,8 @@ class Roofline(Pictured):
     cpu, in a second:
       float32 vectors: 1e+11 operations
       L1: 2e+11 bytes
-    naive: 2e+09 operations, 2% of its roof; 10 for a byte of L1
-    tiled: 5e+10 operations, 50% of its roof; 10 for a byte of L1
+    naive: 2e+09 operations, 2% of the roof; 10 for a byte of L1
+    tiled: 5e+10 operations, 50% of the roof; 10 for a byte of L1
     >>> naive.target, naive.unit, naive.compute[0].rate, naive.memories[0].title, naive.remarks
     ('cpu', 'second', 100000000000.0, 'L1', ())
     >>> [(mark.kernel, round(mark.share, 2)) for mark in (naive + tiled).marks]
@@ -150,12 +151,12 @@ class Roofline(Pictured):
         )
 
     def __str__(self) -> str:
-        lines = [f"{self.target}, in a {self.unit}:"]
+        lines = [f"{self.target}, per {self.unit}:"]
         lines += [f"  {roof.title}: {roof.rate:.4g} operations" for roof in self.compute]
         lines += [f"  {roof.title}: {roof.rate:.4g} bytes" for roof in self.memories]
         for mark in self.marks:
             lines.append(f"{mark.kernel}: {mark.said(f'{mark.speed:.4g} operations')}; "
-                         f"{mark.intensity:.4g} for a byte of {mark.memory}")
+                         f"{mark.intensity:.4g} per byte of {mark.memory}")
         return "\n".join([*lines, *self.remarks])
 
 
@@ -180,11 +181,11 @@ def _of_description(report: CostReport, name: str) -> Roofline:
     computing = sum(core.computing for core in report.cores)
     moved = _rates(report)
     if not operations or not computing or not report.cycles:
-        return Roofline(report.target, "cycle", (), (), (), ("nothing is computed",))
+        return Roofline(report.target, "cycle", (), (), (), ("no operations",))
     peak, speed = operations / computing * report.available, operations / report.cycles
-    remark = f"{name} does {speed:,.4g} operations in a cycle, {speed / peak:.1%} of the peak."
+    remark = f"{name} executes {speed:,.4g} operations per cycle, {speed / peak:.1%} of the peak."
     if not moved:
-        unknown = f"{remark} No memory or link that it uses has a known rate."
+        unknown = f"{remark} The rates of its memories and links are unknown."
         return Roofline(report.target, "cycle", (), (), (), (unknown,))
     bounds = {each: operations / count * rate for each, (count, rate) in moved.items()}
     tightest = min(bounds, key=lambda each: bounds[each])
@@ -196,7 +197,7 @@ def _of_description(report: CostReport, name: str) -> Roofline:
     return Roofline(
         report.target, "cycle", (Roof("compute", peak),),
         tuple(Roof(each, rate) for each, (_, rate) in moved.items()), marks,
-        (remark, "Rates count bytes that are used, on all cores. A dot below its line has room."),
+        (remark, "Rates are used bytes of all cores. The gap from a dot to its line is headroom."),
     )
 
 
@@ -219,8 +220,7 @@ def _of_processor(report: CostReport, name: str, seconds: float | None) -> Roofl
     rates, dtype = report.rates, _type_of(report)
     if rates is None:
         unknown = (
-            f"No rates of {report.target} are known: tecomp.calibrate() measures those of the "
-            "processor at hand."
+            f"The rates of {report.target} are unknown; tecomp.calibrate() measures the host."
         )
         return Roofline(report.target, "second", (), (), (), (unknown,))
     cores = max(len(report.cores), 1)
@@ -255,7 +255,7 @@ def _of_processor(report: CostReport, name: str, seconds: float | None) -> Roofl
 
 def _compute_roofs(rates: Rates, dtype: str) -> tuple[Roof, ...]:
     """Return the roofs of computation: vector and scalar."""
-    found = ((rates.flops, "vectors"), (rates.scalar_flops, "one by one"))
+    found = ((rates.flops, "vector"), (rates.scalar_flops, "scalar"))
     return tuple(Roof(f"{dtype} {how}", of[dtype]) for of, how in found if dtype in of)
 
 
@@ -276,19 +276,19 @@ def _type_of(report: CostReport) -> str:
 
 def _doubts(mark: RooflinePoint, dtype: str, compute: Sequence[Roof]) -> Iterator[str]:
     if not compute:
-        yield f"No roof of computing is known for {dtype}."
+        yield f"The peak rate for {dtype} is unknown."
     elif mark.speed > _MAX_NOISE_RATIO * mark.bound:
         yield (
-            f"{mark.kernel} is above its roof: rates were measured beside other work, or its "
-            "operations are not those of the roof. tecomp.calibrate(again=True) measures again."
+            f"{mark.kernel} is above its roof: the machine was busy when the rates were measured, "
+            "or the kernel uses other instructions. tecomp.calibrate(again=True) measures again."
         )
 
 
 def _no_mark(name: str, moved: int, seconds: float, rate: float) -> str:
     if not moved or not seconds:
-        return f"{name} computes and moves nothing."
-    return (f"{name} computes nothing, and moves {moved / seconds:.4g} bytes in a second, "
-            f"{moved / seconds / rate:.0%} of what it could.")
+        return f"{name} executes no operations and moves no data."
+    return (f"{name} executes no operations, and moves {moved / seconds:.4g} bytes per second, "
+            f"{moved / seconds / rate:.0%} of the memory bandwidth.")
 
 
 def _highest(roofs: Iterable[Roof]) -> tuple[Roof, ...]:

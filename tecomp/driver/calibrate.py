@@ -146,7 +146,7 @@ def rates_of(found: Mapping[tuple[str, str], float]) -> Rates:
     }
     reads = tuple(accumulate(reversed(list(of["read"].values())), max))[::-1]
     flops = {name: max(rate, of["scalars"].get(name, rate)) for name, rate in of["vectors"].items()}
-    return Rates(reads, flops, of["scalars"], "measured on the machine at hand, by one core")
+    return Rates(reads, flops, of["scalars"], "measured on the host, on one core")
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def _text(found: Violation, *, can_mend: bool) -> str:
     if found.rule is not None:
         text += f" (rule {found.rule.kind} of {found.rule.operation}: {found.rule.source})"
     if can_mend and found.relayout is not None and found.layout is not None:
-        text += f"; a relayout of {found.relayout} to {found.layout.index_map} mends it"
+        text += f"; a relayout of {found.relayout} to {found.layout.index_map} resolves it"
     return text
 
 
@@ -273,7 +273,7 @@ def _layouts(
     problem: LayoutProblem, choice: LayoutChoice, hints: Sequence[Hint], *, relayouts: bool
 ) -> ProgramLayouts:
     exact = "variable elimination along a tree decomposition, exact"
-    bounded = "variables changed one at a time, against a bound of tables minimised apart"
+    bounded = "coordinate descent, bounded by independent minima of the cost tables"
     found, values = choice.found, problem.values
     certificate = OptimalityCertificate(
         int(found.cost), int(found.lower_bound), exact if found.is_exact else bounded
@@ -297,8 +297,8 @@ def _layouts(
 
 def _wish(problem: LayoutProblem, hint: Hint, seats: Mapping[Tensor, Seat]) -> HintOutcome:
     tensor, target = problem.graph.of(hint.tensor), problem.machine.target
-    reason = f"for {hint.cost:,.0f} elements" if has_layouts(target) else (
-        f"as nothing on {target.name} has lanes; only a hard one says how it is to lie in memory"
+    reason = f"at a cost of {hint.cost:,.0f} elements" if has_layouts(target) else (
+        f"as target {target.name} has no lanes; only a hard hint determines the memory layout"
     )
     return HintOutcome(hint, "" if satisfies_hint(seats[tensor], tensor, hint) else reason)
 

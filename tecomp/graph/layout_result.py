@@ -90,7 +90,7 @@ class HintOutcome:
         return not self.reason
 
     def __str__(self) -> str:
-        kept = "is kept" if self.is_kept else f"is not kept, {self.reason}"
+        kept = "is honoured" if self.is_kept else f"is not honoured, {self.reason}"
         return f"{self.hint} {kept}{_fusion_remark(self.hint.tensor, self.inside)}"
 
 
@@ -114,7 +114,7 @@ class DivisionHintOutcome:
         return not self.refused
 
     def __str__(self) -> str:
-        kept = f"is not kept: {self.refused}" if self.refused else "is kept"
+        kept = f"is not honoured: {self.refused}" if self.refused else "is honoured"
         return f"{self.hint} {kept}{_fusion_remark(self.hint.tensor, self.inside)}"
 
 
@@ -122,7 +122,7 @@ def _fusion_remark(tensor: Tensor, inside: Sequence[str]) -> str:
     """Return the remark on a value that was fused into kernels."""
     if not inside:
         return ""
-    return f"; {tensor.name} is in no memory, but inside of {', '.join(inside)}"
+    return f"; {tensor.name} is not stored, but fused into {', '.join(inside)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class ProgramLayouts(Mapping[Tensor, FixedTiledLayout]):
             lines.append(f"{copy.tensor.name} for {readers}: {to}, {copy.elements:,} elements")
         known = self.certificate
         lines.append(
-            f"relayouts move {known.cost:,} elements, at least {known.lower_bound:,} have to be "
+            f"relayouts move {known.cost:,} elements, lower bound {known.lower_bound:,} "
             f"({known.method})"
         )
         lines += map(str, self.wishes)

@@ -270,13 +270,13 @@ def check_fits(
     if capacity is None or outside + plan.bytes <= capacity:
         return
     message = (
-        f"compile: {name} takes {outside + plan.bytes} bytes of {memory.name}, which has "
+        f"compile: {name} needs {outside + plan.bytes} bytes of {memory.name}, which has "
         f"{capacity}: {outside} for {what}, {plan.bytes} between kernels"
     )
     live = _at_peak(plan)
     if live:
         named = ", ".join(f"{value.tensor.name} ({value.bytes})" for value in live)
-        message += f", where {named} {'is' if len(live) == 1 else 'are'} needed at one time"
+        message += f"; {named} {'is' if len(live) == 1 else 'are'} live at the peak"
     raise CapacityError(
         "{message}; {remedy}",
         message=message, remedy=_cure(live, needed, capacity - outside),

@@ -140,7 +140,7 @@ class ProgramReport:
         constants: Size of the constants in bytes.
         edges: Values that kernels read or compute.
         relayouts: Copies of values in other layouts.
-        residents: Values that stay in scratchpads and are neither stored nor loaded.
+        residents: Values that stay in scratchpads and not stored to memory.
         spills: Reasons why other values do not, on targets with scratchpads.
         copy_rate: Bytes per second that a copy by all threads reads and writes beyond the caches;
             None if not measured.
@@ -194,8 +194,8 @@ class ProgramReport:
         if self.seconds is not None:
             head += f", measured {_time(self.seconds)}"
         memory = (
-            f"{self.held:_} bytes between kernels, of which {self.least_held:_} are needed at one "
-            f"time; {self.constants:_} bytes of constants"
+            f"{self.held:_} bytes between kernels, at least {self.least_held:_} live at the peak; "
+            f"{self.constants:_} bytes of constants"
         )
         said = (
             *self._moved_bytes_text(), *self._resident_text(), *self._sharded_text(),
@@ -210,7 +210,7 @@ class ProgramReport:
 
     def _uncounted_text(self) -> list[str]:
         names = dict.fromkeys(name for kernel in self.kernels for name in kernel.calls)
-        return [f"not counted, as their cost is unknown: {', '.join(names)}"] * bool(names)
+        return [f"not counted (unknown cost): {', '.join(names)}"] * bool(names)
 
     def _moved_bytes_text(self) -> list[str]:
         if not self.relayouts:
@@ -218,7 +218,7 @@ class ProgramReport:
         count = format_count(len(self.relayouts), "relayout")
         moved = sum(each.elements for each in self.relayouts)
         written = sum(each.bytes for each in self.relayouts)
-        return [f"{count}: {moved:_} elements are moved, {written:_} bytes written"]
+        return [f"{count}: {moved:_} elements moved, {written:_} bytes written"]
 
     def _resident_text(self) -> list[str]:
         if not self.residents:
@@ -226,16 +226,16 @@ class ProgramReport:
         count = format_count(len(self.residents), "value")
         verb = "stays" if len(self.residents) == 1 else "stay"
         saved = sum(each.bytes for each in self.residents)
-        return [f"{count} {verb} in scratchpads: {saved:_} bytes are neither stored nor loaded"]
+        return [f"{count} {verb} in scratchpads: {saved:_} bytes not stored to memory"]
 
     def _sharded_text(self) -> list[str]:
         found = [f"{each.name} ({each.bytes:_} bytes)" for each in self.edges if each.is_spread]
-        what = "with one element to a stick, or to a row of a tile"
+        what = "one element per stick or tile row"
         return [f"{what}: {', '.join(found)}"] * bool(found)
 
     def _rows(self) -> list[list[str]]:
         is_measured = self.seconds is not None
-        rows = [["kernel", "operations", "reads", "writes", "least", "bound by", "share"]]
+        rows = [["kernel", "operations", "reads", "writes", "at least", "bound by", "share"]]
         rows[0] += ["measured", "achieved"] * is_measured
         has_grid = any(each.cores for each in self.kernels)
         rows[0] += ["cycles", "cores", "imbalance", "tiles"] * has_grid
@@ -264,7 +264,7 @@ class ProgramReport:
 
 
     def _near_rows(self) -> list[list[str]]:
-        rows = [["value", "is in", "bytes", "since"]]
+        rows = [["value", "location", "bytes", "reason"]]
         for each in self.residents:
             rows.append([each.tensor.name, "scratchpads", f"{each.bytes:_}", each.reason])
         for spill in self.spills:
@@ -328,7 +328,7 @@ def edges_of(
             if x not in packed:
                 read(x, name)
         for each in call.packed:
-            text, key = f"laid out once, as {list(each.shape)}", (each.source, each.shape)
+            text, key = f"packed at build time, as {list(each.shape)}", (each.source, each.shape)
             made = EdgeReport(each.source.name, "constant", "", (), each.bytes, text)
             found.setdefault(key, made)
             read(key, name)
@@ -350,7 +350,7 @@ def relayouts_of(layouts: ProgramLayouts | None) -> Iterator[RelayoutReport]:
 
 def _text(layout: Layout | None) -> str:
     if layout is None:
-        return "as in NumPy"
+        return "row-major"
     text = layout.index_map.formula
     return text if layout.pad_value is None else f"{text}, {layout.pad_value:g} in padding"
 

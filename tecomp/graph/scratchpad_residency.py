@@ -334,19 +334,19 @@ class _Chooser:
         x = op.output(0)
         layout = self.places.stored.get(x)
         if x in self.graph.outputs:
-            return "result", "the caller gets it"
+            return "result", "it is an output"
         if op in barred.relayouts:
             if any(self.places.is_outside(y) for y in group_inputs(self.groups[k])):
-                return "host", "it comes from the host"
-            return "relayout", "it is brought to another layout"
+                return "host", "it is copied from the host"
+            return "relayout", "it is a relayout"
         if op in barred.asked and x not in barred.shards:
-            return "asked", "its layout is asked for"
+            return "asked", "its layout is requested"
         if op in barred.hinted:
-            return "hint", "a hint says how it is divided"
+            return "hint", "a hint specifies its division"
         if layout is not None and layout.pad_value is not None:
             return "padding", f"its padding holds {layout.pad_value:g}"
         if op.num_outputs > 1:
-            return "steps", f"one kernel makes {op.num_outputs} values at once"
+            return "steps", f"its kernel computes {op.num_outputs} values"
         return None if isinstance(best.found, DividedResult) else best.found
 
     def _is_sent(self, k: int) -> UndividedReason | None:
@@ -378,17 +378,17 @@ class _Chooser:
         op, view = self.groups[r].result, self.joints[r].members[r]
         if op in self.barred.relayouts:
             if self.places.is_outside(op.output(0)):
-                return "host", "it goes to the host"
-            return "relayout", f"{op.name} brings it to another layout"
+                return "host", "it is copied to the host"
+            return "relayout", f"{op.name} relayouts it"
         if op in self.barred.hinted:
-            return "hint", f"a hint says how {op.name} is divided, which reads it"
+            return "hint", f"a hint specifies the division of its reader {op.name}"
         if not isinstance(view.found, DividedResult):
             kind, text = view.found
-            return kind, f"{op.name} reads it, and {text}"
+            return kind, f"its reader {op.name} cannot keep it: {text}"
         if view.own[x] in view.found.far:
-            return "gather", f"data says what {op.name} reads of it"
+            return "gather", f"{op.name} gathers from it"
         if view.own[x] not in view.found.needs:
-            return "copied", f"{op.name} has it in another order first"
+            return "copied", f"{op.name} reads a permuted copy of it"
         refused = self.barred.refused.get(self.groups[self.joints[r].last].result)
         return None if refused is None else ("room", refused)
 
@@ -401,20 +401,18 @@ class _Chooser:
         last = dict.fromkeys(self.joints[r].last for r in readers)
         if len(last) > 1:
             names = " and ".join(division_text(self.joints[r].members[r]) for r in readers)
-            return "readers", f"{names} read it, each in a kernel of its own"
+            return "readers", f"its readers {names} have separate core loops"
         joint = self.joints[readers[0]]
         if len(joint.near) == _MAX_RESIDENT_VALUES:
             name = joint.members[joint.last].name
-            return "many", f"{name} has {_MAX_RESIDENT_VALUES} values that stay"
+            return "many", f"{name} has {_MAX_RESIDENT_VALUES} resident values already"
         wanted = self.barred.shards.get(x)
         if wanted is not None:
             made = self._attempt(k, best, self._sharded(joint, x, wanted.count), None)
             if not isinstance(made, FusedKernels):
                 return made
-            parts = tuple(made.cuts[x].cores.values())
-            if parts == wanted.count:
-                return made
-            return "division", f"its readers divide it {format_extents(parts)}"
+            parts = format_extents(made.cuts[x].cores.values())
+            return "division", f"its readers require the division {parts}"
         found = self._attempt(k, best, joint, 0)
         if isinstance(found, FusedKernels) or joint.near or joint.last in self.fixed:
             return found
@@ -471,8 +469,8 @@ class _Chooser:
             first = readers[found.index(None)] if None in found else readers[-1]
             whole, part = format_extents(sizes_of(x)), format_extents(first.part_of(x))
             return "division", (
-                f"it is divided {best.parts}, and of {whole} elements a core reads {part} for "
-                f"{division_text(first)}"
+                f"it is divided {best.parts}, but for {division_text(first)} a core reads {part} "
+                f"of its {whole} elements"
             )
         near = self._bytes_near(x, along.count)
         cut = DivisionSpec(dict(enumerate(along.count)))
@@ -483,14 +481,14 @@ class _Chooser:
         parts = zip(along.count, made.found.outline.core, first.part_of(x), strict=True)
         if any(count > 1 and own != part for count, own, part in parts):
             return "division", (
-                f"it is divided {best.parts}, and {division_text(first)} reads parts of "
-                f"{format_extents(first.part_of(x))}, that would cut sticks or tiles of it"
+                f"it is divided {best.parts}, but {division_text(first)} reads parts of "
+                f"{format_extents(first.part_of(x))}, which would split sticks or tiles"
             )
         total, saved = (cost or 0) + made.cost(best), (1 + len(readers)) * made.size
         if cost is not None and total >= saved:
             return "division", (
-                f"it is divided {best.parts}, and {division_text(first)} reads it divided "
-                f"{made.parts}: made so it costs {total:_} bytes more, and {saved:_} are saved"
+                f"it is divided {best.parts}, but {division_text(first)} reads it divided "
+                f"{made.parts}; this division costs {total:_} bytes and saves {saved:_}"
             )
         return self._with_room(k, replace(made, cores=along.cores), joint, near)
 
@@ -518,10 +516,10 @@ class _Chooser:
         )
 
     def _no_room(self, near: int, others: int) -> str:
-        beside = f" beside {others:_} of other values" if others else ""
+        beside = f" and {others:_} bytes of other values" if others else ""
         return (
-            f"{near:_} bytes of it on a core{beside} leave no room for what is made of it in "
-            f"{self.where.scratchpad}, of which each core has {self.where.room:_}"
+            f"its {near:_} bytes per core{beside} leave no space for its readers in "
+            f"{self.where.scratchpad}, which has {self.where.room:_} bytes per core"
         )
 
     def _bytes_near(self, x: Tensor, count: Sequence[int]) -> int:

@@ -159,7 +159,7 @@ class ResidentValue:
 
     Attributes:
         tensor: Tensor.
-        bytes: Number of bytes that are neither stored nor loaded.
+        bytes: Number of bytes that not stored to memory.
         core_bytes: Size of the part of one core in bytes.
         parts: Number of parts along each axis.
         kernel: Result of the kernel that computes and reads the value; for a value between kernels,
@@ -184,8 +184,8 @@ class ResidentValue:
                 f"bytes on a core, divided {parts}"
             )
         return (
-            f"each core of {self.kernel.name} reads what it made, {self.core_bytes:_} bytes, "
-            f"divided {parts}"
+            f"each core of {self.kernel.name} reads its own {self.core_bytes:_} bytes, divided "
+            f"{parts}"
         )
 
     def __str__(self) -> str:

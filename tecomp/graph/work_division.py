@@ -19,7 +19,7 @@ from tecomp.schedules.scratchpad.work_division import DivisionSpec
 
 Made = TypeVar("Made")
 
-_NO_KERNEL = "no kernel computes it"
+_NO_KERNEL = "it is not the result of a kernel"
 _REMEDY = "remove one of them, or make it a soft hint"
 
 
@@ -166,7 +166,7 @@ def _merge(wished: Sequence[KernelDivision]) -> DivisionSpec | str:
                 )
             before = found[each.hint.kind].setdefault(axis, count)
             if before != count:
-                return f"{x.name}: its axis {name} is to have {before} parts and {count}; {_REMEDY}"
+                return f"{x.name}: its axis {name} must have {before} and {count} parts; {_REMEDY}"
     return DivisionSpec(found["cores"], found["num_tiles_per_dim"])
 
 

@@ -57,7 +57,7 @@ def test_kernels_whose_sizes_are_built_in(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_computed_needs_nothing() -> None:
-    assert explain(array(np.ones(3))).report == "nothing is left to compute"
+    assert explain(array(np.ones(3))).report == "nothing to compute"
 
 
 def test_calls_of_libraries_are_shown() -> None:
@@ -75,7 +75,7 @@ func @array(%x0: tuple<tensor<3xfloat64>, str, int64, int64>) {
   %called0 = %rtensor, None, None, None
   return %called0
 }"""
-    assert shown.report == "nothing is left to compute"
+    assert shown.report == "nothing to compute"
 
 
 def test_operations_on_results_of_libraries_are_shown_behind_the_call() -> None:

@@ -213,7 +213,7 @@ def test_libraries_run_on_the_host_and_are_counted() -> None:
     report = xp.report().devices["tensix_wh"]
     assert report.libraries == (("numpy.argsort", 1), ("numpy.sort", 1))
     assert report.copies_from_host == 2  # the sorted array and the number
-    assert str(report).splitlines()[-1] == "  1 calls of numpy.sort on the host"
+    assert str(report).splitlines()[-1] == "  1 host calls of numpy.sort"
 
 
 @pytest.mark.exhaustive(keep=1)

@@ -43,7 +43,7 @@ def test_arguments_count_once_and_bind_where_they_have_room() -> None:
         rate = {"L1": 2e11, "L2": 1e11, "memory": 2e10}[memory]
         assert mark.speed == mark.bound == pytest.approx(min(1e11, mark.intensity * rate))
         assert [(roof.title, roof.rate) for roof in found.compute] == [
-            ("float32 vectors", 1e11), ("float32 one by one", 1e10)]
+            ("float32 vector", 1e11), ("float32 scalar", 1e10)]
         assert [(roof.title, roof.rate) for roof in found.memories] == [
             ("L1", 2e11), ("L2", 1e11), ("memory", 2e10)]
 
@@ -52,7 +52,7 @@ def test_several_cores_have_roofs_of_their_own() -> None:
     found = product(64, is_parallel=True).roofline()
     (mark,) = found.marks
 
-    assert ("float32 vectors, 4 cores", 4e11) in [(roof.title, roof.rate) for roof in found.compute]
+    assert ("float32 vector, 4 cores", 4e11) in [(roof.title, roof.rate) for roof in found.compute]
     # The first cache of each core holds a quarter of the matrices.
     assert ("L1, 4 cores", 8e11) in [(roof.title, roof.rate) for roof in found.memories]
     assert mark.bound == 4e11
@@ -107,21 +107,22 @@ def test_two_kernels_in_one_picture() -> None:
 
     assert [mark.kernel for mark in both.marks] == ["small", "large"]
     assert [roof.title for roof in both.compute] == [
-        "float32 vectors", "float32 one by one", "float64 vectors"]
+        "float32 vector", "float32 scalar", "float64 vector"]
     assert str(both) == """\
-cpu, in a second:
-  float32 vectors: 1e+11 operations
-  float32 one by one: 1e+10 operations
-  float64 vectors: 5e+10 operations
+cpu, per second:
+  float32 vector: 1e+11 operations
+  float32 scalar: 1e+10 operations
+  float64 vector: 5e+10 operations
   L1: 2e+11 bytes
   L2: 1e+11 bytes
   memory: 2e+10 bytes
-small: at most 1e+11 operations; 5.333 for a byte of L1
-large: at most 5e+10 operations; 5.333 for a byte of L2
-Full lines are roofs of one core, dashed ones of several together; a fused product and sum are two operations.
-A kernel is at its operations for each byte of its arguments, which are counted once, however often it \
-reads them (compulsory traffic).
-A full dot is a measured time, the least of many calls; a ring is the least by the model."""
+small: at most 1e+11 operations; 5.333 per byte of L1
+large: at most 5e+10 operations; 5.333 per byte of L2
+Solid lines are roofs of one core, dashed lines of several cores; a fused multiply-add counts \
+as two operations.
+The intensity of a kernel is its operations per byte of compulsory traffic, in which each argument \
+counts once.
+A filled dot is a measured time, the minimum of many calls; a ring is the lower bound of the model."""
 
 
 def test_a_machine_that_is_described_has_cycles() -> None:
@@ -145,7 +146,8 @@ def test_what_computes_nothing_has_no_mark() -> None:
     found = tecomp.build(te.create_schedule(B), [A, B], target=CPU).roofline()
 
     assert found.marks == ()
-    assert found.remarks[-1] == "main computes nothing, and moves 2e+11 bytes in a second, 100% of what it could."
+    assert found.remarks[-1] == (
+        "main executes no operations, and moves 2e+11 bytes per second, 100% of the memory bandwidth.")
 
 
 def test_a_type_without_a_peak_is_named() -> None:
@@ -153,7 +155,7 @@ def test_a_type_without_a_peak_is_named() -> None:
 
     assert found.compute == ()
     assert [mark.bound for mark in found.marks] == [pytest.approx(found.marks[0].intensity * 2e11)]
-    assert found.remarks[-1] == "No roof of computing is known for int64."
+    assert found.remarks[-1] == "The peak rate for int64 is unknown."
 
 
 def test_instructions_that_add_up_products_have_no_roof_of_others() -> None:
@@ -168,7 +170,7 @@ def test_instructions_that_add_up_products_have_no_roof_of_others() -> None:
     kernel = tecomp.build(s, [A, B, C], target=CPU.overridden(rates=rates))
 
     assert kernel.roofline().compute == ()
-    assert kernel.roofline().remarks[-1] == "No roof of computing is known for dot int32."
+    assert kernel.roofline().remarks[-1] == "The peak rate for dot int32 is unknown."
 
 
 def test_a_kernel_above_its_roof_is_doubted() -> None:
@@ -178,8 +180,8 @@ def test_a_kernel_above_its_roof_is_doubted() -> None:
     found = product(32, target=slow).roofline(a, b, c, measured=True)
 
     assert found.remarks[-1] == (
-        "main is above its roof: rates were measured beside other work, or its operations are not those of "
-        "the roof. tecomp.calibrate(again=True) measures again."
+        "main is above its roof: the machine was busy when the rates were measured, or the kernel uses "
+        "other instructions. tecomp.calibrate(again=True) measures again."
     )
 
 

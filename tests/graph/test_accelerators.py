@@ -220,7 +220,7 @@ def test_values_have_to_fit_into_the_memory_of_the_device() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "capacity",
-            message="compile: program takes 49152 bytes of ddr, which has 49024: 16384 for constants, 32768 between kernels, where X (16384), first (16384) are needed at one time",
+            message="compile: program needs 49152 bytes of ddr, which has 49024: 16384 for constants, 32768 between kernels; X (16384), first (16384) are live at the peak",
             remedy="without first it fits: reduce its size by 128 bytes, or recompute it where it is read",
         )
     )

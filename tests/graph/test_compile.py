@@ -351,7 +351,7 @@ def three_values() -> tuple[te.Tensor, te.Tensor]:
             6143,
             Diagnostic(
                 "capacity",
-                message="compile: program takes 6144 bytes of global, which has 6143: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
+                message="compile: program needs 6144 bytes of global, which has 6143: 3072 for inputs, outputs and constants, 3072 between kernels; P (2048), Q (1024) are live at the peak",
                 remedy="without Q it fits: reduce its size by 128 bytes, or recompute it where it is read",
             ),
         ),
@@ -359,7 +359,7 @@ def three_values() -> tuple[te.Tensor, te.Tensor]:
             5119,
             Diagnostic(
                 "capacity",
-                message="compile: program takes 6144 bytes of global, which has 5119: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
+                message="compile: program needs 6144 bytes of global, which has 5119: 3072 for inputs, outputs and constants, 3072 between kernels; P (2048), Q (1024) are live at the peak",
                 remedy="without P it fits: reduce its size by 1152 bytes, or recompute it where it is read",
             ),
         ),
@@ -367,7 +367,7 @@ def three_values() -> tuple[te.Tensor, te.Tensor]:
             4095,
             Diagnostic(
                 "capacity",
-                message="compile: program takes 6144 bytes of global, which has 4095: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
+                message="compile: program needs 6144 bytes of global, which has 4095: 3072 for inputs, outputs and constants, 3072 between kernels; P (2048), Q (1024) are live at the peak",
                 remedy="without P, Q it fits: reduce their sizes, or recompute them where they are read",
             ),
         ),
@@ -375,7 +375,7 @@ def three_values() -> tuple[te.Tensor, te.Tensor]:
             3071,
             Diagnostic(
                 "capacity",
-                message="compile: program takes 6144 bytes of global, which has 3071: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
+                message="compile: program needs 6144 bytes of global, which has 3071: 3072 for inputs, outputs and constants, 3072 between kernels; P (2048), Q (1024) are live at the peak",
                 remedy="reduce the size of the arguments by 1 byte",
             ),
         ),
@@ -412,7 +412,7 @@ def test_programs_that_are_too_large_at_many_moments(count: int, cure: str) -> N
         tecomp.compile(Y, [X], with_memory(2048 + 1024))
 
     assert diagnostic(error.value) == Diagnostic(
-        "capacity", message="compile: program takes 4096 bytes of global, which has 3072: 2048 for "
+        "capacity", message="compile: program needs 4096 bytes of global, which has 3072: 2048 for "
         "inputs, outputs and constants, 2048 between kernels, where P0 (1024), P1 (1024) are needed "
         "at one time", remedy=cure,
     )
@@ -570,10 +570,10 @@ def test_a_report_says_what_constants_are_packed_as() -> None:
     (folded,) = program.kernels[0].packed
 
     assert (packed.name, packed.kind, packed.read_by) == ("W", "constant", ("layer0",))
-    assert packed.layout == f"laid out once, as {list(folded.shape)}"
+    assert packed.layout == f"packed at build time, as {list(folded.shape)}"
     assert packed.bytes == 4 * prod(folded.shape) == program.report().constants
     assert [(x.name, x.kind, x.layout) for x in (given, made)] == [
-        ("X", "input", "as in NumPy"), ("layer0", "output", "as in NumPy"),
+        ("X", "input", "row-major"), ("layer0", "output", "row-major"),
     ]
 
 

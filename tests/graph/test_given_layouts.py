@@ -264,7 +264,7 @@ def test_shards_that_cannot_be(layout: Any, message: Diagnostic) -> None:
     ((8192, 2048), (8, 8),
      Diagnostic(
          "layout-requirement", x="T", scratchpad="l1", count="8 x 8",
-         reason="1_048_576 bytes of it on a core beside 1_048_576 of other values leave no room for what is made of it in l1, of which each core has 1_498_112",
+         reason="its 1_048_576 bytes per core and 1_048_576 bytes of other values leave no space for its readers in l1, which has 1_498_112 bytes per core",
      )),
 ])
 def test_shards_that_do_not_fit(

@@ -38,7 +38,7 @@ def test_a_hard_hint_binds() -> None:
 
     assert found[B].device_layout == ACROSS
     assert found.certificate.cost == SIZE * SIZE
-    assert str(found.wishes[0]) == "the hint that B has axis 0 along its lanes is kept"
+    assert str(found.wishes[0]) == "the hint that B has axis 0 along its lanes is honoured"
 
 
 def test_a_soft_hint_costs() -> None:
@@ -48,7 +48,7 @@ def test_a_soft_hint_costs() -> None:
 
     assert (cheap[C].device_layout, cheap.certificate.cost) == (ROWS, 10)
     assert str(cheap).splitlines()[-1] == (
-        "the hint that C has axis 0 along its lanes is not kept, for 10 elements"
+        "the hint that C has axis 0 along its lanes is not honoured, at a cost of 10 elements"
     )
     assert (dear[C].device_layout, dear.certificate.cost) == (ACROSS, SIZE * SIZE)
 
@@ -66,7 +66,7 @@ def test_a_hint_on_what_is_in_no_memory_says_where_it_went() -> None:
     program = tecomp.compile(C, [A], "stick128", hints=[tecomp.hint(B, stick=1)])
 
     assert [str(wish) for wish in program.layouts.wishes] == [
-        "the hint that B has axis 1 along its lanes is kept; B is in no memory, but inside of C"
+        "the hint that B has axis 1 along its lanes is honoured; B is not stored, but fused into C"
     ]
 
 
@@ -109,7 +109,7 @@ def test_a_hard_hint_is_a_layout_on_a_processor() -> None:
     assert program.layouts[B].device_layout == tecomp.Layout.row_major((SIZE, SIZE), HALF, [1, 0])
     assert [call.group.result.name for call in program.kernels] == ["B", "C"]
     assert [str(wish) for wish in program.layouts.wishes] == [
-        "the hint that B has axis 0 along its lanes is kept"
+        "the hint that B has axis 0 along its lanes is honoured"
     ]
     assert_close(program(a), np.exp(a) + a, rtol=1e-2, magnitude=np.exp(a) + np.abs(a))
 
@@ -120,12 +120,12 @@ def test_a_soft_hint_is_worth_nothing_on_a_processor() -> None:
     program = tecomp.compile(C, [A], hints=hints)
 
     assert len(program.kernels) == 1
-    why = "as nothing on cpu has lanes; only a hard one says how it is to lie in memory"
+    why = "as target cpu has no lanes; only a hard hint determines the memory layout"
     assert [str(wish) for wish in program.layouts.wishes] == [
-        f"the hint that B has axis 0 along its lanes is not kept, {why}; B is in no memory, but "
-        "inside of C",
-        f"the hint that C has axis 0 along its lanes is not kept, {why}",
-        "the hint that C has axis 1 along its lanes is kept",
+        f"the hint that B has axis 0 along its lanes is not honoured, {why}; B is not stored, but "
+        "fused into C",
+        f"the hint that C has axis 0 along its lanes is not honoured, {why}",
+        "the hint that C has axis 1 along its lanes is honoured",
     ]
 
 
@@ -140,7 +140,7 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], Diagnostic
      Diagnostic(
          "layout-requirement", demand="the hint that B has axis 0 along its lanes", target="stick128",
          instead=", so allow more layouts",
-         reason="B is infeasible on stick128: B: its elements at (i=0, j=0) and (i=1, j=0) are at [0, 0, 0] and [0, 0, 1], and those of A that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one); a relayout of A to lambda i0, i1: [i0 // 64, i1, i0 % 64] mends it",
+         reason="B is infeasible on stick128: B: its elements at (i=0, j=0) and (i=1, j=0) are at [0, 0, 0] and [0, 0, 1], and those of A that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one); a relayout of A to lambda i0, i1: [i0 // 64, i1, i0 % 64] resolves it",
      )),
     (lambda A, B, C: chosen(B, A, [tecomp.hint(C, stick=0)]),
      Diagnostic("layout-requirement", tensor="C", every="A, B")),
@@ -207,7 +207,7 @@ def divided(target: str, *hints: tuple[str, dict[str, Any]]) -> tuple[list[str],
 def test_cores_are_shared_out_as_asked(target: str) -> None:
     wishes, cores = divided(target, ("C", {"cores": {"i": 4, "j": 2}, "hard": True}))
 
-    assert wishes == ["the hint that C is divided among cores, 4 along i, 2 along j, is kept"]
+    assert wishes == ["the hint that C is divided among cores, 4 along i, 2 along j, is honoured"]
     assert cores == [8]
 
 
@@ -218,9 +218,9 @@ def test_hints_about_what_is_fused_hold_for_the_kernel(target: str) -> None:
     )
 
     assert wishes == [
-        "the hint that B is divided among cores, 2 along i, is kept; B is in no memory, but inside "
-        "of C",
-        "the hint that C is computed in tiles, 2 along i, is kept",
+        "the hint that B is divided among cores, 2 along i, is honoured; B is not stored, but fused "
+        "into C",
+        "the hint that C is computed in tiles, 2 along i, is honoured",
     ]
     assert cores == [2]
 
@@ -230,9 +230,9 @@ def test_a_division_that_cannot_be_is_left_out_if_it_is_a_wish() -> None:
     wishes, cores = divided("stick128", ("C", many), ("C", {"num_tiles_per_dim": {"i": 2}}))
 
     assert wishes == [
-        "the hint that C is divided among cores, 64 along i, is not kept: C: 64 x 1 parts require "
+        "the hint that C is divided among cores, 64 along i, is not honoured: C: 64 x 1 parts require "
         "64 cores, but target stick128 has 32; request fewer parts",
-        "the hint that C is computed in tiles, 2 along i, is kept",
+        "the hint that C is computed in tiles, 2 along i, is honoured",
     ]
     assert cores == [32]
 
@@ -241,7 +241,7 @@ def test_a_processor_says_that_it_divides_nothing() -> None:
     wishes, _ = divided("cpu", ("C", {"cores": {"i": 4}}))
 
     assert wishes == [
-        "the hint that C is divided among cores, 4 along i, is not kept: auto: division of C is "
+        "the hint that C is divided among cores, 4 along i, is not honoured: auto: division of C is "
         "not supported: target cpu has no scratchpads, and its threads share loops dynamically; omit "
         "division"
     ]
@@ -285,9 +285,9 @@ def test_reductions_are_divided_as_asked(target: str) -> None:
 
     np.testing.assert_array_equal(program(x, w), np.maximum(x @ w, 0))
     assert [str(wish) for wish in program.layouts.wishes] == [
-        "the hint that Y is divided among cores, 2 along i, 4 along k, is kept; Y is in no memory, "
-        "but inside of Z",
-        "the hint that Y is computed in tiles, 2 along k, is kept; Y is in no memory, but inside of "
+        "the hint that Y is divided among cores, 2 along i, 4 along k, is honoured; Y is not stored, "
+        "but fused into Z",
+        "the hint that Y is computed in tiles, 2 along k, is honoured; Y is not stored, but fused into "
         "Z",
     ]
     assert [each.cores for each in program.report().kernels if "Y" in each.operations] == [8]
@@ -319,8 +319,8 @@ def test_hints_are_for_values_as_they_are_written() -> None:
 
     np.testing.assert_array_equal(program(a), (a[:-2, 1:-1] + a[1:-1, :-2]) / 4)  # exact
     assert [str(wish) for wish in program.layouts.wishes] == [
-        "the hint that Y has axis 1 along its lanes is kept",
-        "the hint that Y is divided among cores, 4 along i, is kept",
+        "the hint that Y has axis 1 along its lanes is honoured",
+        "the hint that Y is divided among cores, 4 along i, is honoured",
     ]
     assert program.layouts[Y].size == (64, 64)
 
@@ -404,7 +404,7 @@ DIVISIONS: list[tuple[Callable[..., Any], Diagnostic]] = [
          "layout-requirement",
          hints="the hint that B is divided among cores, 2 along i, and the hint that C is divided among cores, 4 along i,",
          how="clash",
-         reason="C: its axis i is to have 2 parts and 4; remove one of them, or make it a soft hint",
+         reason="C: its axis i must have 2 and 4 parts; remove one of them, or make it a soft hint",
      )),
     (hard("stick128", B={"cores": {"i": 16}}, C={"cores": {"j": 4}}),
      Diagnostic(

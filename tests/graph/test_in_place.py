@@ -84,7 +84,7 @@ def test_what_is_in_one_place_goes_together_where_it_does_not_fit() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "capacity",
-            message="compile: program takes 9216 bytes of global, which has 9215: 6912 for inputs, outputs and constants, 2304 between kernels, where P (2304) is needed at one time",
+            message="compile: program needs 9216 bytes of global, which has 9215: 6912 for inputs, outputs and constants, 2304 between kernels; P (2304) is live at the peak",
             remedy="without P, R it fits: reduce their sizes, or recompute them where they are read",
         )
     )

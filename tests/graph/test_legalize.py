@@ -174,7 +174,7 @@ def test_places_by_data_are_looked_up_in_sticks_of_one_element() -> None:
     # The report shows which value causes the memory overhead.
     report = program.report()
     spread = [f"{each.name} ({each.bytes:_} bytes)" for each in report.edges if each.is_spread]
-    line = "with one element to a stick, or to a row of a tile: " + ", ".join(spread)
+    line = "one element per stick or tile row: " + ", ".join(spread)
     assert inputs[0].name in {each.name for each in report.edges if each.is_spread}
     assert line in str(report).splitlines()
 

@@ -109,7 +109,7 @@ def test_the_least_number_for_a_greatest_one() -> None:
         "layout-requirement", operation="M", target="stick128",
         problems="M: the padding of X along dimension 1 holds undefined data, but must hold "
                  "-65504.0 (rule operand_padding of reduction: test); a relayout of X to lambda i0, "
-                 "i1: [i1 // 64, i0 % 128, i1 % 64] mends it",
+                 "i1: [i1 // 64, i0 % 128, i1 % 64] resolves it",
     )
 
 

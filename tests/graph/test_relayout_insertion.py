@@ -92,7 +92,7 @@ def test_layouts_print_as_the_document_has_them() -> None:
     )
     assert lines[0] == f"A: {layouts[A]}"
     assert lines[-1] == (
-        "relayouts move 2,800 elements, at least 2,800 have to be (variable elimination along a "
+        "relayouts move 2,800 elements, lower bound 2,800 (variable elimination along a "
         "tree decomposition, exact)"
     )
     assert [x.name for x in layouts] == ["A", "X", "T", "Y"]
@@ -134,7 +134,7 @@ def test_propagation_alone() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "layout-requirement", operation="Y", target="stick128",
-            problems="Y: its elements at (i=0, j=0) and (i=0, j=1) are at [0, 0, 0] and [0, 0, 1], and those of T that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one); a relayout of T to lambda i0, i1: [i1 // 64, i0, i1 % 64] mends it",
+            problems="Y: its elements at (i=0, j=0) and (i=0, j=1) are at [0, 0, 0] and [0, 0, 1], and those of T that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one); a relayout of T to lambda i0, i1: [i1 // 64, i0, i1 % 64] resolves it",
         )
     )
 

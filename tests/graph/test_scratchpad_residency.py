@@ -239,28 +239,28 @@ def of_scratchpads(size: int) -> tecomp.Target:
 
 
 SPILLS: list[tuple[Callable[[], Asked], str, SpillKind, str]] = [
-    (rows, "X", "host", "it comes from the host"),
-    (rows, "part", "host", "it goes to the host"),
-    (summed_along_steps, "summed", "result", "the caller gets it"),
-    (summed_along_steps, "part", "relayout", "part_relaid brings it to another layout"),
-    (summed_along_steps, "part_relaid", "relayout", "it is brought to another layout"),
-    (in_a_layout, "powers", "asked", "its layout is asked for"),
-    (partial(as_hinted, 0), "powers", "hint", "a hint says how it is divided"),
-    (partial(as_hinted, 2), "total", "hint", "a hint says how part is divided, which reads it"),
-    (with_places, "greatest_v0", "steps", "one kernel makes 2 values at once"),
-    (of_long_rows, "total", "reduction", "4 cores share its reduction along k"),
+    (rows, "X", "host", "it is copied from the host"),
+    (rows, "part", "host", "it is copied to the host"),
+    (summed_along_steps, "summed", "result", "it is an output"),
+    (summed_along_steps, "part", "relayout", "part_relaid relayouts it"),
+    (summed_along_steps, "part_relaid", "relayout", "it is a relayout"),
+    (in_a_layout, "powers", "asked", "its layout is requested"),
+    (partial(as_hinted, 0), "powers", "hint", "a hint specifies its division"),
+    (partial(as_hinted, 2), "total", "hint", "a hint specifies the division of its reader part"),
+    (with_places, "greatest_v0", "steps", "its kernel computes 2 values"),
+    (of_long_rows, "total", "reduction", "4 cores split its reduction along k"),
     (of_long_rows, "powers", "reduction",
-     "total reads it, and 4 cores share its reduction along k"),
-    (gathered, "powers", "gather", "data says what Y reads of it"),
-    (reshaped, "part", "copied", "Y has it in another order first"),
+     "its reader total cannot keep it: 4 cores split its reduction along k"),
+    (gathered, "powers", "gather", "Y gathers from it"),
+    (reshaped, "part", "copied", "Y reads a permuted copy of it"),
     (multiplied, "part", "division",
-     "it is divided 32 x 1, and of 128 x 64 elements a core reads 8 x 64 for Y (divided 16 x 2)"),
+     "it is divided 32 x 1, but for Y (divided 16 x 2) a core reads 8 x 64 of its 128 x 64 elements"),
     (normed_products, "powers", "division",
-     "it is divided 2 x 16, and total (divided 32 x 1) reads it divided 32 x 1: made so it costs "
-     "29_491_200 bytes more, and 393_216 are saved"),
+     "it is divided 2 x 16, but total (divided 32 x 1) reads it divided 32 x 1; this division "
+     "costs 29_491_200 bytes and saves 393_216"),
     (read_by_two, "part", "readers",
-     "Y (divided 4 x 8) and Z (divided 32 x 1) read it, each in a kernel of its own"),
-    (in_a_row, "total", "many", "part has 8 values that stay"),
+     "its readers Y (divided 4 x 8) and Z (divided 32 x 1) have separate core loops"),
+    (in_a_row, "total", "many", "part has 8 resident values already"),
 ]
 
 
@@ -284,8 +284,8 @@ def test_what_is_too_large_for_a_scratchpad_is_in_memory() -> None:
     output, inputs, _ = rows(512)
     check_spill(
         tecomp.compile(output, inputs, of_scratchpads(4096)), "powers", "room",
-        "4_096 bytes of it on a core leave no room for what is made of it in lx, of which each "
-        "core has 4_096",
+        "its 4_096 bytes per core leave no space for its readers in lx, which has 4_096 bytes per "
+        "core",
     )
 
 

@@ -111,7 +111,7 @@ def test_a_product_in_parts_has_the_same_values() -> None:
 
     assert kernel.tiles == 64 // 8 * (512 // 64)  # computed by the matrix unit
     np.testing.assert_array_equal(program(a, b), (a.astype(float) @ b).astype("float16"))
-    assert "cores share its depth r" in [value.reason for value in program.memory.spills]
+    assert "its reduction axis r is split over cores" in [value.reason for value in program.memory.spills]
 
 
 def test_a_product_as_large_as_the_published_one() -> None:

@@ -240,14 +240,14 @@ def test_a_roofline_has_each_memory_and_the_kernel() -> None:
     memories = [words for words in figure.legend if words.endswith("B in a cycle")]
 
     assert len(figure.dots) == 2 * len(memories) > 4
-    assert any(line.startswith(f"{report.kernel} does ") for line in figure.texts)
+    assert any(line.startswith(f"{report.kernel} executes ") for line in figure.texts)
 
 
 def test_a_kernel_of_the_processor_has_a_report_to_look_at() -> None:
     report = kernel().report()
     check_figure(report.picture())
 
-    assert any("tecomp.calibrate() measures those of the processor at hand." in line
+    assert any("tecomp.calibrate() measures the host." in line
                for line in check_figure(report.roofline_picture()).texts)
 
 
@@ -266,7 +266,7 @@ def steps(*speeds: float, name: str = "step") -> Roofline:
 def test_a_roofline_of_a_processor_names_roofs_and_kernels() -> None:
     lines = check_figure(steps(1.3e9, 5.5e10).picture()).texts
 
-    for words in ("step 0: 1.3G, 1% of its roof", "step 1: 55G, 55% of its roof", "float32 vectors: 100G",
+    for words in ("step 0: 1.3G, 1% of the roof", "step 1: 55G, 55% of the roof", "float32 vector: 100G",
                   "float32 one by one: 14G", "float32 vectors, 4 cores: 400G", "L1: 200 GB in a second",
                   "memory: 30 GB in a second", "L2, 4 cores: 400 GB in a second", "What the legend says."):
         assert words in lines
@@ -275,7 +275,7 @@ def test_a_roofline_of_a_processor_names_roofs_and_kernels() -> None:
 def test_a_long_name_leaves_room_for_its_speed() -> None:
     lines = check_figure(steps(5.5e10, name="W" * 200).picture()).texts
 
-    assert [line for line in lines if line.endswith("W…: 55G, 55% of its roof")]
+    assert [line for line in lines if line.endswith("W…: 55G, 55% of the roof")]
 
 
 def test_roofs_on_one_line_are_all_seen() -> None:

@@ -240,7 +240,7 @@ def explain(xs: Sequence[ShardedNode]) -> tuple[str, ...]:
 
 def _describe(each: PendingArray, size: int) -> str:
     if isinstance(each, PendingAllGather):
-        return f"all_gather for {each.why}: {each.source.type.size} elements of each process"
+        return f"all_gather for {each.why}: {each.source.type.size} elements per rank"
     moves: TransferPlan
     if isinstance(each, PendingHalo):
         moves = windows_of(each.base.partition, (each.window,)).halo

@@ -45,7 +45,7 @@ class ViewRelation(Protocol):
     """Mapping from the elements of an array to the elements of a view."""
 
     def of(self, node: Node) -> Node:
-        """Return the elements of the view; nothing is computed."""
+        """Return the elements of the view; no operations."""
 
     def within(self, data: Buffer) -> Buffer | None:
         """Return the view of memory; None if the elements cannot be addressed by strides."""

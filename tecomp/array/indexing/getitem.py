@@ -129,7 +129,7 @@ def select_at(node: Node, key: Any) -> Node:
 
 
 def slice_view(node: Node, key: Any) -> Node:
-    """Return the elements at an index of integers and slices; nothing is computed."""
+    """Return the elements at an index of integers and slices; no operations."""
     return _view(node, key) or _part(node, entries_of(key, node.type, WHERE))
 
 

@@ -52,7 +52,7 @@ class ExecutionExplanation:
             parts += [(f"schedule of kernel {k}", schedule), (f"loops of kernel {k}", loops)]
         parts.append(("cost", self.report))
         if self.messages:
-            parts.insert(0, ("what is sent first", "\n".join(self.messages)))
+            parts.insert(0, ("communication", "\n".join(self.messages)))
         return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts)
 
 
@@ -70,7 +70,7 @@ def explain_execution(
     lowered = lower_ptensor(function)
     if not work.nodes:
         return ExecutionExplanation(
-            function, lowered, (), (), "nothing is left to compute", messages
+            function, lowered, (), (), "nothing to compute", messages
         )
     is_on_device = is_apart(work.nodes[0].type.device)
     recipe = None if is_on_device else select_kernel(work)

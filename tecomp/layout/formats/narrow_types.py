@@ -126,16 +126,16 @@ _FLAG = "give True or False"
 class SpecialCodes(Enum):
     """Codes of a narrow float that are not numbers."""
 
-    IEEE = "the greatest exponent: infinity and NaN"
-    FN = "all ones but the sign: NaN; there is no infinity"
-    FNUZ = "the code of -0: NaN; there is no infinity and no -0"
+    IEEE = "maximum exponent encodes infinity and NaN"
+    FN = "all ones except the sign encodes NaN; no infinity"
+    FNUZ = "code of -0 encodes NaN; no infinity and no -0"
 
 
 class TieBreaking(Enum):
     """Tie-breaking rule for values half-way between two neighbours."""
 
-    EVEN = "the one whose last bit is 0"
-    AWAY = "the one that is further from 0"
+    EVEN = "round to the value with last bit 0"
+    AWAY = "round away from 0"
 
 
 @dataclass(frozen=True)

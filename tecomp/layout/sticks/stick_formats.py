@@ -44,20 +44,20 @@ class DataFormats(Enum):
     SEN153_FP9
     """
 
-    SEN169_FP16 = "a float of 1, 6, 9 bits: DLFloat16"
+    SEN169_FP16 = "float of 1, 6, 9 bits (sign, exponent, fraction): DLFloat16"
     BFLOAT16 = "bfloat16"
     IEEE_FP32 = "float32"
     IEEE_INT32 = "int32"
     SENINT16 = "int16"
     SENINT8 = "int8"
     SENUINT32 = "uint32"
-    SEN143_FP8 = "a float of 1, 4, 3 bits"
-    SEN152_FP8 = "a float of 1, 5, 2 bits"
-    SENINT4 = "an integer of 4 bits"
-    SENINT2 = "an integer of 2 bits"
-    SENUINT2 = "an unsigned integer of 2 bits"
-    SENINT24 = "an integer of 24 bits"
-    SEN153_FP9 = "a float of 1, 5, 3 bits"
+    SEN143_FP8 = "float of 1, 4, 3 bits"
+    SEN152_FP8 = "float of 1, 5, 2 bits"
+    SENINT4 = "4-bit integer"
+    SENINT2 = "2-bit integer"
+    SENUINT2 = "unsigned 2-bit integer"
+    SENINT24 = "24-bit integer"
+    SEN153_FP9 = "float of 1, 5, 3 bits"
 
     @property
     def storage(self) -> Format:
@@ -186,16 +186,16 @@ class StickFormat(Enum):
     ([1, 64, 64], [64, 64, 64])
     """
 
-    Dense = "all that it has room for"
-    Sparse = "one, in its first lane: the result of a reduction along the sticks"
+    Dense = "all lanes hold elements"
+    Sparse = "one element in lane 0: the result of a reduction along the sticks"
 
 
 class ElementArrangement(Enum):
     """Order of the elements in the sticks of their dimension."""
 
-    STANDARD = "as they are"
-    DL16_TO_FP32 = "as conversions from 16 to 32 bits leave them: in two sticks by turns of four"
-    FP32_TO_DL16 = "as conversions from 32 to 16 bits leave them: the halves of a stick by turns"
+    STANDARD = "index order"
+    DL16_TO_FP32 = "after a conversion from 16 to 32 bits: groups of four alternate between sticks"
+    FP32_TO_DL16 = "after a conversion from 32 to 16 bits: elements alternate between stick halves"
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def often() -> None:
             assert report.exchanges == 40 * (N > 1), report
             assert report.overlapped == (40 * (N > 1) if wanted else 0), report
         assert found[0].tobytes() == found[1].tobytes(), kind
-    assert N == 1 or "40 exchanges, 40 while something was computed" in str(report), report
+    assert N == 1 or "40 exchanges, 40 overlapped with computation" in str(report), report
 
 
 def seen() -> None:
