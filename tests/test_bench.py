@@ -168,7 +168,7 @@ def test_networks_have_the_sizes_that_people_know() -> None:
     assert 23_000_000 < sizes["programs/resnet-50"] - 224 * 224 * 3 < 24_000_000
 
 
-def test_ways_to_write_an_operator_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_operator_variants_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     written_ways(["pool", "--rounds", "1", "--time", "0"])
 
     head, rule, *rows = capsys.readouterr().out.splitlines()
@@ -179,7 +179,7 @@ def test_ways_to_write_an_operator_are_a_table(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("operator", [x for x in OPERATORS if x.name.startswith(("norm", "softm"))])
-def test_ways_to_write_an_operator_give_the_same(operator: Operator) -> None:
+def test_operator_variants_agree(operator: Operator) -> None:
     made = []
     for way in (operator.define, *operator.ways.values()):
         inputs, output = way()
@@ -275,7 +275,7 @@ def test_the_list_names_every_case_and_peer() -> None:
     assert all(name in text for name in ("peers: numpy, ", "torch.compile", "halide", "tvm"))
 
 
-def test_the_command_beside_the_tables() -> None:
+def test_the_command_documented_with_the_tables() -> None:
     given = ["rows", "--json", "/tmp/a b.json", "--rounds", "3", "--note=x", "--write", "p.md"]
 
     assert command_text(given) == (
@@ -553,7 +553,7 @@ def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_chains_compute_the_same_however_they_are_written(name: str) -> None:
+def test_chain_variants_agree(name: str) -> None:
     case = find(f"array/{name}-1e2")
     inputs = case.inputs()
     expected = case.expected(inputs)
@@ -567,7 +567,7 @@ def test_chains_compute_the_same_however_they_are_written(name: str) -> None:
             assert case.error(together(case, bound()), expected) <= case.tolerance
 
 
-def test_what_a_recorded_operation_costs_is_measured_with_and_without_its_kernel() -> None:
+def test_recording_cost_is_measured_with_and_without_kernels() -> None:
     for name, calls in (("record", 0), ("kernel", 3)):
         case = find(f"array/{name}")
         bound = ours_arrays.one_operation(case)(*case.inputs())

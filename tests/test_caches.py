@@ -82,7 +82,7 @@ def test_memoized_functions_forget_results() -> None:
     caches._functions.pop()
 
 
-def test_values_are_removed_and_looked_up_in_both_generations() -> None:
+def test_removal_and_lookup_cover_both_generations() -> None:
     cache: LRUCache[str, int] = LRUCache("test", 4)
     for k, key in enumerate("abc"):
         cache.keep(key, k)

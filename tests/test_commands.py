@@ -56,7 +56,7 @@ def ran(*words: object) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_the_doctor_finds_this_machine_well() -> None:
+def test_doctor_passes_on_this_machine() -> None:
     status, output = ran("doctor", "--json")
     found = {row["check"]: row for row in json.loads(output)}
 
@@ -72,7 +72,7 @@ def test_the_doctor_finds_this_machine_well() -> None:
     )
 
 
-def test_the_doctor_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_failed_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TECOMP_CACHE", raising=False)
     monkeypatch.setenv("TECOMP_CACHE_SIZE", "much")
     status, output = ran("doctor", "--json")
@@ -118,7 +118,7 @@ def test_functions_on_arrays_after_each_pass_of_their_document(tmp_path: Path) -
     ]
 
 
-def test_what_is_no_function_on_arrays_is_refused(script: Path, tmp_path: Path) -> None:
+def test_lower_rejects_invalid_ptensor_text(script: Path, tmp_path: Path) -> None:
     path, other = tmp_path / "f.txt", tmp_path / "bytes.txt"
     path.write_text("func @f(%x", encoding="utf-8")
     other.write_bytes(b"\xff")
@@ -141,7 +141,7 @@ def test_what_is_no_function_on_arrays_is_refused(script: Path, tmp_path: Path) 
     )
 
 
-def test_what_is_no_program_is_refused(script: Path, tmp_path: Path) -> None:
+def test_commands_reject_objects_that_are_no_programs(script: Path, tmp_path: Path) -> None:
     for words, complaint in (
         (f"{script}:layout", f"{script}:layout is Layout; expected a pair of a schedule or "
          "tensor and the list of arguments, as for tecomp.build, or a function that returns such a "
@@ -170,7 +170,7 @@ def test_mistakes_in_a_script_are_shown_where_they_are(command: str, tmp_path: P
     ))
 
 
-def test_mistakes_elsewhere_are_said_without_a_place(script: Path) -> None:
+def test_errors_outside_the_script_have_no_location(script: Path) -> None:
     assert ran("lower", f"{script}:plain", "--target", "cpo") == (1, (
         "Error: unknown target `cpo`; did you mean `cpu`? installed targets: "
         f"{', '.join(tecomp.list_targets())}; or pass the path of a TOML file\n"

@@ -28,7 +28,7 @@ SQUARES = (Dim(100, 1, 256), Dim(256, 100, 1))
         ((), (), ()),
     ],
 )
-def test_what_is_moved_at_once(
+def test_block_sizes_of_copies(
     dims: tuple[Dim, ...], granules: tuple[int, ...], innermost: tuple[int, ...]
 ) -> None:
     moves = moves_of(dims, (4, 4), 32)
@@ -47,7 +47,7 @@ def loops_of(moves: Moves, cores: int = 1) -> tuple[str, int]:
     return "\n".join(line.strip() for line in text.splitlines()[:-1]), around
 
 
-def test_rows_are_walked_as_a_whole_in_blocks_of_long_stretches() -> None:
+def test_rows_are_copied_in_blocks_of_long_runs() -> None:
     loops, around = loops_of(moves_of(ROWS, (4, 4), 32))
 
     assert loops == (
@@ -58,7 +58,7 @@ def test_rows_are_walked_as_a_whole_in_blocks_of_long_stretches() -> None:
     assert around == 1
 
 
-def test_tiles_are_walked_by_lines_of_the_result_inside_of_blocks() -> None:
+def test_tiles_are_copied_by_destination_lines_within_blocks() -> None:
     loops, around = loops_of(moves_of(SQUARES, (4, 4), 32))
 
     assert loops.splitlines()[-2:] == [

@@ -142,7 +142,7 @@ def test_a_machine_without_scratchpads_is_refused_at_once(tmp_path: Path) -> Non
 
 
 @pytest.mark.exhaustive
-def test_errors_of_a_build_come_before_loops(
+def test_build_errors_precede_printed_loops(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: filters.Array
 ) -> None:
     monkeypatch.setattr(main, "photograph", lambda: corner)

@@ -70,7 +70,7 @@ def test_examples_run(document: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_links_between_files_lead_somewhere(document: Path) -> None:
+def test_links_between_files_resolve(document: Path) -> None:
     broken = []
     for link in LINK.findall(FENCE.sub("", text_of(document))):
         if "://" in link:

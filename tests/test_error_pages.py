@@ -29,7 +29,7 @@ CLASSES = {
 @pytest.mark.exhaustive(keep=47)
 @pytest.mark.usefixtures("unregistered_functions")
 @pytest.mark.parametrize("kind", error_pages())
-def test_the_first_example_makes_the_mistake_and_the_second_mends_it(
+def test_first_example_raises_and_second_runs(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = error_pages()[kind]
@@ -62,14 +62,14 @@ def refused_alone(file: Path, program: str) -> str:
     return done.stderr.splitlines()[-1].strip().partition(":")[0]
 
 
-def test_codes_are_in_order_and_each_is_of_one_kind() -> None:
+def test_codes_are_unique_and_sorted() -> None:
     codes = [page.code for page in error_pages().values()]
 
     assert codes == sorted(set(codes))
     assert len(codes) == len((ROOT / "tecomp/errors.md").read_text().split("\n## ")), "a kind twice"
 
 
-def test_the_page_of_all_errors_is_made_of_the_pages() -> None:
+def test_docs_page_is_generated_from_the_pages() -> None:
     shown = CliRunner().invoke(main, ["explain", "--markdown"])
 
     assert shown.output == (ROOT / "docs/errors.md").read_text(), (
@@ -77,7 +77,7 @@ def test_the_page_of_all_errors_is_made_of_the_pages() -> None:
     )
 
 
-def test_the_command_explains_a_code() -> None:
+def test_explain_accepts_codes_and_kinds() -> None:
     page = page_of("te0201")
     shown = CliRunner().invoke(main, ["explain", "TE0201"])
     listed = CliRunner().invoke(main, ["explain"])
@@ -111,7 +111,7 @@ def raised() -> Iterator[tuple[str, ast.Call]]:
 
 
 @pytest.mark.exhaustive
-def test_every_error_that_is_raised_has_a_kind_with_a_page() -> None:
+def test_every_raised_kind_has_a_page() -> None:
     wrong, used = [], {each.usual for each in CLASSES.values()}
     for place, call in raised():
         name = ast.unparse(call.func).rpartition(".")[2]

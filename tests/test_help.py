@@ -97,7 +97,7 @@ def _without_example(names: dict[str, Any]) -> Iterator[str]:
         yield from (f"{name}.{each}" for each in _members(value) if not _is_shown(value, each))
 
 
-def test_what_users_are_given_has_examples() -> None:
+def test_public_objects_have_examples() -> None:
     given = [ScheduledKernel, Kernel, Trace, Group, ThreadAxis, Svg, HtmlPage, PrimFunc, Buffer]
 
     assert list(_without_example({cls.__name__: cls for cls in given})) == []

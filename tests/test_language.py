@@ -109,5 +109,5 @@ def test_random_functions_are_printed_by_the_grammar(seed: int) -> None:
     'def f(A: Buffer("float32", [4])):\n    pass',
     "def f():\n    return",
 ])
-def test_what_is_not_printed_is_not_made_by_the_grammar(text: str) -> None:
+def test_grammar_generates_printable_programs_only(text: str) -> None:
     assert FUNCTIONS.used(python_tokens(text)) is None

@@ -214,7 +214,7 @@ def files_of(room: str) -> list[Path]:
     return sorted(folder.rglob("*.py")) or [PACKAGE / f"{room}.py"]
 
 
-def test_every_room_has_its_layer() -> None:
+def test_every_package_has_a_layer() -> None:
     assert sorted(HEIGHT) == ROOMS
 
 
@@ -236,14 +236,14 @@ def unit_of(module: str) -> str:
 
 
 @pytest.mark.parametrize("room", sorted(INSIDE))
-def test_every_room_inside_a_room_has_its_layer(room: str) -> None:
+def test_every_subpackage_has_a_layer(room: str) -> None:
     units = {unit_of(module) for module in FILES if module.split(".")[1:2] == [room]}
 
     assert sorted(unit for layer in INSIDE[room] for unit in layer) == sorted(units)
 
 
 @pytest.mark.parametrize("room", sorted(INSIDE))
-def test_imports_inside_a_room_only_go_down(room: str) -> None:
+def test_imports_within_a_package_point_downwards(room: str) -> None:
     height = {unit: height for height, units in enumerate(INSIDE[room]) for unit in units}
     upward = [
         f"{path.relative_to(ROOT)}:{entry.line} imports {entry.module}"
@@ -257,7 +257,7 @@ def test_imports_inside_a_room_only_go_down(room: str) -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_libraries_stay_in_their_room(room: str) -> None:
+def test_libraries_are_imported_in_their_package_only(room: str) -> None:
     foreign = [
         f"{path.relative_to(ROOT)}:{entry.line} imports {entry.module}"
         for path in files_of(room)

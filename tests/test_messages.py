@@ -629,6 +629,6 @@ def test_the_message_is(case: str) -> None:
 
 
 @pytest.mark.exhaustive
-def test_messages_are_templates_beside_the_raise(golden: Callable[[object], None]) -> None:
+def test_messages_are_literal_templates(golden: Callable[[object], None]) -> None:
     """The golden file lists all messages: each is a literal and uses all of its parameters."""
     golden(catalogue())

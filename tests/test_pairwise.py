@@ -24,5 +24,5 @@ def test_every_pair_is_there_and_few_rows_more() -> None:
         assert len(rows) <= 1.5 * largest[0] * largest[1] + 3
 
 
-def test_of_two_parameters_all_combinations_are_there() -> None:
+def test_pairwise_covers_all_pairs() -> None:
     assert sorted(covering([[1, 2, 3], "ab"])) == sorted(product([1, 2, 3], "ab"))

@@ -179,7 +179,7 @@ def test_places_keep_their_line() -> None:
     assert Path(here.file) == Path(__file__)
 
 
-def test_what_a_layout_was_asked_stays_in_its_process() -> None:
+def test_layout_caches_are_not_pickled() -> None:
     """Cached layout queries are not pickled: their keys are ids of the process."""
     there = tecomp.IndexMap.from_func(lambda i: [i // 4, i % 4])
     index_map = there.then(tecomp.IndexMap.from_func(lambda a, b: [a * 4 + b]))

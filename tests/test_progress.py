@@ -40,7 +40,7 @@ def told(terminal: Terminal) -> list[str]:
     return [line.strip() for line in terminal.getvalue().split("\r") if line.strip()]
 
 
-def test_what_takes_long_is_told_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_steps_are_reported_and_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
     with progress_module.log_duration("find a schedule"), progress_module.log_duration("count points"):
         time.sleep(0.2)
@@ -51,7 +51,7 @@ def test_what_takes_long_is_told_and_gone_afterwards(monkeypatch: pytest.MonkeyP
     assert terminal.getvalue().endswith(" \r")
 
 
-def test_nothing_is_told_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_steps_are_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
     monkeypatch.setattr(progress_module, "MOMENT", 1.0)
     with progress_module.log_duration("count points"):
@@ -98,7 +98,7 @@ tecomp.build(B, [A, B], name="logged")
     assert lines[-1] == "tecomp DEBUG build logged: found, as it was built before"
 
 
-def test_nobody_pays_for_a_logger_that_nobody_asked_for() -> None:
+def test_progress_without_logger_has_no_cost() -> None:
     program = "import sys, tecomp; from tecomp import progress as work; work.log_debug('x'); print('logging' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -30,7 +30,7 @@ def test_steps_are_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (blank.strip(), len(blank), rest) == ("", len(second), "")
 
 
-def test_nothing_is_shown_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_steps_show_no_progress_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     with progress("compile net", 1) as shown:
         shown.step()
@@ -39,7 +39,7 @@ def test_nothing_is_shown_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), None])
-def test_nothing_is_shown_where_no_one_looks(
+def test_progress_line_requires_a_terminal(
     monkeypatch: pytest.MonkeyPatch, stream: io.StringIO | None
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stream)

@@ -29,7 +29,7 @@ def _wrong(dice: Dice) -> search.Outcome:
     return search.Outcome(search.PASSED)
 
 
-def test_crashes_and_hangs_are_findings_and_the_others_go_on(
+def test_crashes_and_hangs_are_findings_and_the_search_continues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(search.KINDS, "programs", _wrong)

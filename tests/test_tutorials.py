@@ -33,7 +33,7 @@ tutorial["check"](runpy.run_path(sys.argv[2])["answer"])
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_a_tutorial_runs(path: Path, tmp_path: Path) -> None:
+def test_tutorials_run_and_solutions_pass(path: Path, tmp_path: Path) -> None:
     solution = FOLDER / "solutions" / path.name
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM, str(path), str(solution)],
@@ -98,7 +98,7 @@ def test_pictures_of_a_notebook_are_drawn_as_today(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_a_tutorial_has_all_its_parts(path: Path) -> None:
+def test_tutorials_have_all_required_parts(path: Path) -> None:
     script = path.read_text(encoding="utf-8")
     code = [part for part in script.split("# %%")[1:] if not part.startswith(" [markdown]")]
 

@@ -174,7 +174,7 @@ def test_odd_sizes(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0), (0, 0), (0, 5), (7, 0)])
-def test_what_is_made_of_no_elements(shape: tuple[int, int]) -> None:
+def test_results_of_empty_arrays(shape: tuple[int, int]) -> None:
     x = numbers(*shape)
     a = xp.asarray(x)
     for axis in (0, 1):
@@ -191,7 +191,7 @@ def test_what_is_made_of_no_elements(shape: tuple[int, int]) -> None:
                                   np.concat([x, x + 1, np.ones((2, shape[1]))]))
 
 
-def test_what_is_computed_of_parts_without_elements() -> None:
+def test_operations_on_empty_views() -> None:
     means, weights = xp.asarray(np.empty((0,))), xp.asarray(np.empty((0, 1)))
     total = xp.sum(means * xp.reshape(weights, (-1,)), axis=0)
     spread = xp.sum(xp.square(means - total) + means, axis=0) + xp.sum(weights, axis=1)
@@ -220,7 +220,7 @@ _COPIES: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", _COPIES)
-def test_copies_are_one_pass_however_often(name: str) -> None:
+def test_repeated_copies_are_one_pass(name: str) -> None:
     data = numbers(150, 120)
     x = xp.asarray(data)
     for _ in range(40):

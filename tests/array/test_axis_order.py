@@ -123,7 +123,7 @@ def test_drawn_orders(seed: int) -> None:
     np.testing.assert_array_equal(np.asarray(summed), np.sum(total * 2, axis=axis) - 1)
 
 
-def test_arrays_that_do_not_agree_are_walked_in_the_order_of_the_result() -> None:
+def test_operands_of_different_axis_order_are_read_in_result_order() -> None:
     assert memory_order([(1, 4), (4, 1)], (4, 4)) == (0, 1)
     assert memory_order([(1, 4), (1, 4)], (4, 4)) == (1, 0)
     assert memory_order([(1, 0), (0, 1)], (4, 4)) == (0, 1)

@@ -40,7 +40,7 @@ def test_numbers_take_the_type_of_the_array(x: Any, y: Any, wanted: str) -> None
 
 
 @pytest.mark.parametrize("dtype", REAL)
-def test_elements_are_brought_between_bounds(dtype: str) -> None:
+def test_clip_limits_elements_to_bounds(dtype: str) -> None:
     x, low, high = (elements(dtype, 200, seed) for seed in range(3))
     low, high = np.minimum(low, high), np.maximum(low, high)
     for some in itertools.product((False, True), repeat=2):

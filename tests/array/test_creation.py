@@ -159,7 +159,7 @@ def test_numbers_and_lengths_are_no_part_of_kernels() -> None:
     assert counters.compiled == before
 
 
-def test_constants_have_a_place_for_each_element_elsewhere() -> None:
+def test_constants_on_devices_are_materialized() -> None:
     x = xp.zeros((2, 3))
     assert np.asarray(x).flags.c_contiguous
     x[0] = 1
@@ -475,7 +475,7 @@ def test_numbers_whose_distance_is_too_large(count: int, endpoint: bool) -> None
 
 
 @pytest.mark.parametrize("k", [2**70, -(2**70), 10**13, -(10**13), 4, -3, 5, -4, 0])
-def test_diagonals_however_far_outside(k: int) -> None:
+def test_eye_with_diagonals_outside_the_matrix(k: int) -> None:
     data = np.arange(1.0, 13).reshape(3, 4)
     near = max(-9, min(k, 9))
     x = xp.asarray(data)

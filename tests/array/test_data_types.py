@@ -43,7 +43,7 @@ def test_types_meet_where_the_standard_says() -> None:
             assert xp.can_cast(np.dtype(first), np.dtype(second))
 
 
-def test_what_does_not_fit_is_not_cast() -> None:
+def test_can_cast_rejects_lossy_casts() -> None:
     assert not xp.can_cast(xp.int64, xp.uint64)
     assert not xp.can_cast(xp.zeros(1, dtype=xp.complex64), xp.float64)
     assert not xp.can_cast(xp.float64, xp.complex64)

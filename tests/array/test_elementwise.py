@@ -170,7 +170,7 @@ def test_shapes_that_do_not_broadcast_are_refused() -> None:
     ("float64", 1e300), ("float32", 1e300), ("float16", -70000), ("bool", True), ("float32", 0.1),
     ("float32", float("nan")), ("float32", float("-inf")), ("float32", 2 - 1j), ("int16", 2.5),
 ])
-def test_numbers_stand_on_either_side(dtype: str, number: complex) -> None:
+def test_scalars_are_allowed_as_either_operand(dtype: str, number: complex) -> None:
     x = np.arange(3).astype(dtype)
     with np.errstate(over="ignore"):
         wanted = x == number, number != x
@@ -179,7 +179,7 @@ def test_numbers_stand_on_either_side(dtype: str, number: complex) -> None:
         np.testing.assert_array_equal(np.asarray(result), data)
 
 
-def test_what_is_neither_array_nor_number_is_refused() -> None:
+def test_operands_must_be_arrays_or_numbers() -> None:
     x = xp.asarray(np.ones(2))
     cases: list[tuple[Any, Diagnostic]] = [
         ((x, "2"), Diagnostic("not-an-array", where="add", what="x2", class_="str")),

@@ -99,7 +99,7 @@ def test_elements_are_those_of_a_wider_type(kind: str, dtype: str) -> None:
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "log", "log10", "sign", "sqrt",
     "divide", "reciprocal",
 ])
-def test_nothing_overflows_in_between(kind: str, dtype: str) -> None:
+def test_complex_functions_avoid_intermediate_overflow(kind: str, dtype: str) -> None:
     data = [
         ordinary(dtype, seed, 18 if dtype == "complex64" else 150)
         for seed in range(FUNCTIONS[kind].arity)
@@ -126,7 +126,7 @@ def test_ends_of_the_range(dtype: str) -> None:
         assert off.max() <= BOUND, kind
 
 
-def test_exponentials_of_far_numbers_come_back_by_small_sines() -> None:
+def test_complex_exp_of_large_numbers_with_small_sines_is_finite() -> None:
     x, y = np.array([705.0, 1000.0, 1300.0, 1450.0, -1450.0]), np.array([1e-3, 1e-130, 1e-260,
                                                                         5e-324, 5e-324])
     z = x + 1j * y
@@ -135,7 +135,7 @@ def test_exponentials_of_far_numbers_come_back_by_small_sines() -> None:
         assert distances(result_of(kind, z).imag, wanted).max() <= BOUND, kind
 
 
-def test_logarithms_beside_the_unit_circle() -> None:
+def test_complex_log_near_the_unit_circle() -> None:
     angle = np.linspace(0.01, 3, 400)
     z = np.cos(angle) + 1j * np.sin(angle)
     # The squares of 53-bit parts are exact in Python integers.

@@ -31,7 +31,7 @@ def test_every_step_is_shown_and_nothing_runs() -> None:
         assert part in text
 
 
-def test_what_a_reduction_of_any_sizes_costs() -> None:
+def test_explain_reports_the_cost_of_symbolic_reductions() -> None:
     x = array(np.ones((30, 4), "float32"))
     shown = explain(xp.sum(x * x, axis=0))
     assert shown.report.startswith("array on cpu: ")
@@ -39,7 +39,7 @@ def test_what_a_reduction_of_any_sizes_costs() -> None:
 
 
 @pytest.mark.parametrize("rows", [slice(None), slice(None, None, 2), slice(None, None, -1)])
-def test_what_views_cost(rows: slice) -> None:
+def test_explain_reports_the_cost_of_views(rows: slice) -> None:
     x = array(np.ones((9, 10)))[rows, 2:9]
     reports = [explain(made).report for made in (x * 2 + x, xp.sum(x * x, axis=1), x[1:] - x[:-1])]
     for report in reports:
@@ -56,7 +56,7 @@ def test_kernels_whose_sizes_are_built_in(monkeypatch: pytest.MonkeyPatch) -> No
     assert explain(xp.sum(x * x + x, axis=1)).report.startswith("array on cpu: ")
 
 
-def test_what_is_computed_needs_nothing() -> None:
+def test_explain_of_evaluated_arrays_is_empty() -> None:
     assert explain(array(np.ones(3))).report == "nothing to compute"
 
 

@@ -180,7 +180,7 @@ def test_copies_are_counted() -> None:
     assert counters.libraries["numpy.copy"] == before + 2
 
 
-def test_parts_see_an_assignment_and_nobody_else() -> None:
+def test_assignments_are_visible_in_views_only() -> None:
     data = np.arange(6.0).reshape(2, 3)
     x = xp.asarray(data)
     before, row, later, exported = xp.asarray(x, copy=True), x[0], x + 1, np.asarray(x)
@@ -211,7 +211,7 @@ def test_parts_of_parts_and_other_shapes_share_too() -> None:
         same(ours, theirs)
 
 
-def test_what_is_shared_alone_is_written_in_place() -> None:
+def test_unshared_arrays_are_assigned_in_place() -> None:
     x = xp.asarray(np.arange(6.0).reshape(2, 3), copy=True)
     place = np.asarray(x).ctypes.data
     for k in range(2):

@@ -39,7 +39,7 @@ def test_dlpack_there_and_back(dtype: np.dtype[Any]) -> None:
     assert not np.shares_memory(np.from_dlpack(x, copy=True), data)
 
 
-def test_nobody_writes_to_what_an_array_reads() -> None:
+def test_exported_memory_is_read_only() -> None:
     x = xp.ones(3000) + 0
     assert not np.from_dlpack(x).flags.writeable
     assert not np.asarray(x).flags.writeable
@@ -62,7 +62,7 @@ class _Old:
         return self.array.__dlpack_device__()
 
 
-def test_memory_that_others_made_read_only_stays_so() -> None:
+def test_imported_read_only_memory_stays_read_only() -> None:
     data = np.arange(3.0)
     data.flags.writeable = False
     x = xp.from_dlpack(data)
@@ -114,7 +114,7 @@ class _Elsewhere:
         return 1, 0
 
 
-def test_what_cannot_be_read_is_refused() -> None:
+def test_unreadable_objects_are_rejected() -> None:
     for function in (xp.asarray, xp.from_dlpack):
         assert refused(ArrayValueError, partial(function, _Elsewhere())) == (
             Diagnostic(

@@ -40,7 +40,7 @@ def test_a_function_is_called_once_for_each_type_and_structure() -> None:
     assert calls == [1.5, 2.5]
 
 
-def test_all_results_come_from_one_call() -> None:
+def test_jit_computes_all_results_in_one_call() -> None:
     fast = jit(lambda x: (x + 1, x * x + 1))
     fast(array(np.ones(5)))
     before = counters.called
@@ -68,7 +68,7 @@ def test_the_value_of_an_element_is_not_there_while_a_function_is_recorded() -> 
     )
 
 
-def test_explain_asks_for_arrays_with_elements() -> None:
+def test_explain_requires_concrete_arrays() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         jit(lambda x: explain(x + 1))(array(np.ones(3)))
     assert diagnostic(caught.value) == (
@@ -76,7 +76,7 @@ def test_explain_asks_for_arrays_with_elements() -> None:
     )
 
 
-def test_what_is_no_function_is_refused() -> None:
+def test_jit_requires_a_function() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         jit(3)  # type: ignore[arg-type]
     assert diagnostic(caught.value) == Diagnostic("array-type", function=3, type="int")
@@ -123,7 +123,7 @@ def test_a_recorded_function_is_part_of_one_that_calls_it() -> None:
 
 
 @pytest.mark.parametrize("period", [1, 2, 3, 5])
-def test_a_long_function_is_compiled_in_pieces_that_are_alike(period: int) -> None:
+def test_long_functions_are_compiled_to_equal_kernels(period: int) -> None:
     def steps(x: Any, rounds: int) -> Any:
         for _ in range(rounds):
             x = x * 0.5
@@ -298,7 +298,7 @@ def test_a_function_that_fails_while_it_is_recorded_changes_nothing() -> None:
     float, int, bool, complex, np.asarray, str, lambda w: w.tolist(), lambda w: w.item(),
     lambda w: np.from_dlpack(w), lambda w: range(3)[w],
 ])
-def test_values_of_arrays_from_outside_are_not_asked_for(read: Callable[[Any], Any]) -> None:
+def test_jit_does_not_read_captured_arrays(read: Callable[[Any], Any]) -> None:
     outside = xp.asarray(np.array(1))
     fast = jit(lambda x: (read(outside), x)[1])
     with pytest.raises(ArrayTypeError) as caught:

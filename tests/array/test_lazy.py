@@ -37,7 +37,7 @@ def test_values_are_computed_once_and_only_those_that_are_held() -> None:
     assert counters.called == before + 2  # the first evaluation stored the operands of `weak`
 
 
-def test_intermediate_values_that_nobody_holds_are_not_stored() -> None:
+def test_unreferenced_intermediate_values_are_not_stored() -> None:
     x = node(np.ones((2, 3)))
     middle = record(EXP, x)
     result = record(ADD, middle, x)

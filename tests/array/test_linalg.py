@@ -209,7 +209,7 @@ def test_refusals() -> None:
     lambda x, y: xp.diff(x, prepend=y), lambda x, y: xp.linalg.pinv(x, rtol=y),
     lambda x, y: xp.linalg.matrix_rank(x, rtol=y), lambda x, y: xp.searchsorted(x, x, sorter=y),
 ])
-def test_operands_live_in_one_place(function: Any) -> None:
+def test_operands_must_be_on_one_device(function: Any) -> None:
     x = np.ones((3, 3))
     with pytest.raises(DeviceMismatchError):
         function(array(x), array(x, device="stick128"))

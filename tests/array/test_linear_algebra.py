@@ -114,7 +114,7 @@ def test_products_of_operands_in_any_order(dtype: str, first: Any, second: Any) 
 @pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "int16"])
 @pytest.mark.parametrize("shape", [(30, 4), (4, 30), (17, 17), (1, 5)])
-def test_a_matrix_times_itself_turned(dtype: str, shape: Any) -> None:
+def test_product_of_a_matrix_and_its_transpose(dtype: str, shape: Any) -> None:
     x = draw(shape, dtype)
     a = array(x)
     check(a.T @ a, x.T @ x)
@@ -123,7 +123,7 @@ def test_a_matrix_times_itself_turned(dtype: str, shape: Any) -> None:
     check(d.T @ d, (x + x).T @ (x + x))
 
 
-def test_complex_elements_are_read_where_they_lie() -> None:
+def test_complex_elements_are_read_without_copies() -> None:
     z = draw((1000,), "complex128")
     explained = xp.explain(xp.vecdot(array(z), array(z)))
     assert "vectorize" in explained.schedules[0]
@@ -192,7 +192,7 @@ def test_refusals() -> None:
     linear_algebra.matmul, linear_algebra.vecdot,
     lambda x, y: linear_algebra.tensordot(x, y, axes=1),
 ])
-def test_operands_live_in_one_place(function: Any) -> None:
+def test_operands_must_be_on_one_device(function: Any) -> None:
     x = np.zeros(3, "float32")
     with pytest.raises(DeviceMismatchError):
         function(array(x), array(x, device="stick128"))

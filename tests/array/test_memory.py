@@ -185,7 +185,7 @@ def test_large_keys_count_as_several() -> None:
     assert 32 < len(recent) <= 64
 
 
-def test_what_was_used_not_long_ago_is_kept() -> None:
+def test_recently_used_memory_is_kept() -> None:
     dice = random.Random(5)
     for most in (2, 3, 8, 64):
         recent: LRUCache[int, int] = LRUCache("test", most)

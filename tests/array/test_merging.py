@@ -37,7 +37,7 @@ def test_rows_in_order_are_merged_and_not_sorted_again(descending: bool) -> None
 
 
 @pytest.mark.parametrize("descending", [False, True])
-def test_of_equal_elements_the_first_stays_the_first(descending: bool) -> None:
+def test_merging_is_stable(descending: bool) -> None:
     found = merge_runs(np.array([0.0, 0.0, -0.0, -0.0, 0.0]), descending=descending)
 
     assert np.signbit(found).tolist() == [False, False, True, True, False]

@@ -116,7 +116,7 @@ def test_arguments_are_those_of_numpy(call: Callable[[Any], Any]) -> None:
     np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-12)
 
 
-def test_shapes_and_types_are_told_without_elements() -> None:
+def test_numpy_shape_and_dtype_need_no_evaluation() -> None:
     pending = xp.asarray(X) + 1
     assert (np.shape(pending), np.ndim(pending), np.size(pending)) == ((2, 3), 2, 6)
     assert np.result_type(pending, np.complex64) == np.complex128

@@ -77,7 +77,7 @@ def test_in_place_is_a_new_value_under_the_same_name(kind: str) -> None:
     same(x, getattr(xp, kind)(wanted, 3))
 
 
-def test_values_that_others_hold_stay_in_place() -> None:
+def test_in_place_operators_keep_referenced_values() -> None:
     x = xp.asarray([1.0, 2.0])
     y = x + 1
     view = x[:1]
@@ -122,7 +122,7 @@ def test_refusals(change: Callable[[Any], Any], error: type[Exception], expected
     assert [int(e) for e in x] == [1, 2]
 
 
-def test_others_are_left_to_python() -> None:
+def test_foreign_operands_return_not_implemented() -> None:
     x = xp.asarray([1.0, 2.0])
     for other in (None, "text", object()):
         assert [x == other, x != other] == [False, True]

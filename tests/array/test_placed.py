@@ -51,7 +51,7 @@ def close(found: Array, wanted: Any, dtype: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", [(3, 300), (2, 65, 3)])
-def test_rows_beside_rows(device: str, shape: tuple[int, ...]) -> None:
+def test_concat_along_rows_on_devices(device: str, shape: tuple[int, ...]) -> None:
     numbers = np.arange(np.prod(shape), dtype="int32").reshape(shape)
     x = xp.asarray(numbers, device=device)
 
@@ -144,7 +144,7 @@ SHAPES: list[tuple[int, ...]] = [
 @pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_elements_come_back_as_they_went(shape: tuple[int, ...], device: str) -> None:
+def test_to_device_round_trip(shape: tuple[int, ...], device: str) -> None:
     every = xp.__array_namespace_info__().dtypes(device=device)
     for dtype in every if shape in ((), (33, 65)) else ("float32", "complex64"):
         a = (data(shape, "float32") * 9).astype("int32").astype(dtype)
@@ -393,7 +393,7 @@ def test_an_assignment_keeps_the_layout() -> None:
     np.testing.assert_array_equal(np.asarray(x), np.where(2 * a > 0, 1, 2 * a).astype("float32"))
 
 
-def test_what_makes_an_array_in_a_layout_refuses_others() -> None:
+def test_creation_in_a_layout_rejects_other_layouts() -> None:
     x = xp.asarray(data((6, 50), "float32"), device="stick128")
     other = tecomp.StickLayout((6, 64), "float32", [0, 1], size=(6, 51))
     wrong = Diagnostic(
@@ -575,7 +575,7 @@ def test_refusals(kind: Any, call: Callable[[], object], expected: Diagnostic) -
     assert diagnostic(error.value) == expected
 
 
-def test_what_would_run_on_a_device_is_explained() -> None:
+def test_explain_describes_device_kernels() -> None:
     x = xp.asarray(data((33, 65), "float32"), device="stick128")
     shown = xp.explain(xp.sum(x * x, axis=1))
     assert "device_region('stick128')" in str(shown.lowered)
@@ -589,7 +589,7 @@ def test_what_would_run_on_a_device_is_explained() -> None:
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
                          ids=["copy", "deepcopy", "pickle"])
 @pytest.mark.parametrize("device", DEVICES)
-def test_copies_lie_as_what_they_are_copies_of(device: str, way: Callable[[Array], Array]) -> None:
+def test_copies_keep_the_layout(device: str, way: Callable[[Array], Array]) -> None:
     x = xp.asarray(data((70, 100), "float32"), device=device)
     turned = xp.restickify(x, 0)
     assert turned.layout != x.layout

@@ -36,7 +36,7 @@ VIEWS: dict[str, Callable[[Data], Data]] = {
 @pytest.mark.exhaustive(keep=21)
 @pytest.mark.parametrize("one", VIEWS)
 @pytest.mark.parametrize("other", ["all", "steps", "transposed", "row", "repeated"])
-def test_wherever_elements_lie(one: str, other: str) -> None:
+def test_pointwise_operations_on_any_strides(one: str, other: str) -> None:
     x, y = numbers(4, 6, 5), numbers(4, 6, 5) + 1
     a, b = VIEWS[one](x), VIEWS[other](y)
     if 3 in (a.shape[1:2] + b.shape[1:2]):

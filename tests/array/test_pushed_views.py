@@ -45,7 +45,7 @@ def test_reductions_of_views() -> None:
     run(9)
 
 
-def test_what_would_be_computed_many_times_is_computed_first() -> None:
+def test_repeatedly_read_values_are_computed_first() -> None:
     x = numbers(40)
     value = array(x)
     for _ in range(3):

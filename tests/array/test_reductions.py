@@ -85,7 +85,7 @@ def test_one_kernel_serves_all_sizes() -> None:
     assert counters.compiled == before
 
 
-def test_what_is_held_before_the_reduction_is_kept_too() -> None:
+def test_referenced_operands_of_reductions_are_stored() -> None:
     x = numbers(6, 4)
     square = array(x) * array(x)
     total = xp.sum(square, axis=1)
@@ -93,7 +93,7 @@ def test_what_is_held_before_the_reduction_is_kept_too() -> None:
     np.testing.assert_array_equal(np.asarray(square), x * x)
 
 
-def test_sizes_that_come_often_are_built_in() -> None:
+def test_kernels_are_specialized_for_frequent_sizes() -> None:
     x = numbers(1_400_000, 3)
     a = array(x)
     before = counters.compiled

@@ -117,7 +117,7 @@ def test_offers_that_cannot_be_read(offer: Offer, what: str, reason: str | None)
     [10**400], np.zeros(2, [("a", "f8")]), np.array(["2020-01-01"], "M8[D]"), Sequence(-1, 1.0),
     np.array([1, 2], object), memoryview(np.zeros(2, [("a", "f8")]).data), int,
 ], ids=lambda given: type(given).__name__)
-def test_what_has_no_numbers(given: Any) -> None:
+def test_sequences_without_numbers_are_rejected(given: Any) -> None:
     with pytest.raises(ArrayTypeError):
         xp.asarray(given)
 

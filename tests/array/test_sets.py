@@ -38,13 +38,13 @@ def test_each_nan_is_different_and_zeros_are_one(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("invert", [False, True])
-def test_elements_among_others(dtype: str, invert: bool) -> None:
+def test_isin_of_arrays(dtype: str, invert: bool) -> None:
     x, among = draw((3, 4), dtype), draw((2, 2), dtype, 1)
     got = xp.isin(array(x), array(among), invert=invert)
     check(got, np.isin(x, among, invert=invert))
 
 
-def test_numbers_among_others() -> None:
+def test_isin_of_scalars() -> None:
     x = array(np.array([1.0, np.nan, 2.0], "float32"))
     check(xp.isin(x, 2), np.array([False, False, True]))
     check(xp.isin(1, x), np.array(True))

@@ -81,14 +81,14 @@ def _check_row(
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("kind", sorted(UNARY))
-def test_of_one_number(kind: str, dtype: str) -> None:
+def test_special_cases_of_unary_functions(kind: str, dtype: str) -> None:
     x = samples(dtype)
     check(UNARY[kind], (x,), np.asarray(getattr(xp, kind)(xp.asarray(x))))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("kind", sorted(BINARY))
-def test_of_two_numbers(kind: str, dtype: str) -> None:
+def test_special_cases_of_binary_functions(kind: str, dtype: str) -> None:
     operands = pairs(dtype)
     result = getattr(xp, kind)(*map(xp.asarray, operands))
     check(BINARY[kind], operands, np.asarray(result))
@@ -119,7 +119,7 @@ def of_complex(kind: str, z: Data) -> Data:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("kind", sorted(COMPLEX))
-def test_of_one_complex_number(kind: str, dtype: str) -> None:
+def test_special_cases_of_complex_functions(kind: str, dtype: str) -> None:
     re, im = pairs(dtype)
     above = ~np.signbit(im) | np.isnan(im)
     re, im = re[above], im[above]
@@ -138,13 +138,13 @@ def test_odd_functions(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(TURNED))
-def test_functions_of_turned_numbers(kind: str) -> None:
+def test_functions_of_rotated_complex_numbers(kind: str) -> None:
     re, im = pairs("float64")
     turned = of_complex(TURNED[kind], paired(-im, re))
     _compare(of_complex(kind, paired(re, im)), paired(turned.imag, -turned.real), re, im)
 
 
-def test_cosine_is_that_of_the_turned_number() -> None:
+def test_cos_equals_cosh_of_the_rotated_number() -> None:
     re, im = pairs("float64")
     _compare(of_complex("cos", paired(re, im)), of_complex("cosh", paired(-im, re)), re, im)
 

@@ -140,7 +140,7 @@ def test_variance_of_numbers_far_from_zero() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["complex64", "complex128", "float64", "float32"])
 @pytest.mark.parametrize("shape", [(1,), (300,), (5, 300), (300, 5), (3, 40, 5)])
-def test_running_sums_of_long_rows_wherever_they_lie(shape: tuple[int, ...], dtype: str) -> None:
+def test_cumulative_sum_of_long_rows_of_any_strides(shape: tuple[int, ...], dtype: str) -> None:
     x = draw(shape, dtype)
     turned = np.asfortranarray(x)
     gaps = np.stack([x, x], axis=-1)[..., 0]

@@ -35,7 +35,7 @@ from tests.messages import Diagnostic, diagnostic
         )),
     ],
 )
-def test_what_takes_their_place(holder: str, name: str, expected: Diagnostic) -> None:
+def test_unsupported_names_suggest_replacements(holder: str, name: str, expected: Diagnostic) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr({"x": xp.ones(3), "xp": xp}[holder], name)
     assert diagnostic(caught.value) == expected
@@ -49,14 +49,14 @@ def test_what_takes_their_place(holder: str, name: str, expected: Diagnostic) ->
         ("xp", "__wrapped__", "module 'tecomp.array' has no attribute '__wrapped__'"),
     ],
 )
-def test_what_is_near_no_name(holder: str, name: str, text: str) -> None:
+def test_unknown_names_without_a_near_match(holder: str, name: str, text: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr({"x": xp.ones(3), "xp": xp}[holder], name)
     assert not isinstance(caught.value, MissingError)
     assert str(caught.value) == text
 
 
-def test_attributes_that_others_ask_for_are_not_there() -> None:
+def test_probed_protocol_attributes_are_missing() -> None:
     x = xp.ones(3)
     assert not any(hasattr(x, name) for name in ("iloc", "sum", "__cuda_array_interface__", "values"))
 

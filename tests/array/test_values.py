@@ -71,7 +71,7 @@ def test_arrays_have_no_hash() -> None:
 
 
 @pytest.mark.parametrize("make", [int, float])
-def test_parts_of_complex_numbers_are_asked_for(make: type) -> None:
+def test_real_and_imag_of_complex_arrays(make: type) -> None:
     with pytest.raises(ArrayTypeError) as caught:
         make(xp.asarray(1 + 2j))
 
@@ -125,7 +125,7 @@ def often() -> Iterator[None]:
 
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("often")
-def test_threads_ask_for_the_same_at_once() -> None:
+def test_threads_evaluate_one_array_concurrently() -> None:
     data = np.arange(40.0).reshape(2, 20)
     for _ in range(150):
         one = xp.asarray(data) * 2
@@ -195,7 +195,7 @@ def test_threads_that_share_arrays() -> None:
         assert_close(result, wanted(seed), rtol=1e-12)
 
 
-def test_one_thread_compiles_while_others_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_thread_compiles_while_other_threads_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     x = xp.asarray(np.arange(5.0))
     float(xp.sum(x * 3 - 1))  # compiled in advance
     compiles, go_on = Event(), Event()
@@ -223,7 +223,7 @@ def test_one_thread_compiles_while_others_compute(monkeypatch: pytest.MonkeyPatc
     assert_close(new.result(), np.sum(np.arange(5) / 7 - np.arange(5) ** 0.5 * 11))
 
 
-def test_elements_are_not_asked_for_while_they_are_written() -> None:
+def test_elements_are_not_read_during_writes() -> None:
     x = xp.zeros(4)
     told = []
 
@@ -240,7 +240,7 @@ def test_elements_are_not_asked_for_while_they_are_written() -> None:
     assert float(x[0]) == 0
 
 
-def test_parts_share_after_the_whole_is_gone() -> None:
+def test_views_share_memory_after_their_base_is_deleted() -> None:
     x = xp.zeros(6)
     one, other = x[:4], x[2:]
     row = one[1:]
@@ -309,7 +309,7 @@ def _transposed() -> Any:
     lambda: xp.asarray(np.arange(12.0).reshape(3, 4).T, copy=False),
     lambda: xp.reshape(xp.arange(12.0), (3, 4)).T,
 ], ids=["pending", "transposed sum", "foreign", "borrowed", "view"])
-def test_a_reshaped_array_is_a_view_whatever_was_computed(
+def test_reshape_of_computed_arrays_is_a_view(
     make: Callable[[], Any], ask: Callable[[Any], object]
 ) -> None:
     x = make()

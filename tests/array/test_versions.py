@@ -27,7 +27,7 @@ def test_versions() -> None:
     )
 
 
-def test_what_is_a_tuple_in_the_newest() -> None:
+def test_results_that_are_tuples_in_the_newest_version() -> None:
     newest = xp.ones(3).__array_namespace__(api_version="2025.12")
     x, y = xp.arange(3), xp.arange(2)
     assert isinstance(xp.meshgrid(x, y), list)

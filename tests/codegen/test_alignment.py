@@ -83,11 +83,11 @@ def test_scratch(loop: str, size: int, rows: int, first: str, wanted: int) -> No
         (cast("int32", X * 8), 8),
     ],
 )
-def test_what_an_index_is_a_multiple_of(index: Expr, wanted: int) -> None:
+def test_divisor_of_an_index(index: Expr, wanted: int) -> None:
     assert divisor(index) == wanted
 
 
-def test_parts_that_are_shared_are_looked_at_once() -> None:
+def test_shared_subexpressions_are_analysed_once() -> None:
     """Each choice uses the previous one twice, so there are 2**100 paths through the graph."""
     index: Expr = X * 128
     for k in range(100):
@@ -98,7 +98,7 @@ def test_parts_that_are_shared_are_looked_at_once() -> None:
 
 @pytest.mark.parametrize("loop", ["range", "parallel"])
 @pytest.mark.parametrize("size", [512, 8000, 100000])
-def test_addresses_are_what_was_said(
+def test_addresses_have_the_declared_alignment(
     loop: str, size: int, both: Callable[..., Kernel]
 ) -> None:
     """Aligned vector instructions fault at any other address."""

@@ -137,7 +137,7 @@ def test_types() -> None:
         (lambda: te.clz(F), Diagnostic("dtype", dtype="float64")),
     ],
 )
-def test_what_is_refused(call: Callable[[], object], expected: Diagnostic) -> None:
+def test_invalid_arguments_are_rejected(call: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(TypeMismatchError) as error:
         call()
     assert diagnostic(error.value) == expected

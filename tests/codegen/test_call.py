@@ -326,7 +326,7 @@ axis_separators=(0,))):
     )
 
 
-def test_what_a_kernel_says_of_itself() -> None:
+def test_kernel_repr() -> None:
     assert repr(ADDER) == (
         "<Kernel add(A: float32[4, 6], B: float32[4, 6], C: float32[24]), writes C>"
     )

@@ -28,7 +28,7 @@ def entry(store: Store, key: str) -> Path:
     return store.folder / f"{key}.entry"
 
 
-def test_what_is_put_is_found(store: Store) -> None:
+def test_stored_entries_are_found(store: Store) -> None:
     assert store.get("a") is None
     store.put("a", b"code")
     store.put("b", b"")
@@ -79,7 +79,7 @@ def test_the_content_of_another_entry_is_no_entry(store: Store) -> None:
     assert store.get("b") == b"other code"
 
 
-def test_keys_and_contents_are_told_apart(store: Store) -> None:
+def test_keys_and_contents_are_distinguished(store: Store) -> None:
     store.put("a", b"bc")
     store.folder.joinpath(entry(store, "a").name.replace("a", "ab", 1)).write_bytes(
         entry(store, "a").read_bytes()[:-2] + b"c")
@@ -132,7 +132,7 @@ def test_code_that_cannot_be_linked_is_made_again(
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o702])
-def test_a_folder_that_others_can_enter_is_not_used(store: Store, mode: int) -> None:
+def test_directories_writable_by_other_users_are_not_used(store: Store, mode: int) -> None:
     store.put("a", b"code")
     store.folder.chmod(mode)
     store.put("b", b"code")
@@ -156,7 +156,7 @@ def test_a_folder_that_is_a_link_or_a_file_is_not_used(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="no such folder")
 @pytest.mark.parametrize("kind", ["directory", "pipe", "link", "none", "file"])
-def test_whatever_an_entry_is_no_descriptor_stays_open(store: Store, kind: str) -> None:
+def test_corrupt_entries_leave_no_open_file_descriptor(store: Store, kind: str) -> None:
     store.put("other", b"code")
     place = entry(store, "a")
     if kind == "directory":
@@ -200,13 +200,13 @@ def test_the_entries_unused_for_longest_go_first(store: Store) -> None:
     assert all(store.get(f"new{k}") for k in range(4))
 
 
-def test_what_is_larger_than_all_is_not_stored(store: Store) -> None:
+def test_entries_beyond_the_cache_size_are_not_stored(store: Store) -> None:
     store.put("a", b"x" * 10_001)
 
     assert store.get("a") is None
 
 
-def test_unfinished_files_go_when_nobody_can_be_writing_them(store: Store) -> None:
+def test_stale_temporary_files_are_removed(store: Store) -> None:
     store.put("a", b"code")
     for name, age in (("dead", DAY), ("alive", 0.0)):
         (store.folder / f"{name}.1.x.part").write_bytes(b"half")

@@ -125,7 +125,7 @@ def test_bfloats_are_rounded_in_vectors(cpu: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["x + y", "x * y + x", "x / y", "x - y * y"])
-def test_float16_rounds_alike_with_and_without_float16_arithmetic(value: str) -> None:
+def test_float16_rounds_equally_with_and_without_float16_arithmetic(value: str) -> None:
     """Without `fast_math`, operations compute in float32 and round, also with AVX512-FP16."""
     func = loop_of("float16", "float16", value)
 

@@ -156,7 +156,7 @@ def test_inputs_may_be_read_only() -> None:
         assert (b == a[::-1]).all()
 
 
-def test_who_says_it_is_writable_is_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_exported_as_writable_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
     run, buffered = kernel("float32"), Buffered(24)
 

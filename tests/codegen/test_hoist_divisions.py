@@ -55,7 +55,7 @@ def test_quotients_of_quotients() -> None:
     assert hoist_divisions(named) == named
 
 
-def test_what_is_left_alone() -> None:
+def test_unsupported_divisions_are_unchanged() -> None:
     for lines in (
         ("for f in range(m):", "    B[f // 8 + f % 3] = A[f]"),
         ("B[m // n] = A[0]",),

@@ -76,7 +76,7 @@ for scale in range(3, 11):
 
 
 @pytest.mark.exhaustive
-def test_code_and_constants_lie_together_where_free_memory_is_cut_up() -> None:
+def test_code_and_constants_are_adjacent_in_fragmented_memory() -> None:
     done = subprocess.run(
         [sys.executable, "-c", CROWDED], capture_output=True, text=True, check=False, timeout=300
     )

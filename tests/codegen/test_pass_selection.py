@@ -43,7 +43,7 @@ def function(body: str) -> PrimFunc:
     ids=["elementwise", "vectors", "number", "transpose", "outer", "tile", "straight", "condition",
          "quotient"],
 )
-def test_nothing_to_do(body: str) -> None:
+def test_functions_without_applicable_passes(body: str) -> None:
     func = function(body)
 
     assert not has_loop_work(func.body)
@@ -69,7 +69,7 @@ def test_nothing_to_do(body: str) -> None:
     ],
     ids=["sum", "row-sum", "load", "vector-sum", "vectors-of-sums", "division", "call", "array"],
 )
-def test_something_to_do(body: str) -> None:
+def test_pass_selection_of_functions_with_applicable_passes(body: str) -> None:
     func = function(body)
 
     assert has_loop_work(func.body)
@@ -78,7 +78,7 @@ def test_something_to_do(body: str) -> None:
     assert (*source.loop_work, *source.plain_loops) == ("f.body",)
 
 
-def test_conditions_that_stay_are_asked_before_the_loop() -> None:
+def test_loop_invariant_conditions_are_unswitched() -> None:
     func = function(
         "\nfor i in range(8):\n    for j in range(8):\n"
         "        B[i * 8 + j] = if_then_else(i < 3 and j < 5 and not (i == 1), A[j], float32(2.0))"

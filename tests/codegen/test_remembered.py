@@ -57,5 +57,5 @@ def test_other_machines_are_for_numbers(
 
 
 @pytest.mark.numbers_alone
-def test_what_is_marked_is_for_numbers(request: pytest.FixtureRequest) -> None:
+def test_marker_selects_unoptimized_code(request: pytest.FixtureRequest) -> None:
     assert not ships(request.node)

@@ -82,7 +82,7 @@ def test_large_pieces_start_where_large_pages_do() -> None:
     assert settled(8 * MEGABYTE)[0] % (2 * MEGABYTE) == 0
 
 
-def test_what_is_too_large_is_not_kept() -> None:
+def test_large_scratch_memory_is_not_kept() -> None:
     small = settled(MEGABYTE)[0]
     large, inner = addresses(LIMIT + 1, MEGABYTE)
 

@@ -34,7 +34,7 @@ def test_addresses_and_loads_are_shared() -> None:
     np.testing.assert_array_equal(c[1::8], a[::8] + a[1::8])
 
 
-def test_what_is_written_is_loaded_again() -> None:
+def test_stored_values_are_reloaded() -> None:
     text, kernel = body_of([
         "B[i] = A[i] + B[i + 1]",
         "B[i + 1] = A[i] * float32(2.0)",
@@ -52,7 +52,7 @@ def test_what_is_written_is_loaded_again() -> None:
     np.testing.assert_array_equal(c[:8], 3 * a[:8])
 
 
-def test_nothing_is_shared_with_another_branch() -> None:
+def test_values_are_not_shared_across_branches() -> None:
     func = parse(
         HEAD + "        if i < 3:\n            B[i] = A[i * 5]\n"
         "        else:\n            B[i] = A[i * 5] + float32(1.0)\n        C[i] = A[i * 5]\n"

@@ -45,7 +45,7 @@ def test_results_are_those_of_numpy(
     np.testing.assert_array_equal(target, wanted)
 
 
-def test_there_is_no_gather() -> None:
+def test_strided_accesses_use_no_gather() -> None:
     text = Kernel(copy(8, "float32")).source("llvm")
 
     assert "gather" not in text

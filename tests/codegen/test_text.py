@@ -174,7 +174,7 @@ def test_llvm_is_loaded_by_the_first_compilation() -> None:
 
 
 @pytest.mark.parametrize(("kind", "functions"), [("parallel", 3), ("range", 1)])
-def test_functions_that_hand_over_are_not_optimised(kind: str, functions: int) -> None:
+def test_wrapper_functions_are_not_optimised(kind: str, functions: int) -> None:
     """A body that is one parallel loop only hands over work; a body with its own loop does not."""
     source = compile_function(parse(f'''def add(A: Buffer("float32", (64,))):
     for i in {kind}(64):

@@ -92,7 +92,7 @@ def f(A: Buffer("float32", (40,)), B: Buffer("float32", (40,))):
     }
 
 
-def test_lanes_that_read_what_others_store_go_together() -> None:
+def test_lanes_that_read_stores_of_other_lanes_are_not_split() -> None:
     func = parse("""
 def f(A: Buffer("float64", (40,))):
     A[ramp(0, 1, 17)] = A[ramp(1, 1, 17)] + A[ramp(16, -1, 17)]
@@ -129,7 +129,7 @@ def test_sums_stay_where_nothing_overlaps(more: str, *, is_kept: bool) -> None:
 
 @pytest.mark.parametrize("lanes", [*range(1, 16), 24, 31])
 @pytest.mark.parametrize("kind", ["float32", "float64", "int8"])
-def test_of_known_first_lanes_there_are_no_others(lanes: int, kind: str) -> None:
+def test_known_active_lanes_need_no_remainder(lanes: int, kind: str) -> None:
     width = 32 if lanes > 16 else 16
     func = parse(f"""
 def f(A: Buffer("{kind}", (80,)), B: Buffer("{kind}", (80,))):

@@ -28,7 +28,7 @@ def test_indices_are_sums() -> None:
     assert (first.axis, first.is_affine, first.axes) == (None, True, (i, j))
 
 
-def test_what_is_no_sum_is_a_term_of_its_own() -> None:
+def test_non_sums_are_single_terms() -> None:
     B = te.compute((8, 9), lambda i, j: A[I[i] + j, i // 2 + i], name="B")
     i, j = B.op.axis
     first, second = tecomp.accesses(B).reads[0].index
@@ -39,7 +39,7 @@ def test_what_is_no_sum_is_a_term_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_footprints_have_room_for_all_that_is_read(seed: int) -> None:
+def test_footprints_contain_all_reads(seed: int) -> None:
     """Footprints of sums, quotients and remainders are upper bounds, by enumeration."""
     dice = random.Random(seed)
     for _ in range(20):
@@ -61,7 +61,7 @@ def test_footprints_have_room_for_all_that_is_read(seed: int) -> None:
             assert max(values) - min(values) < extent
 
 
-def test_what_data_says_may_be_anywhere() -> None:
+def test_data_dependent_accesses_cover_the_tensor() -> None:
     B = te.compute((8, 9), lambda i, j: A[I[i], j], name="B")
     i, j = B.op.axis
     table, index = tecomp.accesses(B).reads

@@ -161,5 +161,5 @@ def test_functions_of_other_types_for_padding() -> None:
     assert out.tolist() == [[1, 1, 1, 1], [1, 1, -2, -3]]
 
 
-def test_a_literal_may_be_larger_than_float32_beside_a_float64() -> None:
+def test_literals_beyond_float32_are_allowed_with_float64_operands() -> None:
     assert str(te.var("x", "float64") + 1e39) == "x + float64(1e+39)"

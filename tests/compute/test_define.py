@@ -220,7 +220,7 @@ def test_inputs_are_counted_once_in_order() -> None:
     assert op.input_tensors == (c, b, A)
 
 
-def test_shared_parts_are_walked_once() -> None:
+def test_shared_subexpressions_are_visited_once() -> None:
     def power(i: Any) -> Any:
         value = A[i, 0]
         for _ in range(12):

@@ -71,7 +71,7 @@ def test_the_function_gives_no_statement() -> None:
     )
 
 
-def test_the_statement_uses_something_else() -> None:
+def test_extern_rejects_statements_on_other_buffers() -> None:
     other = te.placeholder((4,), name="other")
     i = te.compute((4,), lambda i: A[i]).op.axis[0]
 
@@ -104,7 +104,7 @@ def test_indices_that_are_known_to_be_outside(index: int) -> None:
     )
 
 
-def test_there_is_no_outside_where_there_is_nothing() -> None:
+def test_empty_outputs_have_no_out_of_bounds_access() -> None:
     empty = te.placeholder((0,), name="empty")
     copy = te.extern(
         (0,), empty, lambda ins, outs: te.for_range(0, 0, lambda i: outs[0].store(0, ins[0][0])))

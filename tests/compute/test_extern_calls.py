@@ -64,7 +64,7 @@ def test_a_function_may_be_registered_later() -> None:
     assert E.shape == (4, 16)
 
 
-def test_how_many_arguments_a_python_function_takes() -> None:
+def test_arity_of_python_functions() -> None:
     assert refused(lambda ins, outs: te.call_packed("test.add", ins[0], outs[0])) == (
         Diagnostic(
             "external-function", where="te.call_packed", name="test.add", plain="(x, y, z)",
@@ -144,7 +144,7 @@ def test_types_of_arguments() -> None:
     )
 
 
-def test_what_is_no_argument() -> None:
+def test_invalid_call_arguments() -> None:
     assert refused(lambda ins, outs: te.call_packed("test.add", ins, outs, 3)) == (
         Diagnostic(
             "external-function", where="te.call_packed test.add: argument 0", type="list",

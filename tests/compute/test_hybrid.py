@@ -239,7 +239,7 @@ def test_functions_of_numbers() -> None:
     agrees(whole, [te.placeholder((3,), "int32", name="a")])
 
 
-def test_loops_from_elsewhere() -> None:
+def test_hybrid_rejects_loops_of_other_functions() -> None:
     @script
     def blur(a):
         b = output_tensor((10, 10), "float32")
@@ -345,7 +345,7 @@ def test_results_of_several_shapes_are_read() -> None:
     np.testing.assert_array_equal(result, second(y, x) - 1)
 
 
-def test_what_a_variable_reads_may_change() -> None:
+def test_hybrid_variables_reread_modified_tensors() -> None:
     @script
     def swap(a):
         b = output_tensor((4,), "float32")
@@ -553,7 +553,7 @@ def calls_itself(a):
     return b
 
 
-def test_misspelt_functions_are_told_with_the_nearest() -> None:
+def test_misspelt_functions_suggest_the_nearest_name() -> None:
     def misspelt(a):
         b = output_tensor((8,), "float32")
         b[0] = sigmiod(a[0])
@@ -567,7 +567,7 @@ def test_misspelt_functions_are_told_with_the_nearest() -> None:
     )
 
 
-def test_what_lists_shapes_and_functions_are() -> None:
+def test_hybrid_lists_shapes_and_functions() -> None:
     known, plain = (1, 2), 3
 
     def chosen(a):
@@ -668,7 +668,7 @@ def test_memory_of_sizes_of_the_call() -> None:
     agrees(shifted, [te.placeholder((n,), name="A"), n], {n: 5})
 
 
-def test_what_python_says_where_there_are_no_tensors() -> None:
+def test_hybrid_functions_run_as_python_without_tensors() -> None:
     @script
     def plus(a, b):
         c = output_tensor(a.shape, a.dtype)
@@ -742,7 +742,7 @@ def test_stores_and_results() -> None:
     )
 
 
-def test_what_is_no_function() -> None:
+def test_hybrid_script_requires_a_function() -> None:
     with pytest.raises(TypeMismatchError) as error:
         script(3)
     assert diagnostic(error.value) == (

@@ -51,7 +51,7 @@ def added(intrin: te.TensorIntrin | None = None) -> te.Tensor:
     return te.compute((8, 16), lambda i: add(A[i, 0:16], B[i, 16:32]), name="C")
 
 
-def test_what_a_call_makes() -> None:
+def test_intrinsic_calls_return_expressions() -> None:
     C = added()
     s = te.create_schedule(C.op)
 
@@ -324,7 +324,7 @@ def test_the_loops_of_a_tile_are_the_intrinsic_s() -> None:
     )
 
 
-def test_what_an_intrinsic_reads_is_in_memory() -> None:
+def test_inputs_of_intrinsics_are_stored() -> None:
     P = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="P")
     add = vadd()
     C = te.compute((8, 16), lambda i: add(P[i, 0:16], B[i, 0:16]), name="C")
@@ -381,7 +381,7 @@ def test_statements_of_open_sizes_are_checked_where_they_are_used() -> None:
     )
 
 
-def test_what_is_asked_of_addresses_is_taken() -> None:
+def test_address_requirements_are_accepted() -> None:
     add = vadd(default_buffer_params={"offset_factor": 16, "data_alignment": 64, "scope": "global"})
 
     assert add.scopes == ("global",) * 3

@@ -169,7 +169,7 @@ def by_halves(ib: Any, a: Any, e: Any) -> None:
         pass
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     assert refused(left_open) == (
         Diagnostic("statements")
     )

@@ -52,7 +52,7 @@ def test_lanes_are_stored_side_by_side(of: str, layout: str) -> None:
     assert_close(kernel.unpack(C, stored), wanted(a), rtol=1e-6)
 
 
-def test_what_has_no_lanes_is_refused() -> None:
+def test_lane_operations_require_vectors() -> None:
     A = te.placeholder((8,), "uint8", name="A")
     S = te.placeholder((), name="S")
     V = te.placeholder((2,), "float32x4", name="V")

@@ -111,7 +111,7 @@ def test_types_of_choices() -> None:
         ),
     ],
 )
-def test_what_is_refused(action: Callable[[], object], expected: Diagnostic) -> None:
+def test_invalid_arguments_are_rejected(action: Callable[[], object], expected: Diagnostic) -> None:
     error = refusal(action)
 
     assert isinstance(error, DefinitionError)
@@ -164,7 +164,7 @@ def test_integers_are_not_divided_by_0(divide: Callable[[Any], Expr], value: Any
     assert error.value.location.file == __file__
 
 
-def test_a_long_dividend_is_told_by_its_beginning() -> None:
+def test_long_dividends_are_abbreviated_in_messages() -> None:
     total: Any = te.var("n")
     for _ in range(60):
         total = total * te.var("m")

@@ -228,7 +228,7 @@ def test_reductions_are_compared_by_structure() -> None:
         (te.max(te.placeholder((), name="S"), i), 'max(S[()], cast("float32", i))'),
     ],
 )
-def test_of_two_expressions_it_is_elementwise(expr: Expr, text: str) -> None:
+def test_reducer_of_two_expressions_is_elementwise(expr: Expr, text: str) -> None:
     assert str(expr) == text
 
 
@@ -365,7 +365,7 @@ REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
 
 
 @pytest.mark.parametrize(("action", "expected"), REFUSALS)
-def test_what_is_refused(action: Callable[[], object], expected: Diagnostic) -> None:
+def test_invalid_arguments_are_rejected(action: Callable[[], object], expected: Diagnostic) -> None:
     assert refusal(action) == expected
 
 
@@ -380,11 +380,11 @@ def test_what_is_refused(action: Callable[[], object], expected: Diagnostic) -> 
         (lambda: te.min(n, m, n, 1, m), "min(min(min(min(n, m), n), int32(1)), m)"),
     ],
 )
-def test_of_expressions_all_are_combined(made: Callable[[], Any], text: str) -> None:
+def test_reducer_combines_all_expressions(made: Callable[[], Any], text: str) -> None:
     assert str(made()) == text
 
 
-def test_of_tuples_all_are_combined(agrees: Any) -> None:
+def test_reducer_combines_all_tuples(agrees: Any) -> None:
     X = te.placeholder((6, 4), name="X")
     index, value = te.compute(
         (6,), lambda i: argmax((0, X[i, 0]), (1, X[i, 1]), (2, X[i, 2])), name="M")

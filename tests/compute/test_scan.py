@@ -53,7 +53,7 @@ def shaped(*shape: int, dtype: str = "float32", name: str = "A") -> te.Tensor:
     return te.placeholder(shape, dtype, name)
 
 
-def test_what_is_no_tensor() -> None:
+def test_scan_requires_tensors() -> None:
     assert refused(first, 3, state) == (
         Diagnostic("invalid-type", where="te.scan S", what="update", tensor=3, type="int")
     )

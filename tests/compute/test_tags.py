@@ -17,7 +17,7 @@ def doubled(tag: str = "") -> Any:
     return te.compute((4, 4), lambda i, j: A[i, j] * 2.0, name="B", tag=tag)
 
 
-def test_what_is_defined_inside_has_the_tag() -> None:
+def test_tag_scope_tags_operations() -> None:
     with te.tag_scope(tag="conv"):
         inside = doubled()
         stored = te.extern((1,), [], lambda ins, outs: outs[0].store(0, 1.0), dtype="float32")

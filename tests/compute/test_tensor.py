@@ -117,7 +117,7 @@ def test_a_load_keeps_its_place_when_rewritten() -> None:
     assert moved.location is load.location
 
 
-def test_loads_are_the_same_wherever_they_were_written() -> None:
+def test_equal_loads_compare_equal() -> None:
     other = te.placeholder((4, 5), name="A")
 
     assert structural_equal(A[i, 3], A(i, 3))

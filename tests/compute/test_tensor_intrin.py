@@ -73,7 +73,7 @@ def test_loops() -> None:
     assert str(intrin.body) == "for lane in vectorized(2, extent=6):\n    b[lane] = a[lane]"
 
 
-def test_what_is_no_definition() -> None:
+def test_invalid_definitions_of_intrinsics() -> None:
     a, b = doubled()
     n = te.var("n")
     assert refused(lambda: te.decl_tensor_intrin(a.op, store)) == (
@@ -107,7 +107,7 @@ def test_what_is_no_definition() -> None:
     )
 
 
-def test_what_are_no_statements() -> None:
+def test_invalid_statements_of_intrinsics() -> None:
     _, b = doubled()
     given: Any = 3
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: given, "x")) == (
@@ -136,7 +136,7 @@ def test_what_are_no_statements() -> None:
     )
 
 
-def test_what_cannot_be_asked_of_operands() -> None:
+def test_invalid_operand_requirements() -> None:
     a, b = doubled()
     strange = te.placeholder((8,), name="z")
     assert refused(
@@ -207,7 +207,7 @@ def statements_of_product(
 @pytest.mark.parametrize(
     ("wrong", "stored"), [({"first": 1}, -10237), ({"depth": 3}, -21157), ({"start": 1}, -22236)]
 )
-def test_statements_that_compute_something_else(wrong: dict[str, int], stored: int) -> None:
+def test_check_tensor_intrin_detects_wrong_statements(wrong: dict[str, int], stored: int) -> None:
     assert refused(
         lambda: te.decl_tensor_intrin(product(), statements_of_product(**wrong), "x")
     ) == (
@@ -259,7 +259,7 @@ def test_a_body_that_multiplies_by_another_number() -> None:
     [("float64", 1e-15, 1e-12), ("float64", 1e-15, 2e-6), ("float32", 2e-6, 2e-5),
      ("float16", 1e-3, 1e-2), ("bfloat16", 1e-2, 1e-1)],
 )
-def test_how_near_a_result_has_to_be_depends_on_its_type(
+def test_tolerance_depends_on_the_dtype(
     dtype: str, exact: float, wrong: float
 ) -> None:
     """Sums of four products may differ by rounding errors only."""

@@ -64,6 +64,6 @@ def test_classes_of_expressions_give_them(made: Any, wanted: Any) -> None:
 @pytest.mark.parametrize(
     "make", [tir.And, tir.Or, tir.EQ, tir.LT, tir.Add, tir.Div, tir.FloorMod, tir.Min]
 )
-def test_what_is_no_number_is_refused(make: Any) -> None:
+def test_non_numbers_are_rejected(make: Any) -> None:
     with pytest.raises(tecomp.TecompError):
         make(x, "two")

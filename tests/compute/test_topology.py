@@ -23,7 +23,7 @@ def test_a_diamond() -> None:
     assert names() == []
 
 
-def test_operations_of_one_name_are_told_apart() -> None:
+def test_operations_of_equal_name_are_distinguished() -> None:
     first = te.compute((4,), lambda i: A[i], name="A")
     second = te.compute((4,), lambda i: first[i] + A[i], name="A")
 

@@ -43,7 +43,7 @@ n, m = te.var("n"), te.var("m")
         (lambda: te.divide(1, A), "T_divide", "float32(1.0) / A[ax0, ax1]", "elemwise"),
     ],
 )
-def test_what_an_operator_makes(made: Callable[[], Any], name: str, text: str, tag: str) -> None:
+def test_operators_on_tensors_return_tensors(made: Callable[[], Any], name: str, text: str, tag: str) -> None:
     tensor = made()
 
     assert isinstance(tensor, te.Tensor)
@@ -75,7 +75,7 @@ def test_tensors_without_axes_make_such(made: Callable[[], Any], text: str, tag:
     assert (str(op), op.tag, tensor.shape) == (text, tag, ())
 
 
-def test_tensors_without_axes_stand_for_their_element() -> None:
+def test_tensors_of_rank_0_convert_to_their_element() -> None:
     """In an expression, a tensor without axes stands for its value and needs no index."""
     C = te.compute((8, 4), lambda i, j: A[i, j] * (z + 1) + (2 - z), name="C")
 
@@ -113,7 +113,7 @@ def test_numbers_of_tensors_without_axes(agrees: Any) -> None:
     agrees(te.create_schedule(D.op), [z, D], {z: value, D: np.array(5, "float32")})
 
 
-def test_sizes_that_are_alike_broadcast() -> None:
+def test_equal_symbolic_sizes_broadcast() -> None:
     X, Y = te.placeholder((n, m), name="X"), te.placeholder((n, 1), name="Y")
 
     assert str((X - Y).op) == "T_subtract[ax0, ax1] = X[ax0, ax1] - Y[ax0, int32(0)]"
@@ -160,7 +160,7 @@ def test_shapes_that_do_not_broadcast(action: Callable[[], object], expected: Di
          Diagnostic("invalid-type", where="", shape=(4,), dtype="float64")),
     ],
 )
-def test_what_is_no_operation_of_tensors(action: Callable[[], object], expected: Diagnostic) -> None:
+def test_unsupported_tensor_operators(action: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(DefinitionError) as error:
         action()
     assert diagnostic(error.value) == expected

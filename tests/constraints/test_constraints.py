@@ -188,7 +188,7 @@ class TestCopies:
         for a, b in ((sticks(A), sticks(B, 0)), (sparse(A), sparse(B, 0)), (sticks(A), sticks(B))):
             assert found(B, {A: a, B: b}, STICK) == []
 
-    def test_nothing_gathers_sticks_into_lanes(self) -> None:
+    def test_gathering_sticks_into_lanes_is_rejected(self) -> None:
         A, B = self.copy(128, 192)
         (violation,) = check_constraints(B, STICK, {A: sparse(A), B: sticks(B)})
 
@@ -202,7 +202,7 @@ class TestCopies:
         assert violation.layout is not None
         assert check_constraints(B, STICK, {A: sparse(A), B: violation.layout}) == ()
 
-    def test_nothing_scatters_lanes_to_sticks(self) -> None:
+    def test_scattering_lanes_to_sticks_is_rejected(self) -> None:
         A, B = self.copy(128, 192)
         (violation,) = check_constraints(B, STICK, {A: sticks(A), B: sparse(B)})
 
@@ -384,7 +384,7 @@ class TestGathers:
         assert (violation.relayout, violation.layout) == ("W", sticks(W))
 
     @pytest.mark.parametrize("value", [lambda x: x, te.exp], ids=["copy", "elementwise"])
-    def test_each_lane_from_elsewhere(self, value: Callable[[te.Expr], te.Expr]) -> None:
+    def test_gathers_across_lanes_violate_constraints(self, value: Callable[[te.Expr], te.Expr]) -> None:
         W, J = tensor("W", 40, 256), tensor("J", 256, dtype="int32")
         C = te.compute((40, 256), lambda i, j: value(W[i, J[j]]), name="C")
         target = replace(STICK, rules=tuple(r for r in STICK.rules if isinstance(r, LaneAccess)))
@@ -424,7 +424,7 @@ class TestConvolutions:
             ("C", 2, "C: F has axis k and C has axis x along its lanes; they must be the same"),
         ],
     )
-    def test_sticks_of_others(self, changed: str, dim: int, message: str) -> None:
+    def test_operands_with_other_stick_axes(self, changed: str, dim: int, message: str) -> None:
         tensors = dict(zip("XFC", self.convolution(), strict=True))
         layouts = {t: sticks(t, dim if name == changed else -1) for name, t in tensors.items()}
         violations = check_constraints(tensors["C"], PRODUCTS, layouts)
@@ -489,7 +489,7 @@ class TestReductions:
 
         assert found(C, {A: sticks(A), C: sticks(C)}, REDUCTIONS) == []
 
-    def test_operands_that_lie_differently(self) -> None:
+    def test_operands_with_different_layouts(self) -> None:
         """Operands of a reduction share lanes: RFC 0047, dot products."""
         A, B = tensor("A", 128, 128), tensor("B", 128, 128)
         k = te.reduce_axis((0, 128), name="k")
@@ -508,7 +508,7 @@ class TestReductions:
             )
             assert (along.operands, along.relayout, along.layout) == (("A", "B"), "B", sticks(B))
 
-    def test_a_column_beside_a_matrix(self) -> None:
+    def test_column_and_matrix_operands(self) -> None:
         """A per-row operand of a row reduction must be sparse, in lane 0 of all sticks."""
         A, B = tensor("A", 128, 128), tensor("B", 128)
         k = te.reduce_axis((0, 128), name="k")

@@ -40,7 +40,7 @@ def happens(site: Site, cores: int) -> list[tuple[int, int, dict[Var, int]]]:
     return found
 
 
-def test_every_element_comes_from_the_core_that_made_it() -> None:
+def test_elements_are_transferred_from_the_producing_core() -> None:
     draw, remote = random.Random(7), Counter[bool]()
     for _ in range(25):
         cores, rows = draw.randint(2, 5), draw.randint(1, 4)
@@ -66,7 +66,7 @@ def test_every_element_comes_from_the_core_that_made_it() -> None:
     assert min(remote.values()) > 50
 
 
-def test_copies_are_told_from_what_a_core_has_itself() -> None:
+def test_transfers_exclude_local_elements() -> None:
     sites = program(3, 2, "c * 2 + j", "X[(c * 2 + j + 1) % 6]")
     uses = {data.name: (len(each.own), len(each.copies)) for data, each in uses_of(sites).items()}
 

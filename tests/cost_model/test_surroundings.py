@@ -70,7 +70,7 @@ def test_the_same_points_in_the_same_order(nest: tuple[list[Frame], Expr]) -> No
 
 
 @given(nests())
-def test_conditions_stand_where_they_are_known(nest: tuple[list[Frame], Expr]) -> None:
+def test_conditions_are_placed_where_they_are_known(nest: tuple[list[Frame], Expr]) -> None:
     frames, _ = nest
     around = surroundings_of(Counter({}).terms, frames)
     depths = {level.var: k for k, level in enumerate(around.loops)}
@@ -110,7 +110,7 @@ def test_linear_conditions_are_bounds() -> None:
     assert ends == [(1, 1), (1, 3), (1, 3)]
 
 
-def test_what_depends_on_data_is_left_out() -> None:
+def test_data_dependent_conditions_are_omitted() -> None:
     """A data-dependent condition counts as true, and a data-dependent loop as empty."""
     element = BufferLoad(Buffer("A", (9,), INT64), (X,))
     around = surroundings_of(Counter({}).terms, [

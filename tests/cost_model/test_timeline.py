@@ -62,7 +62,7 @@ def test_slices_of_the_same_iterations(count: int) -> None:
 
 
 @given(programs())
-def test_nothing_begins_too_early_or_too_late(activities: list[Activity]) -> None:
+def test_activities_start_at_the_earliest_time(activities: list[Activity]) -> None:
     events = timeline(activities)
 
     assert sorted((e.activity, e.slice) for e in events) == [
@@ -108,7 +108,7 @@ def test_cores_move_what_the_chip_has_read_and_the_chip_writes_what_cores_have_m
         assert at[0][1, piece].end == at[1][1, piece].start
 
 
-def test_a_core_waits_for_data_of_others_where_it_reads_them() -> None:
+def test_cores_wait_for_data_of_other_cores_at_the_read() -> None:
     made = Activity("A", "compute", 8.0, 0, 1)
     own = Activity("B", "compute", 8.0, 1, 1, ((0, 1),))
     others = Activity("B", "compute", 8.0, 1, 1, ((0, 1),), (0,))

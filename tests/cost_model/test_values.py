@@ -130,6 +130,6 @@ def test_copies(value: Expr, copies: bool) -> None:
     assert is_copy(value) == copies
 
 
-def test_what_depends_on_data() -> None:
+def test_data_dependent_values() -> None:
     assert contains_load(X + load(Y).astype("int64"))
     assert not contains_load(X + Y)

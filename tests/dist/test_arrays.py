@@ -31,13 +31,13 @@ def test_arrays_of_a_team(n: int, kernels: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_arrays_take_as_few_messages_as_programs_by_hand(n: int, pools: Pools) -> None:
+def test_arrays_send_as_few_messages_as_handwritten_programs(n: int, pools: Pools) -> None:
     """A stencil step is one exchange, and the sums of several arrays are one collective."""
     assert pools.printed("exchanges", n) == ["as few as by hand"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_cores_are_computed_while_halos_come(n: int, pools: Pools) -> None:
+def test_interiors_are_computed_during_halo_exchange(n: int, pools: Pools) -> None:
     """Stencils of any radius along any axes are bit-identical with and without overlap."""
     assert pools.printed("overlaps", n, str(100 * n), "4") == ["the same bits"]
 

@@ -53,7 +53,7 @@ def calls_of(*made: list[str], ended: tuple[int, ...] = (), waits: dict[int, str
     return calls
 
 
-def test_equal_calls_are_fine_however_far_they_are() -> None:
+def test_equal_calls_are_accepted_at_any_distance() -> None:
     assert calls_of(["a", "b"], ["a"], []).complaint() is None
     assert calls_of(["a"] * 200, ["a"] * 3).complaint() is None
 
@@ -64,7 +64,7 @@ def test_different_calls_are_named_with_their_ranks() -> None:
     assert calls.complaint() == f"call 2 is `b` on ranks 0, 2 and `c` on rank 1; {SAME}"
 
 
-def test_the_last_one_to_begin_sees_the_others() -> None:
+def test_the_last_rank_to_start_sees_the_calls_of_all() -> None:
     calls = calls_of(["a", "b"], ["a"])
     assert not calls.began("c")
 
@@ -95,7 +95,7 @@ def test_an_error_is_not_commented_on() -> None:
     assert calls.complaint() is None
 
 
-def test_an_error_is_told_by_the_first_rank_that_has_it() -> None:
+def test_errors_are_reported_by_the_first_rank() -> None:
     calls = calls_of([], [], [])
     for rank, said in enumerate(("one", "other", "one")):
         calls._mine = rank

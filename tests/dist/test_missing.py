@@ -27,7 +27,7 @@ except MissingLibraryError as error:
     ("sys.modules['mpi4py'] = None", {"reason": "import of mpi4py halted; None in sys.modules"}),
     ("metadata.distribution = lambda name: name", {}),
 ])
-def test_what_is_said(cause: str, parameters: dict[str, str]) -> None:
+def test_message_for_a_missing_mpi(cause: str, parameters: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(cause=cause)],
         capture_output=True, text=True, check=False,

@@ -88,7 +88,7 @@ def test_the_layout_of_a_partition_says_the_same(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_views_lie_in_the_memory_of_what_they_show(seed: int) -> None:
+def test_views_share_the_memory_of_their_base(seed: int) -> None:
     dice = Random(200 + seed)
     base = drawn_partition(dice)
     slices = drawn_slices(dice, base.shape)

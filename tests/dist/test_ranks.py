@@ -45,7 +45,7 @@ def test_an_exception_on_one_rank_ends_all_with_its_traceback() -> None:
     assert time.monotonic() - start < 60  # takes a second on an idle machine
 
 
-def test_an_error_of_all_ranks_is_told_once() -> None:
+def test_errors_of_all_ranks_are_reported_once() -> None:
     done = ran("wrong", 3, "all_raise")
 
     assert done.returncode == 1
@@ -113,7 +113,7 @@ def test_arrays_that_processes_compute_otherwise_are_named() -> None:
     ("other_shape", "call 1 is `extract_slice %0 -> float64[5], "),
     ("long_ago", "is `add %"),
 ])
-def test_recorded_operations_are_compared_when_asked_for(
+def test_recorded_operations_are_compared_across_ranks_on_request(
     what: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Divergence is detected with TECOMP_DEBUG, because most recorded operations send nothing."""

@@ -95,7 +95,7 @@ def test_a_warning_is_given_once_at_its_line(
     assert location < given[0].lineno < location + 3
 
 
-def test_schedules_of_others_are_left_alone() -> None:
+def test_advice_keeps_foreign_schedules() -> None:
     """Library schedules, automatic schedules and replayed schedules cause no warning."""
     s, args = large_stride()
     tecomp.build(tecomp.replay(s.trace.to_json(), Y), args)

@@ -100,7 +100,7 @@ def sought(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["in memory", "on disk"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_is_found_before_a_schedule_is_looked_for(
+def test_cached_programs_are_found_before_scheduling(
     name: str, is_new: bool, sought: list[object]
 ) -> None:
     first, wanted = built(PROGRAMS[name]()), arrays(name)
@@ -121,7 +121,7 @@ def test_a_program_is_found_before_a_schedule_is_looked_for(
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_is_found_has_the_schedule_when_somebody_asks(name: str) -> None:
+def test_cached_kernels_provide_their_schedule_on_request(name: str) -> None:
     first = built(PROGRAMS[name]())
     forget()
     second = built(PROGRAMS[name]())
@@ -180,7 +180,7 @@ def test_a_found_kernel_goes_to_another_process_and_is_checked() -> None:
     assert_close(c, a - a.sum(axis=1)[:, None], rtol=1e-6, magnitude=terms)
 
 
-def test_nothing_is_kept_where_the_cache_is_off(
+def test_disabled_cache_stores_nothing(
     sought: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TECOMP_CACHE", "off")

@@ -127,7 +127,7 @@ def test_one_variable_for_several_strides(careful: list[object]) -> None:
     )
 
 
-def test_a_stride_is_taken_from_where_it_says_something() -> None:
+def test_strides_of_axes_of_size_1_are_ignored() -> None:
     m = te.var("m")
     X = te.placeholder((m,), name="X")
     C = te.compute((n,), lambda i: A[i] + X[0], name="C")
@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[Callable[[], tuple[Any, Any]], Diagnostic]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_calls_refuse(name: str) -> None:
+def test_invalid_call_arguments(name: str) -> None:
     make, expected = REFUSED[name]
     kernel = tecomp.build(B, [A, B], binds={A: strided(A, s), B: strided(B, te.var("t"))})
 
@@ -244,7 +244,7 @@ WRONG: dict[str, tuple[Any, Diagnostic]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_cannot_be_bound(name: str) -> None:
+def test_invalid_binds(name: str) -> None:
     binds, expected = WRONG[name]
 
     assert refused(lambda: tecomp.build(B, [A, B], binds=binds)) == expected
@@ -465,7 +465,7 @@ def indices(kernel: ScheduledKernel) -> set[BinOp]:
     }
 
 
-def test_rows_with_gaps_are_walked_through_one_by_one() -> None:
+def test_rows_with_gaps_are_not_fused() -> None:
     m = te.var("m")
     P, Q = te.placeholder((m, n), name="P"), te.placeholder((m, n), name="Q")
     R = te.compute((m, n), lambda i, j: P[i, j] + Q[i, j], name="R")
@@ -496,7 +496,7 @@ def test_vectors_are_short_where_lanes_are_read_one_by_one() -> None:
     assert lanes[2] > 8
 
 
-def test_squares_are_transposed_where_an_argument_lies_across() -> None:
+def test_column_major_arguments_are_transposed_in_squares() -> None:
     P, Q = te.placeholder((64, 64), name="P"), te.placeholder((64, 64), name="Q")
     R = te.compute((64, 64), lambda i, j: P[i, j] + Q[i, j], name="R")
     kernel = tecomp.build(R, [P, Q, R], binds={P: strided(P, 1, te.var("p"))})

@@ -188,7 +188,7 @@ class TestTargets:
 class TestArguments:
     """Accepted forms of `args`."""
 
-    def test_numbers_come_where_they_are_listed(self) -> None:
+    def test_scalar_arguments_keep_their_position(self) -> None:
         s, args = saxpy()
         kernel = tecomp.build(s, args)
         x, y = counting(5), np.zeros(5, "float32")

@@ -309,7 +309,7 @@ def test_a_line_counts_only_where_an_error_would_name_it(counted: list[str]) -> 
     assert counted.count("lower_all") == 3
 
 
-def test_what_cannot_be_named_is_made_each_time(counted: list[str]) -> None:
+def test_uncacheable_programs_are_rebuilt(counted: list[str]) -> None:
     A = te.placeholder((24,), name="A")
     B = te.compute((24,), lambda i: A[i] * 2.0, name="B", attrs={"thing": object()})
     for _ in range(2):

@@ -82,7 +82,7 @@ def test_rates_are_measured_once(folder: Path, counted: list[Rates], monkeypatch
      b'{"read_bytes_per_second": [2.0], "flops": {"float32": 1.0}, "source": "another machine"}',
      b'{"read_bytes_per_second": [NaN], "flops": {"float32": -1.0}, "source": ""}'],
 )
-def test_what_is_no_rates_is_measured_again(
+def test_corrupt_cached_rates_are_remeasured(
     content: bytes, folder: Path, counted: list[Rates], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calibrate()
@@ -125,7 +125,7 @@ def test_stated_rates_stay(counted: list[Rates]) -> None:
 
 
 @pytest.mark.parametrize("name", ACCELERATORS)
-def test_what_is_only_described_is_not_measured(name: str) -> None:
+def test_described_targets_are_not_calibrated(name: str) -> None:
     with pytest.raises(TargetError) as caught:
         calibrate(name)
 

@@ -103,7 +103,7 @@ def test_halo_of_rows(
     ]
 
 
-def test_whose_memory_is_read(machine: Machine) -> None:
+def test_exchange_reads_the_memory_of_the_producer(machine: Machine) -> None:
     """A core reads its rows, the rows that it sends, and up to three copied rows per result."""
     s, args = halo(machine)
 
@@ -214,7 +214,7 @@ def test_a_target_without_such_a_link() -> None:
     )
 
 
-def test_what_is_no_copy() -> None:
+def test_exchange_requires_a_copy() -> None:
     machine = Machine("stick128")
 
     with pytest.raises(TargetError) as error:

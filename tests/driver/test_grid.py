@@ -93,7 +93,7 @@ def no_memory(s: Schedule, A: Tensor, B: Tensor) -> None:
     ],
     ids=str.split("too-many none nested memory"),
 )
-def test_what_the_target_does_not_have_is_refused(
+def test_missing_grid_axes_are_rejected(
     change: Callable[[Schedule, Tensor, Tensor], None], expected: Diagnostic
 ) -> None:
     with pytest.raises(TargetError) as error:

@@ -50,7 +50,7 @@ print((sizes[1] - sizes[0]) // {count})
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no such file")
 @pytest.mark.parametrize(("cache", "first"), [("off", 64), ("on", 96)])
-def test_kernels_that_nobody_holds_are_gone(cache: str, first: int, tmp_path: object) -> None:
+def test_unreferenced_kernels_are_freed(cache: str, first: int, tmp_path: object) -> None:
     environment = {**os.environ, "TECOMP_CACHE": cache, "TECOMP_CACHE_DIR": str(tmp_path)}
     text = PROGRAM.format(first=first, count=64)
     done = subprocess.run(

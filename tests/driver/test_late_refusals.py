@@ -112,7 +112,7 @@ def test_lowering_alone_tells_it_too() -> None:
     assert str(caught.value.location).endswith(": s[B].compute_at(s[D], D.op.axis[0])")
 
 
-def test_what_a_replayed_schedule_asks_for_is_at_the_line_that_lowers_it() -> None:
+def test_errors_of_replayed_schedules_point_to_the_lowering_call() -> None:
     s, args, _ = compute_at()
     again = tecomp.replay(s.trace.to_json(), D)
     with pytest.raises(tecomp.LowerError) as caught:

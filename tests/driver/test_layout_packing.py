@@ -43,7 +43,7 @@ def test_sizes_that_the_array_does_not_tell_are_given(kernel: ScheduledKernel) -
     np.testing.assert_array_equal(kernel.unpack(A, a), a)
 
 
-def test_padding_is_0_where_nothing_else_is_asked_for(kernel: ScheduledKernel) -> None:
+def test_padding_is_0_by_default(kernel: ScheduledKernel) -> None:
     stored = kernel.pack(B, np.ones((5, 6), "float32"))
 
     np.testing.assert_array_equal(stored[1, :, 1:], 0)

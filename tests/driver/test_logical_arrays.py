@@ -62,7 +62,7 @@ def refusal_of(call: Callable[[], object]) -> Diagnostic:
     return diagnostic(error.value)
 
 
-def test_an_array_of_the_computation_is_told_how_to_get_in() -> None:
+def test_logical_arrays_for_packed_parameters_suggest_pack() -> None:
     kernel, a, b = halves(), numbers(6), np.zeros(6, "float32")
 
     assert refusal_of(lambda: kernel(a, kernel.empty(B))) == (
@@ -103,7 +103,7 @@ def test_an_array_of_the_computation_is_no_flattened_one() -> None:
     )
 
 
-def test_packed_arrays_are_told_apart_where_shapes_agree() -> None:
+def test_packed_arrays_of_equal_shape_are_distinguished() -> None:
     kernel, other = turned(), plain()
     x, out = numbers(8, 8), np.zeros((8, 8), "float32")
     packed = kernel.pack(S, x)
@@ -178,7 +178,7 @@ def test_named_layouts_mark_arrays_as_kernels_do() -> None:
     )
 
 
-def test_arrays_of_equal_places_fit_whatever_their_layout_is_called() -> None:
+def test_arrays_with_equivalent_layouts_are_accepted() -> None:
     X = te.placeholder((8,), name="X")
     Y = te.compute((8,), lambda i: X[i] + 1.0, name="Y")
     s = te.create_schedule(Y.op)
@@ -225,7 +225,7 @@ def test_a_program_about_places_takes_packed_arrays() -> None:
         assert (y == np.asarray(packed) + 1).all()
 
 
-def test_what_is_made_of_a_packed_array_is_an_array_like_any_other() -> None:
+def test_results_from_packed_arrays_are_plain_arrays() -> None:
     packed = turned().pack(S, numbers(8, 8))
 
     made = (packed + 1, packed[:4], packed.T, packed.copy(), packed.reshape(-1), np.asarray(packed),

@@ -97,7 +97,7 @@ def test_the_page_has_all_steps_and_needs_no_other_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["LLVM", "assembly"])
-def test_instructions_are_beside_the_loops_that_they_come_from(tmp_path: Path, part: str) -> None:
+def test_assembly_is_shown_next_to_its_loops(tmp_path: Path, part: str) -> None:
     s, args = program()
     tecomp.lower(s, args, dump=tmp_path / "report.html")
     found = read(tmp_path / "report.html")
@@ -246,7 +246,7 @@ def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_differences_show_what_is_new_and_what_is_gone() -> None:
+def test_diffs_show_added_and_removed_lines() -> None:
     before = "\n".join(f"line {k}" for k in range(20))
     shown = differences(before, before.replace("line 9", "<new>"))
     lines = [unescape(re.sub("<[^>]*>", "", x)) for x in shown.partition('<div class="w">')[0].split("</div>")]

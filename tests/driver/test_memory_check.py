@@ -121,11 +121,11 @@ def test_exactly_the_capacity_fits() -> None:
     )
 
 
-def test_what_the_message_says_fits() -> None:
+def test_suggested_schedules_fit() -> None:
     tecomp.build(*doubled(4), target=toy(1024))
 
 
-def test_a_program_without_tiles_is_told_so() -> None:
+def test_programs_without_tiles_are_reported() -> None:
     s, args = in_chain(1)
 
     with pytest.raises(CapacityError) as error:
@@ -170,7 +170,7 @@ def test_arguments_count() -> None:
     )
 
 
-def test_what_is_needed_together_is_named() -> None:
+def test_live_buffers_are_named() -> None:
     """Only adjacent tensors of a chain are live at the same time."""
     s, args = in_chain(4)
 
@@ -267,12 +267,12 @@ def shared(formula: str) -> bool:
          "for i in range(64):\n    Y[i] = Y[i] + X[i]", False),
     ],
 )
-def test_what_is_read_last_is_written_over(formula: str, is_shared: bool) -> None:
+def test_memory_is_reused_after_the_last_read(formula: str, is_shared: bool) -> None:
     """A statement may overwrite its last input: one index, and each element stored once."""
     assert shared(formula) == is_shared
 
 
-def test_what_is_needed_in_the_next_iteration_is_not_written_over() -> None:
+def test_memory_is_kept_across_iterations() -> None:
     func = parse('''def main(A: Buffer("float32", (64,))):
     with Allocate(Buffer("float32", (64,), scope="lx")) as X:
         for i in range(64):
@@ -457,7 +457,7 @@ def test_cores_may_have_parts_of_a_buffer_in_their_memories(
         tecomp.build(s, [A, C], target=toy(255))
 
 
-def test_cores_do_not_read_the_memories_of_others() -> None:
+def test_cores_cannot_read_memory_of_other_cores() -> None:
     s, args = between("lx", turned=True)
 
     with pytest.raises(TargetError) as error:
@@ -478,7 +478,7 @@ def test_cores_share_memories_of_the_chip(agrees: Callable[..., ScheduledKernel]
     agrees(s, [A, C], {A: VALUES, C: VALUES.T * 2}, target=toy())
 
 
-def test_who_uses_what_has_to_be_known() -> None:
+def test_cores_of_accesses_must_be_known() -> None:
     A = te.placeholder((64,), name="A")
     index = te.placeholder((64,), "int32", name="index")
     B = te.compute((64,), lambda i: A[i] * 2.0, name="B")
@@ -552,7 +552,7 @@ def test_sizes_of_a_call_have_to_fit(agrees: Callable[..., ScheduledKernel]) -> 
     np.testing.assert_array_equal(b, a[:, :50] * 2)
 
 
-def test_sizes_keep_their_names_where_unrolled_code_is_told_apart() -> None:
+def test_symbolic_sizes_keep_their_names_in_unrolled_code() -> None:
     n = te.var("n")
     A = te.placeholder((n * 2,), name="A")
     T = te.compute((n * 2,), lambda i: A[i] + 1.0, name="T")

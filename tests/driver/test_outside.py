@@ -118,7 +118,7 @@ def test_an_exception_reaches_the_caller_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_is_no_exception_does_so_too(kind: type[BaseException]) -> None:
+def test_base_exceptions_propagate(kind: type[BaseException]) -> None:
     def fails(x: Any, y: Any) -> None:
         raise kind
 
@@ -255,7 +255,7 @@ def test_arrays_are_checked_where_indices_are(offset: int, extent: int, index: i
     assert not seen
 
 
-def test_an_index_that_is_checked_comes_before() -> None:
+def test_index_checks_precede_the_access() -> None:
     Place = te.placeholder((N,), "int32", name="Place")
     G = te.compute((N, 8), lambda i, j: A[Place[i], j], name="G")
     C = te.extern((N, 8), G, lambda ins, outs: te.call_packed(NAME, ins[0], outs[0]), name="C")
@@ -265,7 +265,7 @@ def test_an_index_that_is_checked_comes_before() -> None:
 
     with pytest.raises(CallError) as error:
         kernel(a, np.full(N, N, "int32"), np.zeros_like(a))
-    line = test_an_index_that_is_checked_comes_before.__code__.co_firstlineno + 2
+    line = test_index_checks_precede_the_access.__code__.co_firstlineno + 2
     assert diagnostic(error.value) == Diagnostic(
         "out-of-bounds", value=N, text=f"{__file__}:{line}: A[Place[i], j] (axis 0 of A[24, 8])",
     )
@@ -286,7 +286,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]
     return forget
 
 
-def test_a_name_is_asked_for_anew(store: Callable[[], None], monkeypatch: Any) -> None:
+def test_registered_functions_are_resolved_at_each_build(store: Callable[[], None], monkeypatch: Any) -> None:
     c = np.zeros_like(a)
     first = build(called(NAME), lambda x, y: np.copyto(y, x + 1))
     first(a, c)

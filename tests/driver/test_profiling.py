@@ -119,7 +119,7 @@ WRONG: dict[str, tuple[Any, Diagnostic]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_refused(case: str) -> None:
+def test_invalid_arguments_are_rejected(case: str) -> None:
     action, expected = WRONG[case]
     kernel = tecomp.build(*two_loops(64), name="sums")
     with pytest.raises(tecomp.CallError) as caught:

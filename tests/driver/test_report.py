@@ -227,7 +227,7 @@ def test_memory_of_sizes_that_are_given() -> None:
     }
 
 
-def test_what_depends_on_data_is_said() -> None:
+def test_reports_list_data_dependent_parts() -> None:
     A, index = te.placeholder((64,), name="A"), te.placeholder((8,), "int32", name="index")
     B = te.compute((8,), lambda i: A[index[i]], name="B")
     s = te.create_schedule(B)
@@ -250,7 +250,7 @@ def test_loops_whose_extent_depends_on_data_count_as_empty() -> None:
     assert "depends on data (conditions count as true, loops as empty" in str(report)
 
 
-def test_too_many_rounds_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_sample_many_different_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (iteration_counting, profiling):
         monkeypatch.setattr(module, "BUDGET", 1000)
     n = 40

@@ -32,7 +32,7 @@ def product(n: int, dtype: str = "float32", *, is_parallel: bool = False, **opti
     return tecomp.build(s, [A, B, C], **{"target": CPU, **options})
 
 
-def test_arguments_count_once_and_bind_where_they_have_room() -> None:
+def test_compulsory_traffic_is_bound_by_the_smallest_fitting_cache() -> None:
     """A 32 x 32 matrix has 4 KB; three of them fit the first cache, but not three of 64 x 64."""
     for n, memory in ((32, "L1"), (64, "L2"), (512, "memory")):
         found = product(n).roofline()
@@ -68,7 +68,7 @@ def test_a_measured_kernel_is_where_its_time_says() -> None:
     np.testing.assert_array_equal(c, a @ b)
 
 
-def test_sizes_come_from_arguments_or_by_name() -> None:
+def test_roofline_sizes_from_arguments_or_names() -> None:
     n = te.var("n")
     A = te.placeholder((n,), name="A")
     B = te.compute((n,), lambda i: A[i] * A[i] + A[i], name="B")
@@ -88,7 +88,7 @@ def test_only_what_is_touched_counts() -> None:
     assert mark.intensity == 16 / (2 * 64)
 
 
-def test_rates_of_the_machine_at_hand_are_measured_if_need_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_rates_of_the_host_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tecomp.Target] = []
 
     def calibrate(target: tecomp.Target) -> tecomp.Target:
@@ -140,7 +140,7 @@ def test_a_machine_that_is_described_has_cycles() -> None:
     )
 
 
-def test_what_computes_nothing_has_no_mark() -> None:
+def test_kernels_without_operations_have_no_mark() -> None:
     A = te.placeholder((1024,), name="A")
     B = te.compute((1024,), lambda i: A[i], name="B")
     found = tecomp.build(te.create_schedule(B), [A, B], target=CPU).roofline()
@@ -158,7 +158,7 @@ def test_a_type_without_a_peak_is_named() -> None:
     assert found.remarks[-1] == "The peak rate for int64 is unknown."
 
 
-def test_instructions_that_add_up_products_have_no_roof_of_others() -> None:
+def test_dot_product_instructions_have_their_own_roof() -> None:
     """A dot-product instruction does more work than a fused multiply-add."""
     A, B = (te.placeholder((64, 64), dtype, name=name) for name, dtype in (("A", "uint8"), ("B", "int8")))
     k = te.reduce_axis((0, 64), name="k")
@@ -209,7 +209,7 @@ def test_a_kernel_above_its_roof_is_doubted() -> None:
         )),
     ],
 )
-def test_what_is_refused(call: Any, expected: Diagnostic) -> None:
+def test_invalid_arguments_are_rejected(call: Any, expected: Diagnostic) -> None:
     with pytest.raises(CallError) as caught:
         call()
 

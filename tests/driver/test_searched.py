@@ -110,7 +110,7 @@ def test_a_layout_of_a_window_of_as_many_elements_as_a_size(agrees: Agrees) -> N
     agrees(s, [n, m, A, B], {n: 4, m: 5, A: a, B: a[np.add.outer(np.arange(5), np.arange(5))]})
 
 
-def test_a_loop_without_rounds_is_fused_beside_a_size(agrees: Agrees) -> None:
+def test_empty_loops_fuse_with_symbolic_extents(agrees: Agrees) -> None:
     k = te.reduce_axis((0, n), name="k")
     A = te.placeholder((3, n), "int32", name="A")
     B = te.compute((3, 0), lambda i, j: te.sum(A[i, k] + j, axis=k), name="B")
@@ -138,7 +138,7 @@ def test_a_layout_inside_of_a_loop_over_rows_and_blocks_of_them(agrees: Agrees) 
 
 
 @pytest.mark.parametrize("size", [0, 1, 5])
-def test_a_fused_loop_beside_an_extent_with_cases_has_no_rounds_too_many(
+def test_fused_loops_with_conditional_extents_have_no_extra_iterations(
     agrees: Agrees, size: int
 ) -> None:
     rest = te.max(n - 2, 0)
@@ -168,7 +168,7 @@ def test_a_loop_of_nothing_is_fused_with_one_of_a_size(agrees: Agrees) -> None:
 
 @pytest.mark.parametrize("where", ["i // 2 > j % 2", "i >= 0", "j > 2"])
 @pytest.mark.parametrize("count", [0, 3])
-def test_what_a_reduction_starts_from_is_there_where_nothing_is_reduced(
+def test_empty_reductions_give_the_initial_value(
     agrees: Agrees, where: str, count: int
 ) -> None:
     k = te.reduce_axis((0, count), name="k")

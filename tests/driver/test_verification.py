@@ -33,7 +33,7 @@ def arrays(kernel: Any, A: te.Tensor, B: te.Tensor, n: int = 6) -> tuple[Any, An
 
 
 @pytest.mark.parametrize("extent", [6, N])
-def test_what_is_right_is_computed_as_without_it(extent: Any) -> None:
+def test_verify_keeps_correct_results(extent: Any) -> None:
     s, (A, B) = program(extent)
     kernel = tecomp.build(s, [A, B], verify=True)
     a, stored, result = arrays(kernel, A, B)
@@ -128,7 +128,7 @@ def test_arguments_are_refused_as_without_it() -> None:
         assert diagnostic(caught.value) == diagnostic(plain.value)
 
 
-def test_code_that_differs_from_the_last_pass_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_reports_wrong_generated_code(monkeypatch: pytest.MonkeyPatch) -> None:
     A = te.placeholder((4,), "int32", name="A")
     B = te.compute((4,), lambda i: A[i] + 1, name="B")
     kernel = tecomp.build(te.create_schedule(B), [A, B], verify=True)

@@ -246,7 +246,7 @@ def test_elements_are_scattered_in_every_type(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(program(a, places, u), expected)
 
 
-def test_factors_are_loaded_in_the_order_in_which_they_lie() -> None:
+def test_factors_are_loaded_in_memory_order() -> None:
     """Dense weights in sticks of their first axis are loaded once per stick."""
     X = te.placeholder((128, 256), "float16", name="X")
     W = te.placeholder((256, 256), "float16", name="W")

@@ -37,7 +37,7 @@ def drawn(seed: int) -> MemoryDemand:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_what_has_to_go(seed: int) -> None:
+def test_capacity_errors_name_values_to_remove(seed: int) -> None:
     needed = drawn(seed)
     named = {x.name: x for x in needed.lifetimes}
     rng = np.random.default_rng(seed)
@@ -60,7 +60,7 @@ def test_what_has_to_go(seed: int) -> None:
         assert needed.with_size(x, needed.sizes[x] - int(found[2])).plan.bytes <= room
 
 
-def test_what_fits_is_not_refused() -> None:
+def test_programs_that_fit_are_compiled() -> None:
     needed = drawn(0)
     memory = replace(MEMORY, capacity_bytes=needed.plan.bytes)
 

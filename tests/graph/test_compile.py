@@ -72,7 +72,7 @@ def perceptron(
     return program, lambda found, x: assert_layers(found, x, w, count)
 
 
-def test_layers_that_are_alike_are_one_kernel() -> None:
+def test_equal_layers_share_one_kernel() -> None:
     program, check = perceptron(5)
     (x,) = arrays((SIZE, SIZE))
 
@@ -82,7 +82,7 @@ def test_layers_that_are_alike_are_one_kernel() -> None:
     check(program(x), x)
 
 
-def test_where_kernels_are_written_is_no_difference() -> None:
+def test_kernels_are_shared_across_source_locations() -> None:
     X = te.placeholder((200, 200), name="X")
     first = product_of(X, X, "first")
     k = te.reduce_axis((0, 200), name="k")
@@ -102,7 +102,7 @@ def test_values_take_turns_in_memory() -> None:
     assert program.memory.bytes == program.memory.lower_bound == 2 * -(-SIZE * SIZE * 4 // 128) * 128
 
 
-def test_results_are_written_where_they_are_asked_for() -> None:
+def test_results_are_written_to_out_arrays() -> None:
     program, check = perceptron()
     (x,) = arrays((SIZE, SIZE))
     out = np.zeros((SIZE, SIZE), "float32")
@@ -131,7 +131,7 @@ def test_several_outputs() -> None:
     assert_layers(last, before, w, 1)
 
 
-def test_what_fails_in_a_kernel_is_said_as_by_the_kernel() -> None:
+def test_program_calls_raise_the_error_of_the_kernel() -> None:
     X, R = te.placeholder((SIZE, SIZE), name="X"), te.placeholder((8,), "int32", name="R")
     Z = product_of(X, X, "Z")
     first = te.compute((8, SIZE), lambda i, j: Z[R[i], j], name="first")
@@ -426,7 +426,7 @@ def test_a_program_that_just_fits() -> None:
     assert_product(found, x, x, x, np.repeat(x, 2, axis=1))
 
 
-def test_statements_of_the_user_cannot_change_what_others_read() -> None:
+def test_user_statements_cannot_modify_shared_inputs() -> None:
     """Extern statements cannot store to their inputs, so no program has a cyclic dependence."""
     with pytest.raises(DefinitionError) as error:
         te.extern((4,), B, lambda ins, outs: ins[0].store(0, outs[0][0]), name="E")
@@ -436,7 +436,7 @@ def test_statements_of_the_user_cannot_change_what_others_read() -> None:
     )
 
 
-def test_what_follows_from_constants_is_computed_once() -> None:
+def test_constant_expressions_are_computed_once() -> None:
     X, W, Y = layers(1)
     scale = te.placeholder((SIZE,), name="scale")
     wide = te.compute((SIZE, SIZE), lambda i, j: W[i, j] * te.exp(scale[j]), name="wide")
@@ -466,7 +466,7 @@ def test_kernels_of_constants_alone_run_once() -> None:
     assert_product(again, w, w)
 
 
-def test_constants_may_lie_anywhere_in_memory() -> None:
+def test_constants_may_have_any_alignment() -> None:
     X, W, Y = layers(1)
     x, w = arrays((SIZE, SIZE), (SIZE, SIZE))
     shifted = np.frombuffer(b"." + w.T.tobytes(), "float32", offset=1).reshape(w.shape).T
@@ -547,7 +547,7 @@ def test_a_table_of_one_row_is_measured() -> None:
     assert kernel.seconds is not None
 
 
-def test_what_no_cache_has_room_for_is_measured_beside_a_copy() -> None:
+def test_kernels_beyond_the_caches_are_compared_with_copy_bandwidth() -> None:
     assert MACHINE.core is not None
     small = replace(MACHINE, core=replace(MACHINE.core, cache_bytes=(1024,)))
     X = te.placeholder((1 << 18,), name="X")
@@ -614,7 +614,7 @@ def test_results_of_several_values_are_read_one_by_one() -> None:
     np.testing.assert_array_equal(doubled, x.max(1) * 2)
 
 
-def test_what_several_values_are_reduced_from_is_computed_with_them() -> None:
+def test_common_operands_of_reductions_are_fused() -> None:
     X = te.placeholder((4, 100), "float32", name="X")
     shifted = te.compute(X.shape, lambda i, j: te.exp(X[i, j]) - 2.0, name="shifted")
     k = te.reduce_axis((0, 100), name="k")
@@ -679,7 +679,7 @@ def test_constants_of_any_type_and_shape(dtype: str) -> None:
     assert (empty.shape, empty.dtype) == ((3, 0), kind)
 
 
-def test_outputs_are_those_that_were_asked_for() -> None:
+def test_programs_return_the_requested_outputs() -> None:
     Q, K = te.placeholder((8, 12), name="Q"), te.placeholder((9, 12), name="K")
     e = te.reduce_axis((0, 4), name="e")
     S = te.compute(
@@ -720,7 +720,7 @@ def test_scans_inside_of_groups_of_rows_are_one_kernel(
     assert names >= {"cumsum_transposed", "cumsum_sums", "cumsum_totals", "cumsum_before"}
 
 
-def test_scans_whose_parts_others_read_are_kernels_of_their_own() -> None:
+def test_scans_with_external_readers_are_separate_kernels() -> None:
     X = te.placeholder((3, 4096), name="X")
     Y = cumsum.define(X)
     sums = next(x for x in Y.op.input_tensors if x.shape[0] == 16)
@@ -733,7 +733,7 @@ def test_scans_whose_parts_others_read_are_kernels_of_their_own() -> None:
     np.testing.assert_array_equal(inside, x.reshape(3, 256, 16).cumsum(2).transpose(2, 0, 1))
 
 
-def test_type_checkers_are_told_of_all_that_a_program_has() -> None:
+def test_program_attributes_are_annotated() -> None:
     def names(cls: type) -> set[str]:
         return {n for each in cls.__mro__[:-1] for n in vars(each) if not n.startswith("_")}
 

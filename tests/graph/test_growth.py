@@ -67,7 +67,7 @@ def test_calls_grow_with_the_number_of_operations(make: Callable[[int], te.Tenso
 
 
 @pytest.mark.exhaustive
-def test_operations_are_gone_though_their_accesses_were_asked_for() -> None:
+def test_operations_are_freed_after_access_queries() -> None:
     """Operations with cached accesses are freed together, when the last reference is gone."""
     value = chain(3, "gone")
     for op in operations(value):

@@ -53,7 +53,7 @@ def test_a_soft_hint_costs() -> None:
     assert (dear[C].device_layout, dear.certificate.cost) == (ACROSS, SIZE * SIZE)
 
 
-def test_a_hint_lets_an_input_come_otherwise() -> None:
+def test_hints_change_input_layouts() -> None:
     A, _, C = chain()
     found = chosen(C, A, [tecomp.hint(A, stick=0), tecomp.hint(C, stick=0)])
 
@@ -70,7 +70,7 @@ def test_a_hint_on_what_is_in_no_memory_says_where_it_went() -> None:
     ]
 
 
-def test_a_layout_that_is_asked_for_is_in_memory() -> None:
+def test_requested_layouts_are_stored() -> None:
     A, B, C = chain()
     a = random.standard_normal((SIZE, SIZE)).astype(HALF)
     program = tecomp.compile(C, [A], "stick128", layouts={B: ACROSS})
@@ -176,7 +176,7 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], Diagnostic
 
 
 @pytest.mark.parametrize(("make", "expected"), CLASHES)
-def test_wishes_that_clash(make: Callable[..., Any], expected: Diagnostic) -> None:
+def test_conflicting_soft_hints(make: Callable[..., Any], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
         make(*chain())
 
@@ -204,7 +204,7 @@ def divided(target: str, *hints: tuple[str, dict[str, Any]]) -> tuple[list[str],
 
 
 @pytest.mark.parametrize("target", MACHINES)
-def test_cores_are_shared_out_as_asked(target: str) -> None:
+def test_division_hints_over_cores_are_satisfied(target: str) -> None:
     wishes, cores = divided(target, ("C", {"cores": {"i": 4, "j": 2}, "hard": True}))
 
     assert wishes == ["the hint that C is divided among cores, 4 along i, 2 along j, is honoured"]
@@ -225,7 +225,7 @@ def test_hints_about_what_is_fused_hold_for_the_kernel(target: str) -> None:
     assert cores == [2]
 
 
-def test_a_division_that_cannot_be_is_left_out_if_it_is_a_wish() -> None:
+def test_infeasible_soft_division_hints_are_dropped() -> None:
     many = {"cores": {"i": 64}}
     wishes, cores = divided("stick128", ("C", many), ("C", {"num_tiles_per_dim": {"i": 2}}))
 
@@ -250,7 +250,7 @@ def test_a_processor_says_that_it_divides_nothing() -> None:
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", MACHINES)
 @pytest.mark.parametrize("which", [0, 1])
-def test_products_are_divided_as_asked(target: str, which: int) -> None:
+def test_division_hints_of_products_are_satisfied(target: str, which: int) -> None:
     X = te.placeholder((128, 256), "float32", name="X")
     W = te.placeholder((256, 256), "float32", name="W")
     k = te.reduce_axis((0, 256), name="k")
@@ -270,7 +270,7 @@ def test_products_are_divided_as_asked(target: str, which: int) -> None:
 
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", MACHINES)
-def test_reductions_are_divided_as_asked(target: str) -> None:
+def test_division_hints_of_reductions_are_satisfied(target: str) -> None:
     X = te.placeholder((128, 512), "float32", name="X")
     W = te.placeholder((512, 256), "float32", name="W")
     k = te.reduce_axis((0, 512), name="k")
@@ -293,7 +293,7 @@ def test_reductions_are_divided_as_asked(target: str) -> None:
     assert [each.cores for each in program.report().kernels if "Y" in each.operations] == [8]
 
 
-def test_a_formula_that_converts_is_divided_as_asked() -> None:
+def test_division_hints_of_casts_are_satisfied() -> None:
     X = te.placeholder((64, 64), HALF, name="X")
     Z = te.compute((64, 64), lambda i, j: X[i, j] * 0.5, name="Z")
     program = tecomp.compile(
@@ -339,7 +339,7 @@ def softmax() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
 @pytest.mark.parametrize(("machine", "tiles"), [
     ("stick128", 2), ("tensix_wh", 2), ("vtcm2d", 4), ("texture2d", 8),
 ])
-def test_rows_are_shared_out_as_asked(machine: str, tiles: int) -> None:
+def test_division_hints_of_rows_are_satisfied(machine: str, tiles: int) -> None:
     """Hints on a row-wise value and on its per-row reduction constrain the same loops."""
     X, t, Z = softmax()
     hints = [
@@ -495,7 +495,7 @@ def test_divisions_that_are_refused(make: Callable[..., Any], expected: Diagnost
 
 
 @pytest.mark.parametrize("target", ["cpu", "stick128"])
-def test_what_is_said_of_a_layout_of_no_value_of_the_program(target: str) -> None:
+def test_hints_for_tensors_outside_the_program(target: str) -> None:
     A, B, C = chain()
     with pytest.raises(LayoutError) as error:
         tecomp.compile(B, [A], target, layouts={C: "default"})
@@ -505,7 +505,7 @@ def test_what_is_said_of_a_layout_of_no_value_of_the_program(target: str) -> Non
     )
 
 
-def test_types_that_a_machine_does_not_store_are_told_once() -> None:
+def test_unsupported_dtypes_are_reported_once() -> None:
     A = te.placeholder((4,), "float64", name="A")
     B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
     with pytest.raises(LayoutError) as error:

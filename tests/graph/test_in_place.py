@@ -75,7 +75,7 @@ def test_values_in_one_place_are_counted_once() -> None:
     assert held == [size, size, size, 0]
 
 
-def test_what_is_in_one_place_goes_together_where_it_does_not_fit() -> None:
+def test_in_place_values_are_removed_together() -> None:
     X, V, S = residual()
     size = 4 * SIZE * SIZE
     with pytest.raises(tecomp.errors.CapacityError) as error:
@@ -167,7 +167,7 @@ def test_elements_that_are_stored_twice_are_not_read_again() -> None:
     assert reuse_input_buffer(tecomp.lower_all(*kernel("shift_inwards")), 0) is None
 
 
-def test_what_is_computed_twice_is_not_read_again() -> None:
+def test_recomputed_values_are_not_read() -> None:
     A = te.placeholder((40,), name="A")
     B = te.compute((40,), lambda i: A[i] + 1.0, name="B")
     C = te.compute((38,), lambda i: B[i] + B[i + 1] + B[i + 2], name="C")
@@ -179,7 +179,7 @@ def test_what_is_computed_twice_is_not_read_again() -> None:
     assert reuse_input_buffer(tecomp.lower_all(s, [A, C, D]), 0) is None
 
 
-def test_kernels_that_write_over_and_others_are_not_the_same() -> None:
+def test_in_place_and_out_of_place_kernels_are_distinct() -> None:
     """Output kernels are not shared with in-place kernels: their buffer is the caller's array."""
     X = te.placeholder((SIZE, SIZE), name="X")
     values = [X]

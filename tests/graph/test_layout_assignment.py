@@ -96,7 +96,7 @@ def test_published_costs(name: str) -> None:
     assert "exact" in found.certificate.method
 
 
-def test_what_is_given_in_other_sticks_needs_no_relayout() -> None:
+def test_inputs_in_other_stick_layouts_need_no_relayout() -> None:
     across = StickLayout((SIZE, SIZE), "float16", [1, 0])
     found = layouts_of(broadcast(least(A), B), [A, B], {B: across})
 
@@ -125,7 +125,7 @@ def test_reshapes_of_reshapes_are_decided_soon() -> None:
     assert found.certificate.cost == found.certificate.lower_bound == 33 * 65
 
 
-def test_a_copy_names_who_reads_it() -> None:
+def test_relayouts_name_their_readers() -> None:
     (copy,) = layouts_of(add(t(A), X), [A, X]).relayouts
 
     assert (copy.tensor.name, [op.name for op in copy.readers]) == ("A_t", ["add"])
@@ -253,7 +253,7 @@ CUBE = 64
 
 @pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("seed", range(40))
-def test_elements_of_one_tensor_come_from_as_many_layouts_as_they_need(seed: int) -> None:
+def test_one_tensor_may_be_read_in_several_layouts(seed: int) -> None:
     """A sum of permuted, partly reversed reads of one tensor needs minimal relayouts."""
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(3) for _ in range(int(rng.integers(1, 5)))]

@@ -154,7 +154,7 @@ CASES: dict[str, Callable[[], Case]] = {
 @pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh", "texture2d", "vtcm2d", MADE_UP])
-def test_what_takes_several_operations(name: str, machine: str) -> None:
+def test_operations_legalized_to_several(name: str, machine: str) -> None:
     Y, inputs, arrays, expected = CASES[name]()
     program = tecomp.compile(Y, inputs, machine)
 
@@ -165,7 +165,7 @@ def test_what_takes_several_operations(name: str, machine: str) -> None:
     assert program.layouts[Y].size == Y.shape
 
 
-def test_places_by_data_are_looked_up_in_sticks_of_one_element() -> None:
+def test_gathers_use_sticks_of_one_element() -> None:
     Y, inputs, arrays, expected = places_by_data()
     program = tecomp.compile(Y, inputs, "stick128")
 
@@ -179,7 +179,7 @@ def test_places_by_data_are_looked_up_in_sticks_of_one_element() -> None:
     assert line in str(report).splitlines()
 
 
-def test_places_of_what_is_computed_are_looked_up_by_comparing() -> None:
+def test_gathers_of_computed_indices_compare_indices() -> None:
     Y, inputs, arrays, expected = places_in_a_product()
     program = tecomp.compile(Y, inputs, "stick128")
 
@@ -187,7 +187,7 @@ def test_places_of_what_is_computed_are_looked_up_by_comparing() -> None:
 
 
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
-def test_places_by_data_may_be_asked_for_under_conditions_alone(machine: str) -> None:
+def test_gathers_are_allowed_under_conditions(machine: str) -> None:
     """Data-dependent indices may be out of bounds where a condition excludes the element."""
     at, A = given("at", 6, dtype="int32"), given("A", 5, M)
     Y = te.compute((6, M), lambda i, j: te.if_then_else(
@@ -205,7 +205,7 @@ def test_places_by_data_may_be_asked_for_under_conditions_alone(machine: str) ->
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("count", [1, 3, 64, 70])
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
-def test_an_input_is_laid_out_twice_where_no_copy_gives_both(count: int, machine: str) -> None:
+def test_inputs_are_packed_twice_if_no_relayout_converts(count: int, machine: str) -> None:
     """An input is laid out twice, sparse and dense, where no relayout converts between the two."""
     A = given("A", 1, count)
     T = te.compute((count, 1), lambda i, j: A[0, i], name="T")
@@ -220,7 +220,7 @@ def test_an_input_is_laid_out_twice_where_no_copy_gives_both(count: int, machine
     assert found.certificate.cost == sum(copy.elements for copy in found.relayouts)
 
 
-def test_copies_are_of_what_lies_in_other_lanes_alone() -> None:
+def test_relayouts_move_elements_of_other_lanes_only() -> None:
     Y, inputs, _, _ = steps_of_jacobi()
     graph = graph_of([Y], inputs, [])
     found = choose_layouts(graph, Target.load("stick128"))
@@ -243,7 +243,7 @@ def test_programs_of_which_each_operation_runs_are_as_they_were() -> None:
     assert choose_layouts(graph, Target.load("stick128")).graph is graph
 
 
-def test_propagation_alone_mends_nothing() -> None:
+def test_propagation_alone_does_not_legalize() -> None:
     Y, inputs, _, _ = steps_of_jacobi()
     with pytest.raises(LayoutError):
         tecomp.compile(Y, inputs, "stick128", relayouts=False)

@@ -133,7 +133,7 @@ def test_a_padded_layout_takes_the_size_of_its_tensor() -> None:
         )
 
 
-def test_what_is_an_input_too_is_a_result() -> None:
+def test_inputs_can_be_outputs() -> None:
     X = te.placeholder((5, 40), "float32", name="X")
     machine = Target.load("stick128")
     layout = candidates(machine, (5, 40), X.dtype)[0]
@@ -155,7 +155,7 @@ def test_a_processor_has_packed_arguments_too() -> None:
     np.testing.assert_array_equal(program(np.ascontiguousarray(x.T)), 2 * x.T)
 
 
-def test_what_cannot_be_packed_is_refused() -> None:
+def test_unpackable_arguments_are_rejected() -> None:
     X = te.placeholder((6, 8), "float32", name="X")
     H = te.compute((6, 8), lambda i, j: X[i, j] * 2.0, name="H")
     Y = te.compute((6, 8), lambda i, j: H[i, j] + 1.0, name="Y")

@@ -48,7 +48,7 @@ def chosen(output: te.Tensor, inputs: list[te.Tensor], **more: Any) -> ProgramLa
     return choose_layouts(graph_of([output], inputs, []), target, more.pop("given", {}), **more)
 
 
-def test_what_comes_with_nothing_known_in_its_padding_is_filled() -> None:
+def test_unknown_padding_of_inputs_is_filled() -> None:
     X, W = factors()
     found = chosen(product_of(X, W), [X, W])
     (fill,) = found.relayouts
@@ -60,7 +60,7 @@ def test_what_comes_with_nothing_known_in_its_padding_is_filled() -> None:
     assert found.certificate.cost == found.certificate.lower_bound == FILL
 
 
-def test_what_comes_filled_is_not() -> None:
+def test_filled_padding_of_inputs_is_not_filled_again() -> None:
     X, W = factors()
     zeros = StickLayout((128, 64), HALF, [0, 1], size=(DEPTH, COLUMNS), pad_value=0)
     found = chosen(product_of(X, W), [X, W], given={W: zeros})
@@ -75,7 +75,7 @@ def test_no_padding_along_the_sum_needs_no_fill() -> None:
     assert chosen(product_of(X, W), [X, W]).certificate.cost in (0, 128 * (64 - COLUMNS))
 
 
-def test_what_makes_a_value_fills_it() -> None:
+def test_producers_fill_padding() -> None:
     X, W = factors()
     E = exp(W)
     found = chosen(product_of(X, E), [X, W])

@@ -98,7 +98,7 @@ def test_many_kernels_are_drawn(count: int) -> None:
     check_figure(program.memory.picture())
 
 
-def test_a_picture_is_saved_beside_programs(tmp_path: Path) -> None:
+def test_save_writes_figures_and_programs(tmp_path: Path) -> None:
     X, W, Y = layers(1)
     program: Any = tecomp.compile(Y, [X, W])
     program.save(tmp_path / "x.svg")

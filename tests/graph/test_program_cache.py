@@ -80,7 +80,7 @@ def test_a_program_is_compiled_once(compiled: list[str]) -> None:
     assert str(program.report()).startswith("net on cpu: 1 call of 1 kernel")
 
 
-def test_constants_are_laid_out_anew(compiled: list[str]) -> None:
+def test_cached_programs_pack_new_constants(compiled: list[str]) -> None:
     for weight in (1.0, 2.0, 3.0):
         assert_close(network(weight=weight)[1], expected(0.5, weight), rtol=1e-5)
 
@@ -95,7 +95,7 @@ def test_constants_are_laid_out_anew(compiled: list[str]) -> None:
         lambda: network(known="X"),
     ],
 )
-def test_what_differs_is_compiled(
+def test_different_programs_are_compiled(
     compiled: list[str], other: Callable[[], tuple[CompiledProgram, Any]]
 ) -> None:
     network()
@@ -113,7 +113,7 @@ def _asked(**said: Any) -> list[str]:
     return list(serialization._keys(validate_request(B, [A], "stick128", {}, "net", layouts, hints)))
 
 
-def test_all_that_is_said_of_layouts_counts() -> None:
+def test_layouts_and_hints_are_part_of_the_key() -> None:
     def sticks(**more: Any) -> tecomp.Layout:
         return tecomp.StickLayout((64, 64), "float16", [0, 1], **more)
 
@@ -210,7 +210,7 @@ def test_damaged_entries_are_made_again(compiled: list[str], store: Store) -> No
     assert len(compiled) == 3
 
 
-def test_nothing_is_kept_where_the_cache_is_off(
+def test_disabled_cache_stores_nothing(
     compiled: list[str], store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TECOMP_CACHE", "off")

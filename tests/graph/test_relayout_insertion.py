@@ -117,7 +117,7 @@ def test_given_layouts() -> None:
     assert several.layouts[A].device_layout is across
 
 
-def test_constants_come_in_any_layout() -> None:
+def test_constants_may_have_any_layout() -> None:
     A, X, _, Y = transposed_sum()
     a, x = half(70, 40), half(40, 70)
     program = tecomp.compile(Y, [X], "stick128", constants={A: a})
@@ -139,7 +139,7 @@ def test_propagation_alone() -> None:
     )
 
 
-def test_what_no_rule_speaks_of() -> None:
+def test_operations_without_rules() -> None:
     """Scans and multi-value reductions have no layout rule, so they use row-major layouts."""
     A = te.placeholder((6, 8), HALF, name="A")
     k = te.reduce_axis((0, 8), name="k")

@@ -120,7 +120,7 @@ def test_a_kernel_is_cut_along_fewer_axes_for_what_it_reads() -> None:
     assert [each.parts for each in program.memory.residents] == [(12, 4, 1)] * 3
 
 
-def test_a_square_that_is_read_both_ways_is_in_memory() -> None:
+def test_values_read_along_both_axes_are_in_memory() -> None:
     """A value that is read transposed goes to memory: the reads of a core are other blocks."""
     X, size = given(128, 128), 128
     powers = te.compute((size, size), lambda i, j: te.exp(X[i, j]), name="powers")
@@ -274,13 +274,13 @@ def test_the_reason_of_each_spill(
 
 
 @pytest.mark.exhaustive
-def test_padding_that_is_to_hold_something_is_in_memory() -> None:
+def test_values_with_pad_values_are_in_memory() -> None:
     output, inputs, _ = with_padding()
     check_spill(
         tecomp.compile(output, inputs, "tensix_wh"), "powers", "padding", "its padding holds 0")
 
 
-def test_what_is_too_large_for_a_scratchpad_is_in_memory() -> None:
+def test_large_values_are_spilled() -> None:
     output, inputs, _ = rows(512)
     check_spill(
         tecomp.compile(output, inputs, of_scratchpads(4096)), "powers", "room",

@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_programs_come_back(folder: Path) -> None:
+def test_programs_round_trip(folder: Path) -> None:
     program, made = tecomp.load(folder), network()
 
     np.testing.assert_array_equal(program(ONES, rows()), made(ONES, rows()))
@@ -98,7 +98,7 @@ def largest(X: te.Tensor) -> list[te.Tensor]:
 
 
 @pytest.mark.parametrize("make", [scanned, stated, largest])
-def test_operations_of_every_kind_come_back(make: Callable[..., Any], tmp_path: Path) -> None:
+def test_operations_of_every_kind_round_trip(make: Callable[..., Any], tmp_path: Path) -> None:
     X = te.placeholder((5, 4), name="X")
     program = tecomp.compile(make(X), [X])
     program.save(tmp_path)
@@ -139,7 +139,7 @@ def test_a_program_that_is_loaded_outlives_its_folder(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(program))(ONES, rows())[0, 0] == SIZE / 2 + 2
 
 
-def test_what_is_half_written_is_not_there(
+def test_partial_files_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = network()
@@ -157,7 +157,7 @@ def _full(_: int) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_what_is_no_program_is_not_replaced(tmp_path: Path) -> None:
+def test_save_keeps_foreign_directories(tmp_path: Path) -> None:
     note = tmp_path / "note"
     note.write_text("mine")
     for place in (tmp_path, note):
@@ -180,7 +180,7 @@ def test_definitions_of_things_that_have_no_text_are_not_saved(tmp_path: Path) -
     assert os.listdir(tmp_path) == []
 
 
-def test_programs_with_layouts_of_machines_come_back(tmp_path: Path) -> None:
+def test_programs_with_target_layouts_round_trip(tmp_path: Path) -> None:
     A, X, _, Y = transposed_sum()
     program = tecomp.compile(Y, [A, X], "stick128")
     program.save(tmp_path)
@@ -192,7 +192,7 @@ def test_programs_with_layouts_of_machines_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_programs_with_layouts_and_hints_of_their_callers_come_back(tmp_path: Path) -> None:
+def test_programs_with_user_layouts_and_hints_round_trip(tmp_path: Path) -> None:
     A, X, T, Y = transposed_sum()
     moved = tecomp.relayout_to(T, StickLayout((64, 128), "float16", [0, 1], size=(40, 70)))
     Z = te.compute(Y.shape, lambda i, j: te.exp(Y[i, j]) + moved[i, j], name="Z")
@@ -229,7 +229,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: type(layout).__name__)
-def test_layouts_come_back_from_text(layout: Layout) -> None:
+def test_layouts_round_trip_as_text(layout: Layout) -> None:
     again, other = definitions_from(definitions_text((layout, layout)))
 
     assert again is other
@@ -258,7 +258,7 @@ def test_things_of_classes_of_the_user_are_not_saved(tmp_path: Path) -> None:
     )
 
 
-def test_programs_without_relayouts_come_back(tmp_path: Path) -> None:
+def test_programs_without_relayouts_round_trip(tmp_path: Path) -> None:
     A = te.placeholder((70, 40), "float16", name="A")
     Y = te.compute(A.shape, lambda i, j: -A[i, j], name="Y")
     tecomp.compile(Y, [A], "stick128", relayouts=False).save(tmp_path)

@@ -130,7 +130,7 @@ def test_float_operators_are_numpys(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FLOATS)
-def test_min_and_max_hand_nan_on(name: str) -> None:
+def test_min_and_max_propagate_nan(name: str) -> None:
     dtype = DType(name)
     one, nan = constant(1.0, dtype), constant(math.nan, dtype)
 

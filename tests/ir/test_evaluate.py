@@ -156,7 +156,7 @@ where=ramp(0, 1, 4) > broadcast(2, 4))
 
 
 @pytest.mark.parametrize("each", [1, 2, 4])
-def test_lanes_come_one_after_another(each: int) -> None:
+def test_lanes_are_evaluated_in_order(each: int) -> None:
     """If several active lanes store to one address, the value of the last lane remains."""
     kind = "float32" if each == 1 else f"float32x{each}"
     random, lanes = np.random.default_rng(each), 6
@@ -485,7 +485,7 @@ def test_deep_and_shared_expressions_neither_recurse_nor_repeat() -> None:
     assert int(result[0]) == (20_001 << 60) % 2**64 - (2**64 if (20_001 << 60) % 2**64 >> 63 else 0)
 
 
-def test_an_arm_that_is_not_taken_is_not_computed_however_deep() -> None:
+def test_nested_untaken_branches_are_not_evaluated() -> None:
     a = floats(3)
     arm = "A[n + 3]" + " + A[n + 3]" * 300
 

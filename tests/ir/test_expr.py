@@ -197,7 +197,7 @@ def test_a_literal_has_the_value_of_its_type() -> None:
         (lambda: bool(I < 3), Diagnostic("symbolic-value", subject="i < 3")),
     ],
 )
-def test_what_has_no_meaning_is_refused(make: Callable[[], object], expected: Diagnostic) -> None:
+def test_invalid_operands_are_rejected(make: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(TypeMismatchError) as error:
         make()
 
@@ -226,7 +226,7 @@ def test_a_comparison_of_literals_has_a_truth_value(compared: Expr, holds: bool)
     assert bool(compared) is holds
 
 
-def test_a_comparison_with_something_else_is_left_to_python() -> None:
+def test_comparisons_with_foreign_objects_return_not_implemented() -> None:
     assert I.__eq__(None) is NotImplemented
     assert I.__ne__("i") is NotImplemented
 

@@ -145,7 +145,7 @@ def broken(func: PrimFunc, **changes: Any) -> Diagnostic:
     return diagnostic(error.value)
 
 
-def test_what_is_malformed() -> None:
+def test_malformed_extern_calls() -> None:
     func = parse(TEXT)
     array = call_of(func).arrays[0]
     place = array.place

@@ -26,7 +26,7 @@ def double(x: Any, y: Any) -> None:
     y[...] = 2 * x
 
 
-def test_three_ways_to_register() -> None:
+def test_three_forms_of_register_func() -> None:
     assert tecomp.register_func(double) is double
     assert tecomp.register_func("test.double", double) is double
 
@@ -51,7 +51,7 @@ def test_a_name_is_taken_once() -> None:
     assert tecomp.get_global_func("test.double") is print
 
 
-def test_names_that_nobody_has() -> None:
+def test_unknown_function_names() -> None:
     tecomp.register_func("test.double", double)
 
     assert tecomp.get_global_func("test.duoble", allow_missing=True) is None
@@ -69,7 +69,7 @@ def test_names_that_nobody_has() -> None:
     )
 
 
-def test_what_is_no_function_or_no_name() -> None:
+def test_register_func_requires_name_and_function() -> None:
     assert refusal(tecomp.register_func, 3, double) == (
         Diagnostic("external-function", where="register_func", name=3)
     )

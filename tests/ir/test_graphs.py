@@ -138,7 +138,7 @@ def test_a_long_part_is_printed_once_and_read_back(times: int) -> None:
     verify(parse(text))
 
 
-def test_how_a_long_part_is_printed() -> None:
+def test_long_subexpressions_are_abbreviated() -> None:
     value = squared(BufferLoad(X, (i,)), 4)
 
     assert str(value) == (

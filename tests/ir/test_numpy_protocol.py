@@ -105,7 +105,7 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
         (lambda: range(i), NO_NUMBER),
     ],
 )
-def test_what_says_what_to_write(made: Callable[[], Any], expected: Diagnostic) -> None:
+def test_unsupported_numpy_functions_suggest_a_replacement(made: Callable[[], Any], expected: Diagnostic) -> None:
     with pytest.raises(TecompError) as caught:
         made()
 

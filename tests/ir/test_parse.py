@@ -183,7 +183,7 @@ def test_a_chain_of_several_hundred_operators() -> None:
 
 
 @pytest.mark.exhaustive
-def test_too_deep_for_python_is_an_error_of_its_own() -> None:
+def test_deep_nesting_is_a_parse_error() -> None:
     i = Var("i")
     chain: Expr = i
     for _ in range(100_000):

@@ -91,7 +91,7 @@ def test_expressions(expr: Expr, text: str) -> None:
     assert str(expr) == text
 
 
-def test_two_free_variables_of_one_name_are_told_apart() -> None:
+def test_free_variables_of_equal_name_are_distinguished() -> None:
     i, j = Var("i"), Var("i")
 
     assert str(i + j * i) == "i + i_1 * i"

@@ -45,7 +45,7 @@ def deep(levels: int) -> Expr:
     return tree
 
 
-def test_children_come_in_order_and_leave_out_what_is_bound() -> None:
+def test_children_are_in_order_without_bound_variables() -> None:
     store = BufferStore(A, const(1.0, "float32"), (I,), J < N)
     loop = For(I, Const(0), N, ForKind.SERIAL, store)
 
@@ -54,7 +54,7 @@ def test_children_come_in_order_and_leave_out_what_is_bound() -> None:
     assert [str(node) for node in walk(I * 2 + J)] == ["i * 2 + j", "i * 2", "i", "2", "j"]
 
 
-def test_nothing_is_rebuilt_without_need() -> None:
+def test_unchanged_nodes_are_not_rebuilt() -> None:
     store = BufferStore(A, const(1.0, "float32"), (I + 1,))
     func = PrimFunc("f", (A,), store)
 

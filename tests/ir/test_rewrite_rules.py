@@ -146,5 +146,5 @@ FREE = IndexReader({}, [(None, None), (None, None)])
     (FREE.plus(SUM, floordiv(FREE, SUM, 4), -4), QuasiAffine({Digit(SUM, 1, 4): 1})),
     (FREE.plus(X, floordiv(FREE, X, 4), -4), QuasiAffine({Digit(0, 1, 4): 1})),
 ])
-def test_what_is_the_same_is_equal(found: QuasiAffine, wanted: QuasiAffine) -> None:
+def test_equivalent_expressions_compare_equal(found: QuasiAffine, wanted: QuasiAffine) -> None:
     assert found == wanted

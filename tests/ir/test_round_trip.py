@@ -221,7 +221,7 @@ def arguments(func: PrimFunc) -> list[Any]:
 
 
 @given(st.integers(0, 2**32))
-def test_what_is_printed_is_read_back_and_runs_the_same(seed: int) -> None:
+def test_printed_functions_parse_and_run_equally(seed: int) -> None:
     func = Maker(seed).function()
     verify(func)
     text = str(func)

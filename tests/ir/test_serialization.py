@@ -49,7 +49,7 @@ def back(value: object) -> Any:
     [None, True, 1, -(2**70), "", "'@#(", "größe\n", 0.5, -0.0, math.inf, (), (1, (True, ("a",))),
      BinOp.ADD, DType("float32x4")],
 )
-def test_plain_values_come_back(value: object) -> None:
+def test_plain_values_round_trip(value: object) -> None:
     found = back(value)
 
     assert found == value
@@ -57,11 +57,11 @@ def test_plain_values_come_back(value: object) -> None:
     assert repr(found) == repr(value)
 
 
-def test_nan_comes_back() -> None:
+def test_nan_round_trips() -> None:
     assert math.isnan(back(math.nan))
 
 
-def test_lists_and_mappings_come_back() -> None:
+def test_lists_and_mappings_round_trip() -> None:
     found = back(([1, (2, [])], MappingProxyType({"a": [3], 0.5: None})))
 
     assert found == ([1, (2, [])], {"a": [3], 0.5: None})
@@ -99,7 +99,7 @@ def test_equal_values_have_equal_words() -> None:
     assert encode(one) == encode(other) == encode({"k": [Var("i") * 2, INT64]})
 
 
-def test_special_types_are_not_looked_into() -> None:
+def test_special_types_are_opaque() -> None:
     assert encode((object(), 1), {object: lambda value: "?"}) == ["?", 1, "(2"]
 
 
@@ -113,12 +113,12 @@ def test_deep_values() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), (1, {2}), 1j, lambda: 1, {"a": b"b"}])
-def test_what_is_not_plain_is_refused(value: object) -> None:
+def test_unserializable_values_are_rejected(value: object) -> None:
     with pytest.raises(NotSerializableError):
         encode(value)
 
 
-def test_what_contains_itself_is_refused() -> None:
+def test_recursive_values_are_rejected() -> None:
     loop = Loop([])
     loop.inner.append(loop)
 

@@ -346,7 +346,7 @@ def grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 EXPRESSIONS = st.recursive(ATOMS, grow, max_leaves=12)
 
 
-def test_what_is_said_about_memory_goes_with_it() -> None:
+def test_buffer_attributes_are_kept() -> None:
     """Removing an empty loop removes the layout map and pad value of the stage that it computes."""
     func = parse("""
 @layout_transform_map(A=[lambda i: [i // 4, i % 4]], T=[lambda i: [i // 4, i % 4]])

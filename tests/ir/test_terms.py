@@ -14,7 +14,7 @@ i, j = Var("i"), Var("j")
 
 @settings(max_examples=5 * settings().max_examples)
 @given(worlds_and_indices())
-def test_what_is_read_and_written_has_the_same_values(case: tuple[World, Expr]) -> None:
+def test_terms_round_trip_keeps_values(case: tuple[World, Expr]) -> None:
     check(*case)
 
 
@@ -46,7 +46,7 @@ def check(world: World, expr: Expr) -> None:
     (i * 3 * j, j * i * 3),
     ((i // 4) * j, j * (i // 4)),
 ])
-def test_what_is_the_same_has_one_key(one: Expr, other: Expr) -> None:
+def test_equivalent_terms_have_one_key(one: Expr, other: Expr) -> None:
     terms = TermTable()
     assert terms.key(one) == terms.key(other)
     assert terms.sum_of(one) == terms.sum_of(other)
@@ -56,7 +56,7 @@ def test_what_is_the_same_has_one_key(one: Expr, other: Expr) -> None:
     i * 8 + j, i // 4 % 8, (i + j) // 4 % 8, (i // 4 + 3) % 8, i * 4 - j - 1, 5 - i * 2,
     i * j * 4 + i % 4, binary(BinOp.MIN, i, j) // 4 * 4,
 ])
-def test_what_is_written_so_stays_the_same_object(expr: Expr) -> None:
+def test_canonical_terms_are_returned_unchanged(expr: Expr) -> None:
     terms = TermTable()
     assert terms.expr(terms.sum_of(expr), like=expr) is expr
 

@@ -67,7 +67,7 @@ def refusal(body: Stmt | PrimFunc, *, flat: bool = False) -> Diagnostic:
     return diagnostic(error.value)
 
 
-def test_what_is_well_formed_passes() -> None:
+def test_well_formed_functions_verify() -> None:
     func = parse("""
 @layout_transform_map(T=[lambda i: [i // 4, i % 4]])
 @pad_value(T=lambda i, j: A[0, 0])

@@ -62,7 +62,7 @@ def test_swizzle() -> None:
         "Swizzle<2,0,3>o0o(8,8):(8,1)",
     ],
 )
-def test_texts_come_back(text: str) -> None:
+def test_texts_round_trip(text: str) -> None:
     assert cute_text(cute(text, "float32")) == text
 
 

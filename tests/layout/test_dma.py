@@ -352,7 +352,7 @@ def test_refusals(options: dict[str, Any], expected: Diagnostic) -> None:
 
 
 @pytest.mark.exhaustive
-def test_too_many_nests_are_refused_with_their_number() -> None:
+def test_excessive_loop_nests_are_rejected_with_their_count() -> None:
     layout = of((40000,), lambda i: [i * 20011 % 40009])
 
     with pytest.raises(LayoutError) as caught:

@@ -159,7 +159,7 @@ def test_no_elements() -> None:
         ),
     ],
 )
-def test_what_is_refused(make: Callable[[], Any], expected: Diagnostic) -> None:
+def test_invalid_arguments_are_rejected(make: Callable[[], Any], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
         make()
 

@@ -60,11 +60,11 @@ def test_every_place_of_a_doubly_blocked_layout() -> None:
         ((7,), "A4a", None),
     ],
 )
-def test_names_come_back(shape: tuple[int, ...], tag: str, axes: str | None) -> None:
+def test_tags_round_trip(shape: tuple[int, ...], tag: str, axes: str | None) -> None:
     assert blocked_tag(blocked(shape, "float32", tag), axes) == tag
 
 
-def test_a_layout_that_nobody_named_has_a_tag() -> None:
+def test_unnamed_layouts_have_a_tag() -> None:
     layout = Layout.of((8, 12), "float32", lambda i, j: [j // 4, i, j % 4])
 
     assert blocked_tag(layout) == "Ba4b"

@@ -103,7 +103,7 @@ def test_numbers_of_a_histogram() -> None:
     assert str(of((), lambda: [0]).runs()) == "1 runs of 1 elements, by sets"
 
 
-def test_nothing_has_no_runs() -> None:
+def test_empty_layouts_have_no_runs() -> None:
     runs = of((0, 3), lambda i, j: [i, j]).runs()
 
     assert (runs.count, runs.shortest, runs.median, runs.longest, runs.factor) == (0, 0, 0, 0, 0)

@@ -100,7 +100,7 @@ def test_aligned_strides_make_whole_tiles_of_each_batch() -> None:
     assert {layout.place((a, b, 4, 0))[4] for a in range(2) for b in range(3)} == {4}
 
 
-def test_what_a_core_holds() -> None:
+def test_elements_of_a_core() -> None:
     layout = ShardLayout((53, 63), "float32", grid=(3, 2), tile=(32, 32))
 
     assert layout.scalar_shard_shape == (18, 32)
@@ -184,7 +184,7 @@ def test_cores_may_be_left_without_elements() -> None:
     assert layout.core_padding((3,)).margins == (3,)
 
 
-def test_what_the_notation_cannot_say_is_described() -> None:
+def test_inexpressible_layouts_are_described() -> None:
     layout = ShardLayout((8, 8), "float32", lambda i, j: [i ^ j, j], grid=(2, 4))
 
     assert str(layout) == layout.describe()

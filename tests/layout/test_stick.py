@@ -385,7 +385,7 @@ def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
         ),
     ],
 )
-def test_what_is_refused(make: Callable[[], object], expected: Diagnostic) -> None:
+def test_invalid_arguments_are_rejected(make: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
         make()
 

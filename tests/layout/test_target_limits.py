@@ -42,7 +42,7 @@ def test_shards_are_on_the_cores_of_the_target() -> None:
     assert small.memref_shape == (4, 2)
 
 
-def test_what_fits_to_the_byte() -> None:
+def test_layouts_of_exactly_the_capacity() -> None:
     room = WORMHOLE.memory("l1").usable_bytes
     assert room is not None
 
@@ -137,7 +137,7 @@ def test_rows_of_shards_are_padded_to_the_alignment_of_the_memory(
     ],
     ids=str.split("no-sticks no-memory scratchpad format no-tiles cores type element shard dram"),
 )
-def test_what_the_target_has_no_room_for(
+def test_layouts_beyond_the_capacity_of_the_target(
     make: Callable[[], Layout], kind: type[TecompError], expected: Diagnostic
 ) -> None:
     with pytest.raises(kind) as error:

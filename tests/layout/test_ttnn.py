@@ -153,7 +153,7 @@ def test_every_element_is_where_strides_and_shards_say(layout: TtnnLayout) -> No
 
 
 @given(packed())
-def test_what_is_a_shard_layout_has_the_same_places(layout: TtnnLayout) -> None:
+def test_equivalent_shard_layouts_have_equal_addresses(layout: TtnnLayout) -> None:
     try:
         shard = layout.to_shard()
     except LayoutError:
@@ -166,7 +166,7 @@ def test_what_is_a_shard_layout_has_the_same_places(layout: TtnnLayout) -> None:
         assert np.array_equal(TtnnLayout.from_shard(shard).offsets(), layout.offsets())
 
 
-def test_whole_tiles_convert_both_ways() -> None:
+def test_whole_tiles_convert_in_both_directions() -> None:
     for grid, kind in (((2, 4), "block_sharded"), ((12, 1), "height_sharded"),
                        ((1, 4), "width_sharded")):
         layout = TtnnLayout(

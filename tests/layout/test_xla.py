@@ -98,7 +98,7 @@ def test_any_tiles(case: tuple[list[int], list[int], list[list[int]]]) -> None:
         "f32[8]{0:T(8)S(5)}",
     ],
 )
-def test_texts_come_back(text: str) -> None:
+def test_texts_round_trip(text: str) -> None:
     again = xla(xla_text(xla(text)))
 
     assert np.array_equal(again.offsets(), xla(text).offsets())
@@ -112,7 +112,7 @@ def test_texts_come_back(text: str) -> None:
     ["f32[3,5]{1,0:T(2,2)}", "bf16[16,256]{1,0:T(8,128)(2,1)}", "f32[5,130]{1,0:T(8,128)}",
      "f32[8,16]{0,1}", "f32[3,4]{1,0}"],
 )
-def test_the_usual_texts_come_back_as_they_were(text: str) -> None:
+def test_default_texts_round_trip_unchanged(text: str) -> None:
     assert xla_text(xla(text)) == text
 
 

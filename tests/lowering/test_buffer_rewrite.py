@@ -71,7 +71,7 @@ def assert_distinct(func: PrimFunc) -> None:
     assert len(set(bound(func))) == len(bound(func))
 
 
-def test_what_repeats_is_copied_with_new_variables() -> None:
+def test_repeated_statements_get_new_variables() -> None:
     body = add_one()
     func = PrimFunc("f", (A,), seq(body, body, IfThenElse(n > 2, body, body)), (n,))
 

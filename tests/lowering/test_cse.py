@@ -95,14 +95,14 @@ SHOWN: dict[Callable[[Any], Any], str] = {
 
 
 @pytest.mark.parametrize("element", SHOWN, ids=lambda element: element.__name__)
-def test_where_a_name_is(element: Callable[[Any], Any]) -> None:
+def test_placement_of_common_subexpressions(element: Callable[[Any], Any]) -> None:
     func = lowered(element)
 
     assert dedent(body_of(func)) == dedent(SHOWN[element]).strip("\n")
     assert parse(str(func)) == func
 
 
-def test_what_checks_an_index_stays_where_it_is() -> None:
+def test_index_checks_are_not_moved() -> None:
     func = lowered(at_a_checked_index)
     keys = np.array([0, 3, 100, -7] * 10, "int32")
     x, c = np.arange(N, dtype="float32"), np.zeros(N, "float32")

@@ -190,7 +190,7 @@ def test_reducers_that_use_elements(
     agrees(s, [A, B, G], {A: DATA, B: STARTS, G: np.maximum(DATA.max(1), wanted())}, rtol=1e-6)
 
 
-def test_how_such_reducers_read() -> None:
+def test_printed_form_of_argument_reducers() -> None:
     assert str(greatest(lambda i: P[i], lambda i: te.const(0.0)).op) == (
         "G[i] = greatest(A[i, k], axis=[k], given=P[i])"
     )

@@ -138,7 +138,7 @@ def test_a_layout_whose_places_repeat_in_other_steps_is_lowered_at_once() -> Non
     np.testing.assert_array_equal(u, np.arange(1, 7 * 17 + 1).reshape(7, 17))
 
 
-def test_of_a_stage_without_tiles_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_without_tiles_are_not_analysed(monkeypatch: pytest.MonkeyPatch) -> None:
     # If isl describes a region only by unknowns, even comparing the set with itself may not end.
     A = te.placeholder((10,), name="A")
     T = te.compute((10,), lambda i: A[i] + 1.0, name="T")
@@ -160,7 +160,7 @@ def test_operands_that_end_at_the_edge_are_not_read_beyond() -> None:
     check(s, args)
 
 
-def test_an_index_from_data_is_not_computed_where_nobody_asked() -> None:
+def test_data_dependent_indices_are_not_evaluated_in_padding() -> None:
     P = te.placeholder((5,), "int32", name="P")
     A = te.placeholder((5,), name="A")
     J = te.compute((5,), lambda i: P[i], name="J")

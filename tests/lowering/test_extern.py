@@ -72,7 +72,7 @@ def check(s: te.Schedule) -> Any:
     return lowered.functions["nest"]
 
 
-def test_it_is_computed_once() -> None:
+def test_extern_stages_are_computed_once() -> None:
     check(te.create_schedule(both))
 
 
@@ -95,7 +95,7 @@ def test_inputs_and_results_have_layouts_and_memories() -> None:
     check(s)
 
 
-def test_it_is_computed_whole_inside_a_loop() -> None:
+def test_attached_extern_stages_are_computed_completely() -> None:
     s = te.create_schedule(both)
     outer, _ = s[both].split(both.op.axis[0], factor=4)
     s[x].compute_at(s[both], outer)
@@ -223,7 +223,7 @@ def refused(s: te.Schedule, args: list[Tensor]) -> Diagnostic:
     return diagnostic(error.value)
 
 
-def test_what_it_reads_has_memory() -> None:
+def test_inputs_of_extern_stages_are_stored() -> None:
     s = te.create_schedule(both)
     s[P].compute_inline()
 

@@ -69,7 +69,7 @@ def check(s: te.Schedule, target: str = "cpu") -> Any:
     return lowered.functions["nest"]
 
 
-def test_it_is_called_once() -> None:
+def test_extern_functions_are_called_once() -> None:
     text = str(check(te.create_schedule(D)))
 
     assert "plain" not in text
@@ -111,7 +111,7 @@ def test_operands_in_rows() -> None:
     assert "P_plain" in str(check(s))
 
 
-def test_it_is_called_inside_a_loop() -> None:
+def test_extern_functions_are_called_in_loops() -> None:
     s = te.create_schedule(D)
     outer, _ = s[D].split(D.op.axis[0], factor=4)
     s[C].compute_at(s[D], outer)
@@ -120,7 +120,7 @@ def test_it_is_called_inside_a_loop() -> None:
     assert "for i_outer in range(2):\n        with BufferRealize" in str(check(s))
 
 
-def test_it_is_called_by_threads() -> None:
+def test_extern_functions_are_called_by_threads() -> None:
     s = te.create_schedule(D)
     outer, _ = s[D].split(D.op.axis[0], factor=2)
     s[C].compute_at(s[D], outer)
@@ -192,7 +192,7 @@ def test_sizes_are_known_at_the_call() -> None:
     assert seen == [3, 1, 5, 0, 2]
 
 
-def test_what_it_reads_has_memory() -> None:
+def test_inputs_of_extern_stages_are_stored() -> None:
     s = te.create_schedule(D)
     s[P].compute_inline()
     with pytest.raises(LowerError) as error:

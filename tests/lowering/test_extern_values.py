@@ -98,7 +98,7 @@ def refused(*args: Any) -> Diagnostic:
     return diagnostic(error.value)
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     assert refused("float64", "cbrtf", lambda i: A[i]) == (
         Diagnostic(
             "external-function", where="te.call_pure_extern", name="test.values.cbrtf",

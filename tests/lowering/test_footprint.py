@@ -80,7 +80,7 @@ def expected_counts(shape: Index, where: Where, leaf: Callable[[int, int], Index
 @pytest.mark.exhaustive(keep=13)
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("access", ACCESSES)
-def test_what_is_computed_at_a_leaf(access: str, leaf: str, run: Any, count: Any) -> None:
+def test_footprint_at_a_leaf(access: str, leaf: str, run: Any, count: Any) -> None:
     shape, where = ACCESSES[access]
     A = te.placeholder(shape, name="A")
     P = te.compute(shape, lambda *at: A[at or ()] * 2.0 if at else A() * 2.0, name="P")
@@ -157,7 +157,7 @@ def test_inside_a_reduction(at: str, count: Any) -> None:
     np.testing.assert_array_equal(counts, np.full((depth, n), m))
 
 
-def test_where_limits_what_is_computed(count: Any) -> None:
+def test_conditions_limit_the_footprint(count: Any) -> None:
     n = 6
     A = te.placeholder((n, n), name="A")
     P = te.compute((n, n), lambda i, j: A[i, j] * 2.0, name="P")

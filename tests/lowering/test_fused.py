@@ -34,7 +34,7 @@ def test_parts_of_any_extent(shape: tuple[int, int, int]) -> None:
     assert_close(c, 2 * np.diff(a), rtol=1e-5, atol=1e-5)
 
 
-def test_what_is_inside_depends_on_one_part() -> None:
+def test_footprint_within_fused_loops() -> None:
     s, args = blocks((2, 3, 14), 4)
     text = str(tecomp.lower(s, args, stop_after="nest"))
 
@@ -71,7 +71,7 @@ def test_a_part_that_is_not_needed_in_the_last_rounds_is_not_computed_there(rows
     np.testing.assert_array_equal(c, wanted)
 
 
-def test_axes_of_one_value_ask_nothing_of_the_others() -> None:
+def test_axes_of_extent_1_do_not_constrain_fused_axes() -> None:
     """In loops fused over a plane of one row, the step of a cached scan is known."""
     n = te.var("n")
     state = te.placeholder((n,), name="state")

@@ -298,7 +298,7 @@ def test_refused(case: str, nest: Any) -> None:
     assert diagnostic(caught.value) == expected
 
 
-def test_what_is_read_twice_is_inlined_once(nest: Any) -> None:
+def test_repeated_reads_are_inlined_once(nest: Any) -> None:
     X = te.placeholder((N,), name="X")
     made = [X]
     for k in range(100):
@@ -334,7 +334,7 @@ def test_more_operations_than_can_be_compiled(nest: Any) -> None:
     )
 
 
-def test_an_output_that_others_read_may_stay_inside() -> None:
+def test_outputs_with_readers_may_be_attached() -> None:
     B = te.compute((N, N), lambda i, j: A[i, j] + 1.0, name="B")
     D = te.compute((N, N), lambda i, j: B[i, j] * 2.0, name="D")
     s = te.create_schedule([B, D])

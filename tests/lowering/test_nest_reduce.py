@@ -295,7 +295,7 @@ IDENTITIES: dict[str, tuple[Callable[..., Any], float]] = {
 
 @pytest.mark.parametrize("reducer", IDENTITIES)
 @pytest.mark.parametrize("schedule", ["plain", "split", "outside", "fused", "factored"])
-def test_nothing_to_reduce_gives_the_identity(reducer: str, schedule: str, run: Any) -> None:
+def test_empty_reductions_give_the_identity(reducer: str, schedule: str, run: Any) -> None:
     reduce, identity = IDENTITIES[reducer]
     C = te.compute((ROWS,), lambda i: reduce(EMPTY[i, none], axis=none), name="C")
     s = te.create_schedule(C)
@@ -314,7 +314,7 @@ def test_nothing_to_reduce_gives_the_identity(reducer: str, schedule: str, run: 
     np.testing.assert_array_equal(c, np.full(ROWS, identity, np.float32))
 
 
-def test_nothing_to_reduce_gives_the_start_value(run: Any) -> None:
+def test_empty_reductions_give_the_initial_value(run: Any) -> None:
     C = te.compute((ROWS,), lambda i: te.sum(EMPTY[i, none], axis=none, init=7.0), name="C")
     s = te.create_schedule(C)
     c = np.full(ROWS, np.nan, np.float32)

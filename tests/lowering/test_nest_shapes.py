@@ -128,7 +128,7 @@ def test_symbolic_sizes(schedule: str, shape: tuple[int, int], run: Any) -> None
 
 
 @pytest.mark.parametrize("place", [lambda j: j, lambda j: j ^ 0], ids=["affine", "not affine"])
-def test_nothing_to_reduce_in_a_fused_loop(place: Callable[[Any], Any]) -> None:
+def test_empty_reductions_in_fused_loops(place: Callable[[Any], Any]) -> None:
     A = te.placeholder((3,), name="A")
     none = te.reduce_axis((2, 2), name="none")
     C = te.compute((3, 5), lambda i, j: te.sum(A[none] * 2.0, axis=none), name="C")
@@ -305,7 +305,7 @@ def test_two_outputs_of_a_schedule(run: Any) -> None:
     np.testing.assert_array_equal(d, (a + 1)[::-1] * 3)
 
 
-def test_stages_that_are_called_alike(run: Any) -> None:
+def test_stages_of_equal_name(run: Any) -> None:
     A = te.placeholder((4,), name="x")
     P = te.compute((4,), lambda x: A[x] + 1.0, name="x")
     C = te.compute((4,), lambda x: P[x] * 2.0, name="x")

@@ -55,7 +55,7 @@ def test_a_condition_of_several_pieces_is_tested_in_the_loop() -> None:
     assert b == 25
 
 
-def test_what_loops_of_open_extents_leave_out_is_not_asked_again() -> None:
+def test_symbolic_loop_bounds_need_no_guard() -> None:
     n = te.size_var("n")
     A = te.placeholder((n,), name="A")
     k = te.reduce_axis((0, n), name="k")

@@ -79,7 +79,7 @@ def fused(s: Schedule) -> None:
         (packed, ["prefetch(B[line, min(j_outer * 8 + 8, 39)])"]),
     ],
 )
-def test_what_is_asked_for(decide: Callable[[Schedule], None], wanted: list[str]) -> None:
+def test_prefetched_addresses(decide: Callable[[Schedule], None], wanted: list[str]) -> None:
     s = te.create_schedule(C)
     decide(s)
 
@@ -104,7 +104,7 @@ def test_numbers_stay_the_same(decide: Callable[[Schedule], None]) -> None:
     assert_product(c, a, b)
 
 
-def test_every_stage_of_lowering_asks_inside_of_the_buffers() -> None:
+def test_prefetches_stay_in_bounds_after_every_pass() -> None:
     A, B, C = product(3, 30, 20)
     s = te.create_schedule(C)
     panels(s)
@@ -119,7 +119,7 @@ def test_every_stage_of_lowering_asks_inside_of_the_buffers() -> None:
         assert requests(func)
 
 
-def test_every_line_of_the_box_is_asked_for() -> None:
+def test_every_cache_line_of_the_box_is_prefetched() -> None:
     s = te.create_schedule(W)
     outer, _ = s[W].split(W.op.axis[0], factor=4)
     s[W].prefetch(P, outer, 1)
@@ -197,7 +197,7 @@ def copied(s: Schedule) -> None:
          Diagnostic("loop-carried", where="s[W].prefetch(P, i)", tensor="P")),
     ],
 )
-def test_what_lowering_refuses(decide: Callable[[Schedule], None], expected: Diagnostic) -> None:
+def test_errors_during_lowering(decide: Callable[[Schedule], None], expected: Diagnostic) -> None:
     s = te.create_schedule(W)
     decide(s)
 
@@ -207,7 +207,7 @@ def test_what_lowering_refuses(decide: Callable[[Schedule], None], expected: Dia
     assert diagnostic(error.value) == expected
 
 
-def test_too_many_lines() -> None:
+def test_prefetch_limits_the_number_of_lines() -> None:
     X = te.placeholder((300, 300), name="X")
     r, c = te.reduce_axis((0, 300), name="r"), te.reduce_axis((0, 300), name="c")
     Y = te.compute((5,), lambda i: te.sum(X[r, c], axis=[r, c]), name="Y")
@@ -245,7 +245,7 @@ def test_too_many_lines() -> None:
          Diagnostic("invalid-type", where="s[W].prefetch", value="P")),
     ],
 )
-def test_what_the_call_refuses(call: Callable[[Schedule], Any], expected: Diagnostic) -> None:
+def test_errors_of_the_primitive(call: Callable[[Schedule], Any], expected: Diagnostic) -> None:
     s = te.create_schedule(W)
     with pytest.raises(ScheduleError) as error:
         call(s)

@@ -262,7 +262,7 @@ IDX = te.placeholder((5,), "int32", name="IDX")
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
-def test_what_only_empty_arguments_have_not_is_checked_when_it_runs(vectorized: bool) -> None:
+def test_symbolic_bounds_are_checked_at_run_time(vectorized: bool) -> None:
     m = te.var("m")
     B = te.placeholder((m,), name="B")
     C = te.compute((m,), lambda i: S[0] + S[n - 1] + B[i], name="C")

@@ -53,7 +53,7 @@ def test_numbers(agrees: Any, decide: Callable[[te.Schedule], None]) -> None:
     agrees(s, [A, C], {A: DATA, C: DATA * 2 + 1}, rtol=1e-6)
 
 
-def test_what_is_computed() -> None:
+def test_computed_elements() -> None:
     s = te.create_schedule(C)
     s[Q].compute_inline()
 
@@ -126,7 +126,7 @@ OUTSIDE = (
 
 
 @pytest.mark.parametrize("given", [[A, P, C], [A, C]])
-def test_what_somebody_needs_is_read(given: list[te.Tensor]) -> None:
+def test_needed_elements_are_read(given: list[te.Tensor]) -> None:
     """All elements of an argument, and of a stage that is read completely, are computed."""
     last = C if P in given else te.compute((10, 4), lambda t, i: Q[t, i], name="D")
     with pytest.raises(tecomp.LowerError) as error:

@@ -52,7 +52,7 @@ def loops_of(s: Schedule) -> str:
 
 @settings(max_examples=3 * settings().max_examples)
 @given(schedules())
-def test_they_are_the_same(s: Schedule) -> None:
+def test_rectangular_loops_keep_the_iterations(s: Schedule) -> None:
     counted = loops_of(s)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_nest, "rectangular_loops", lambda *_: None)
@@ -83,7 +83,7 @@ def streamed(s: Schedule, fused: int) -> Schedule:
 
 
 @pytest.mark.parametrize("fused", [1, 3])
-def test_no_set_is_asked_for_vectors_of_symbolic_extent(fused: int) -> None:
+def test_symbolic_vectors_need_no_set_query(fused: int) -> None:
     made = tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_nest, "rectangular_loops", lambda *_: None)

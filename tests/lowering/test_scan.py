@@ -189,7 +189,7 @@ def neighbours_by_numpy(a: Any) -> Any:
 
 
 @pytest.mark.parametrize("parallel", [False, True])
-def test_places_may_follow_from_others(parallel: bool) -> None:
+def test_scan_indices_may_depend_on_other_indices(parallel: bool) -> None:
     N, start, step, _ = neighbours()
     s = te.create_schedule(N)
     s[start].compute_inline()
@@ -315,7 +315,7 @@ def refused(s: Schedule, args: Sequence[Any]) -> Diagnostic:
     return diagnostic(error.value)
 
 
-def test_what_a_step_reads_is_computed_before() -> None:
+def test_inputs_of_scan_steps_are_computed_before() -> None:
     N, start, step, _ = neighbours()
     s = te.create_schedule(N)
     s[start].compute_inline()
@@ -359,7 +359,7 @@ def test_stages_of_a_step_are_computed_in_it() -> None:
     )
 
 
-def test_places_that_follow_from_others_are_not_computed_at_once() -> None:
+def test_dependent_scan_indices_are_not_parallel() -> None:
     N, _, step, _ = neighbours()
     s = te.create_schedule(N)
     s[step].compute_inline()
@@ -483,7 +483,7 @@ def test_places_may_be_split_into_parts_of_any_size(shape: tuple[int, int]) -> N
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
-def test_first_steps_that_others_read_too(steps: int) -> None:
+def test_initial_steps_with_external_readers(steps: int) -> None:
     """If there are no steps, nothing reads the initial steps, and they are not computed."""
     m = te.var("m")
     given, own = te.placeholder((m, 3), name="given"), te.placeholder((m, 3), name="own")
@@ -508,7 +508,7 @@ def test_first_steps_that_others_read_too(steps: int) -> None:
     )
 
 
-def test_there_are_enough_first_steps() -> None:
+def test_scans_require_enough_initial_steps() -> None:
     rule = te.compute((STEPS, WIDTH), lambda t, i: state[t - 2, i] + 1.0, name="rule")
     few = te.scan(first, rule, state, name="few")
 
@@ -548,7 +548,7 @@ def test_layouts_are_those_of_the_scan() -> None:
     )
 
 
-def test_what_is_read_after_the_scan_is_not_computed_in_its_steps() -> None:
+def test_stages_after_the_scan_are_not_computed_in_steps() -> None:
     both = te.compute((STEPS, WIDTH), lambda t, i: S[t, i] + rule[t, i], name="both")
 
     message = refused(te.create_schedule(both), [X, both])

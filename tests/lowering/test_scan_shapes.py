@@ -111,7 +111,7 @@ def test_extents_that_are_open(shape: tuple[int, int]) -> None:
         assert_close(one, other, rtol=1e-5)
 
 
-def test_how_it_reads() -> None:
+def test_printed_form_of_scans() -> None:
     pair = Pair(5, 7)
     op: Any = pair.first.op
 

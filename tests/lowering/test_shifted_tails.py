@@ -48,7 +48,7 @@ def test_its_numbers() -> None:
     np.testing.assert_array_equal(out, array.T)
 
 
-def test_where_fewer_elements_are_needed_the_tail_is_guarded() -> None:
+def test_shifted_tails_are_guarded_for_partial_reads() -> None:
     P = te.compute((20,), lambda i: A[i, 0] + A[i, 1], name="P")
     C = te.compute((20,), lambda i: P[i] + P[i], name="C")
     s = te.create_schedule(C)
@@ -65,7 +65,7 @@ def test_where_fewer_elements_are_needed_the_tail_is_guarded() -> None:
     assert "for i_inner in range(min(3, 20 - i_outer * 3)):" in loops
 
 
-def test_what_a_stage_writes_first_has_a_place_for_each_iteration() -> None:
+def test_first_writes_have_one_address_per_iteration() -> None:
     s = te.create_schedule(B)
     s[B].split(B.op.axis[0], 16, tail="shift_inwards")
     cache = s.cache_write(B, "local")

@@ -67,7 +67,7 @@ def test_matmul_of_transposed_operands(left: bool, right: bool, agrees: Agrees) 
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0), (1, 2, 0)])
-def test_loops_inside_come_in_any_order(order: Sequence[int], agrees: Agrees) -> None:
+def test_inner_loops_match_in_any_order(order: Sequence[int], agrees: Agrees) -> None:
     A, B, C, values = product(8, 8, 8)
     s, inside = tiled(C, 4, 4, 4)
     s[C].reorder(*(inside[k] for k in order))

@@ -167,7 +167,7 @@ def test_products_by_a_python_function(split: int | None, turned: bool, agrees: 
     agrees(s, [A, B, C], {A: a, B: b, C: a @ (b if turned else b.T)})
 
 
-def test_what_lies_as_it_is_taken_is_not_copied() -> None:
+def test_operands_of_matching_layout_are_not_copied() -> None:
     A = te.placeholder((8, COLUMNS), name="A")
     B = te.compute((8, COLUMNS), lambda i, j: A[i, j], name="B")
     s = te.create_schedule(B)
@@ -246,7 +246,7 @@ def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> 
          Diagnostic("extent", where="te.decl_buffer W: elem_offset", value=-1, least=0)),
     ],
 )
-def test_what_is_asked_of_buffers(given: dict[str, Any], expected: Diagnostic) -> None:
+def test_buffer_requirements(given: dict[str, Any], expected: Diagnostic) -> None:
     with pytest.raises(tecomp.TecompError) as error:
         te.decl_buffer((2, 4), "float32", "W", **given)
 

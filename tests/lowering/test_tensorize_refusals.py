@@ -98,7 +98,7 @@ def test_an_operand_that_depends_on_one_axis_more() -> None:
     )
 
 
-def test_an_index_that_comes_from_data() -> None:
+def test_data_dependent_index() -> None:
     A = te.placeholder((8, 8), name="A")
     P = te.placeholder((8,), "int32", name="P")
     B = te.placeholder((8, 8), name="B")
@@ -226,7 +226,7 @@ def test_a_stage_computed_inside() -> None:
     )
 
 
-def test_what_is_refused_at_once() -> None:
+def test_errors_of_the_tensorize_call() -> None:
     args, s = product()
     C = args[2]
     i, j = C.op.axis

@@ -38,7 +38,7 @@ def test_numbers() -> None:
     assert [core.lanes(name) for name in ("float64", "float32", "int8")] == [4, 8, 32]
 
 
-def test_the_machine_at_hand() -> None:
+def test_host_description() -> None:
     core = Target.load("cpu").core
 
     assert core is not None

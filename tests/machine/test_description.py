@@ -146,7 +146,7 @@ def test_every_table_is_read() -> None:
     assert target.limits == Limits("assumed", 65536)
 
 
-def test_what_follows_from_tables() -> None:
+def test_derived_attributes() -> None:
     target = toy()
     unit = target.engine["lanes"]
 
@@ -404,7 +404,7 @@ def test_a_target_is_what_its_table_says(path: Path) -> None:
     assert set(table_of(target)) >= {"name", "description", "memory"}
 
 
-def test_a_target_made_by_hand_can_be_changed() -> None:
+def test_constructed_targets_can_be_overridden() -> None:
     plain = Target("plain", "", toy().memories, tecomp.Core(1, 16, 8, (64,)))
 
     changed = plain.overridden(core={"count": 2})

@@ -33,7 +33,7 @@ def test_rates_are_read() -> None:
         {"float32": 1e11, "float64": 5e10}, {"float32": 1.4e10})
 
 
-def test_those_of_the_processor_at_hand_are_not_known_before() -> None:
+def test_host_rates_are_unknown_before_calibration() -> None:
     assert tecomp.Target.load("cpu").rates is None
 
 
@@ -107,5 +107,5 @@ def test_code_does_not_depend_on_rates() -> None:
     assert keys[0]
 
 
-def test_rates_by_hand_need_no_description() -> None:
+def test_rates_can_be_constructed_directly() -> None:
     assert Rates((2.0, 1.0), {"float32": 3.0}).source == ""

@@ -342,7 +342,7 @@ def test_a_name_that_two_packages_offer(monkeypatch: pytest.MonkeyPatch, tmp_pat
     )
 
 
-def test_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_without_installed_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch)
 
     with pytest.raises(TargetError) as error:

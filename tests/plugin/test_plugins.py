@@ -73,7 +73,7 @@ def run(*words: str) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("acme")
-def test_an_installed_plugin_is_a_target_like_others() -> None:
+def test_installed_plugins_are_targets() -> None:
     assert "acme" in tecomp.list_targets()
     target = tecomp.Target.load("acme")
     assert (target.cores, target.memory("cube").rank, target.stick_bytes) == (12, 3, 32)
@@ -214,7 +214,7 @@ def test_shipped_targets_pass(name: str) -> None:
     ],
     ids=["name", "format", "engine", "global"],
 )  # fmt: skip
-def test_what_does_not_pass(
+def test_failing_conformance_checks(
     old: str, new: str, title: str, detail: str, tmp_path: Path
 ) -> None:
     text = TOML.replace(old, new).replace('from = "global"', 'from = "cube"')

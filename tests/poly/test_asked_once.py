@@ -25,7 +25,7 @@ def points(text: str) -> isl.Set:
     return isl.Set.read_from_str(CONTEXT, text)
 
 
-def test_answers_are_kept_for_one_block() -> None:
+def test_query_results_are_cached_for_one_block() -> None:
     asked: list[tuple[isl.Set, int]] = []
 
     @cached_question
@@ -47,7 +47,7 @@ def test_answers_are_kept_for_one_block() -> None:
     assert len(asked) == 5  # outside of a block nothing clears the cache, so nothing is memoized
 
 
-def test_a_question_about_what_has_another_hash_each_time_is_answered() -> None:
+def test_queries_of_unhashable_objects_are_computed() -> None:
     """Queries on objects with an unstable hash are answered, as isl simplifies sets in place."""
     hashes = count()
 
@@ -63,7 +63,7 @@ def test_a_question_about_what_has_another_hash_each_time_is_answered() -> None:
         assert answer(Untidy()) == 42
 
 
-def test_no_answer_is_kept_where_there_is_none() -> None:
+def test_failed_queries_are_not_cached() -> None:
     asked: list[int] = []
 
     @cached_question
@@ -83,7 +83,7 @@ def test_no_answer_is_kept_where_there_is_none() -> None:
     assert asked == [1, 2, 1]
 
 
-def test_spaces_with_other_variables_are_others() -> None:
+def test_spaces_with_other_variables_have_separate_entries() -> None:
     """Spaces with different variables are distinct, though parameters have equal names in isl."""
     i, j, n = Var("i"), Var("j"), Var("n")
     with isl_work("here"):
@@ -96,7 +96,7 @@ def test_spaces_with_other_variables_are_others() -> None:
     assert all(other is not None and first.is_equal(other) for other in (again, swapped))
 
 
-def test_answers_about_sets_stay_for_other_blocks() -> None:
+def test_set_queries_are_cached_across_blocks() -> None:
     asked: list[isl.Set] = []
 
     @cached_set_question
@@ -114,7 +114,7 @@ def test_answers_about_sets_stay_for_other_blocks() -> None:
     assert len(asked) == 3
 
 
-def test_so_many_answers_about_sets_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_set_query_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caches, "CACHE_LIMITS", {"poly.set_answers": caches.CacheLimit(4, "answer")})
     asked: list[int] = []
 

@@ -79,7 +79,7 @@ def test_the_greatest_place(swizzle: Swizzle) -> None:
     ],
     ids=["twice", "lost-bit", "cut", "square", "carry"],
 )
-def test_what_is_no_such_system(exprs: list[Expr], extents: tuple[int, int]) -> None:
+def test_invalid_bit_matrices(exprs: list[Expr], extents: tuple[int, int]) -> None:
     assert invert(exprs, AXES, extents, (P, Q)) is None
 
 

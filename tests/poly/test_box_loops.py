@@ -52,11 +52,11 @@ def test_ends(text: str, expected: list[str]) -> None:
     ],
     ids=["triangle", "steps", "halves", "two", "condition", "ends", "no-end"],
 )
-def test_what_is_no_box(text: str) -> None:
+def test_non_box_domains(text: str) -> None:
     assert ends_of(points(text), SPACE, None) is None
 
 
-def test_what_is_known_leaves_no_condition() -> None:
+def test_implied_conditions_are_dropped() -> None:
     context = isl.Set.read_from_str(CONTEXT, "[p0, p1] -> { : p0 >= 8 and p1 = 3 }")
 
     assert texts(ends_of(points("0 <= d0 < 8 and d0 < p0 and 0 <= d1 < p0 and p1 < p0"),

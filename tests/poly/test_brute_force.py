@@ -100,7 +100,7 @@ def test_positions() -> None:
     assert unravel(0, ()) == ()
 
 
-def test_what_is_looked_at() -> None:
+def test_enumerated_points() -> None:
     n = te.var("n")
 
     assert is_small([X + Y], (X, Y), (64, 64))
@@ -119,7 +119,7 @@ def test_what_is_looked_at() -> None:
     ],
     ids=["variable", "extent", "many"],
 )
-def test_what_is_not(expr: Any, shape: Any, parameters: dict[str, Any]) -> None:
+def test_points_outside_the_set(expr: Any, shape: Any, parameters: dict[str, Any]) -> None:
     with pytest.raises(LayoutError) as error:
         is_enumerable([expr], (X, Y), shape)
 

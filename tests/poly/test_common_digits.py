@@ -122,7 +122,7 @@ def test_places_that_no_digit_counts_are_in_no_box(function: Map) -> None:
     assert padding_boxes(found.axes, found.offsets[0], prod(places)) is None
 
 
-def test_what_is_no_sum_of_digits_is_right_as_an_expression() -> None:
+def test_non_digit_sums_remain_expressions() -> None:
     shape = (16, 24)
     functions: list[Map] = [
         lambda i, j: [(i + j) % 16, j], lambda i, j: [i, j ^ (i // 2 & 3)],

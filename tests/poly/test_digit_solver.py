@@ -42,7 +42,7 @@ def solved(forms: Sequence[Expr], axes: Sequence[Var], shape: Sequence[int], pla
     return solve(known, places, reader, dict(enumerate(shape)), ends)
 
 
-def test_what_is_solved_is_the_inverse_at_every_place() -> None:
+def test_solved_digits_invert_the_map() -> None:
     draw, kinds = random.Random(5), Counter[str]()
     for _ in range(400):
         shape = [draw.randint(1, 7) for _ in range(draw.randint(1, 3))]

@@ -36,7 +36,7 @@ def takes_rest(**rest: Var) -> list[Var]:
          Diagnostic("invalid-type", other="i")),
     ],
 )
-def test_what_is_no_list_or_map_is_refused(
+def test_index_maps_require_lists(
     ask: Callable[[IndexMap], object], expected: Diagnostic
 ) -> None:
     with pytest.raises(LayoutError) as error:
@@ -174,7 +174,7 @@ def test_functions(function: Any, ndim: int | None, expected: Diagnostic) -> Non
         (lambda i, j: [cast("int64", cast("float32", i)), j], 'cast("float32", i)'),
     ],
 )
-def test_what_is_not_quasi_affine(function: Any, part: str) -> None:
+def test_non_quasi_affine_maps(function: Any, part: str) -> None:
     assert refusal_of(lambda: IndexMap.from_func(function)) == (
         Diagnostic("invalid-index-map", node=part)
     )
@@ -301,7 +301,7 @@ def test_questions_of_other_rank() -> None:
 
 
 @pytest.mark.parametrize("extent", [-1, 2.5, "4", None])
-def test_what_is_no_extent(extent: Any) -> None:
+def test_invalid_extents(extent: Any) -> None:
     index_map = IndexMap.from_func(lambda i, j: [j, i])
 
     assert refusal_of(lambda: index_map.map_shape([4, extent])) == (

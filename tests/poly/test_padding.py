@@ -63,7 +63,7 @@ def test_places_where_a_condition_holds(a: Sum, b: Sum) -> None:
 
 
 @pytest.mark.parametrize("where", [(ROW ^ COLUMN) > 3, ROW * COLUMN > 7])
-def test_conditions_that_no_set_describes_are_asked(where: Expr) -> None:
+def test_non_affine_conditions_are_evaluated(where: Expr) -> None:
     loops = padding_loops(where, (ROW, COLUMN), BOUNDS, note)
 
     assert any(isinstance(node, IfThenElse) for node in walk(loops))

@@ -108,7 +108,7 @@ def test_one_coordinate_is_fixed(region: Region, value: int) -> None:
 
 
 @given(areas())
-def test_dimensions_come_and_go(region: Region) -> None:
+def test_dimensions_are_added_and_removed(region: Region) -> None:
     points = region.points()
 
     assert points_of(first_dims(region.as_set(), 1)) == {(x,) for x, _ in points}
@@ -132,7 +132,7 @@ def test_images_and_preimages(region: Region, places: list[Sum]) -> None:
 
 
 @given(areas())
-def test_one_piece_around_others(region: Region) -> None:
+def test_region_hull_of_pieces(region: Region) -> None:
     points = region.points()
     if not points:
         return
@@ -211,7 +211,7 @@ def test_ends_follow_from_digits_of_a_fused_loop() -> None:
 
 
 @given(areas(3))
-def test_what_earlier_iterations_had(region: Region) -> None:
+def test_elements_of_earlier_iterations(region: Region) -> None:
     scope = NOWHERE.within(N, Const(4))
     points = region.as_set(scope.space((X, Y)))
 
@@ -251,7 +251,7 @@ def test_the_first_point(region: Region) -> None:
 
 
 @given(areas(), sums(2), sums(2))
-def test_where_two_values_are_equal(region: Region, a: Sum, b: Sum) -> None:
+def test_equality_domain_of_two_values(region: Region, a: Sum, b: Sum) -> None:
     pair: Any = a((X, Y)) + X * 0, b((X, Y)) + X * 0
 
     found = equality_points(region.as_set(), PLANE, [pair, (X * Y, X)])

@@ -96,7 +96,7 @@ def test_an_empty_box_takes_no_nest() -> None:
 
 
 @pytest.mark.parametrize("find", [nests, minimal_nests])
-def test_what_takes_too_many_nests_or_is_no_digit_is_refused(find: Find) -> None:
+def test_unsupported_strided_nests_are_rejected(find: Find) -> None:
     x, y = indices(2)
     row, scattered = AddressFunction((x,), (1,)), AddressFunction((x * 5 % 13,), (1,))
 
@@ -136,7 +136,7 @@ def test_runs_are_those_of_all_elements(monkeypatch: pytest.MonkeyPatch) -> None
     assert min(methods["sets"], methods["counted"]) > 20
 
 
-def test_of_a_large_box_the_first_values_of_outer_indices_are_looked_at(
+def test_large_boxes_are_sampled_at_the_first_outer_indices(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x, y = indices(2)

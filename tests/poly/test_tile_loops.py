@@ -197,7 +197,7 @@ def test_lines_at_random(part: int) -> None:
     ],
     ids=["triangle", "start", "two-lines", "union", "less", "overlap", "modulo", "no-end"],
 )
-def test_what_are_no_lines(points: str, full: str | None) -> None:
+def test_non_linear_tile_domains(points: str, full: str | None) -> None:
     lines = Lines(2, points, full)
     isolated = None if full is None else lines.set(full)
 

@@ -97,7 +97,7 @@ def points_of(points: isl.Set, box: Sequence[Point]) -> set[Point]:
     }
 
 
-def test_what_is_asked_for_and_what_is_missing() -> None:
+def test_requested_and_missing_elements() -> None:
     full = Counter[bool]()
     for tile, box, asked in tiles_at_random(60):
         assert points_of(tile.points, box) == asked
@@ -148,7 +148,7 @@ def test_two_points_that_clash_and_views_where_none_do() -> None:
     assert min(clashes.values()) > 15
 
 
-def test_elements_that_may_be_read_are_those_of_points_that_are_asked_for() -> None:
+def test_readable_elements_are_those_of_requested_points() -> None:
     indices = (Var("a"), Var("b"))
     for tile, box, asked in tiles_at_random(40):
         access = OperandAccess((X, Y // 2), tile.places)

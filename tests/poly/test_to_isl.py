@@ -188,7 +188,7 @@ def test_hull_keeps_what_is_affine() -> None:
     ],
     ids=str,
 )
-def test_what_is_not_affine(expr: Expr, part: str) -> None:
+def test_non_affine_expressions(expr: Expr, part: str) -> None:
     with pytest.raises(NotAffine) as error:
         pw_aff(expr, PLAIN)
 
@@ -301,7 +301,7 @@ def test_numbers_of_isl_end_with_its_operations_too() -> None:
         assert read() == 123456789
 
 
-def test_what_is_not_affine_is_an_answer_inside_and_an_error_outside() -> None:
+def test_non_affine_expressions_are_errors_at_the_public_interface_only() -> None:
     i, j = Var("i"), Var("j")
     space = Space((i, j))
 

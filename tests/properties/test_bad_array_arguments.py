@@ -134,7 +134,7 @@ def test_a_device_is_none_of_arrays() -> None:
     )
 
 
-def test_whole_numbers_beyond_a_machine_beside_short_floats() -> None:
+def test_integers_beyond_64_bits_with_narrow_floats() -> None:
     x = xp.asarray([1, -2], dtype="bfloat16")
 
     for number in (2**62, 2**63, 2**70, -(2**64)):

@@ -111,7 +111,7 @@ ANY: Any = topi
     (lambda: ANY.image.resize2d(IMAGES, None, None, output_shape=(1, 3)),
      Diagnostic("shapes", where="topi.image.resize2d", whole="(1, 3)", data="images", ndim=4)),
 ])  # fmt: skip
-def test_what_is_said_of_arguments_that_are_none(call: Callable[[], Any], expected: Diagnostic) -> None:
+def test_messages_for_none_arguments(call: Callable[[], Any], expected: Diagnostic) -> None:
     with pytest.raises(tecomp.DefinitionError) as error:
         call()
 

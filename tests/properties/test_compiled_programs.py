@@ -52,7 +52,7 @@ def _watch(program: CompiledProgram) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_definitions_come_back_from_text(seed: int) -> None:
+def test_definitions_round_trip_as_text(seed: int) -> None:
     outputs = tuple(draw_program(seed, steps=2 + seed % 9).outputs)
     text = definitions_text((outputs, tecomp.Target.load("cpu")))
     found, target = definitions_from(text)
@@ -85,7 +85,7 @@ def _squares(seed: int) -> tuple[te.Tensor, list[te.Tensor], te.Tensor, Values]:
 
 
 @pytest.mark.exhaustive
-def test_what_is_written_over_was_read_before() -> None:
+def test_overwritten_values_were_read_before() -> None:
     count = 0
     for seed in range(10):
         X, constants, Y, values = _squares(seed)
@@ -99,7 +99,7 @@ def test_what_is_written_over_was_read_before() -> None:
 
 @pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(6))
-def test_programs_are_the_same_from_wherever_they_come(
+def test_loaded_and_compiled_programs_agree(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Programs give equal results if compiled, cached or loaded from a directory."""

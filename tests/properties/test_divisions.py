@@ -56,7 +56,7 @@ def softmax(n: int, m: int) -> Case:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("target", ["stick128", "tensix_wh"])
 @pytest.mark.parametrize("make", [formula, total, product, softmax])
-def test_results_are_divided_as_asked_or_not_at_all(make: Callable[..., Case], target: str) -> None:
+def test_division_hints_are_satisfied_or_rejected(make: Callable[..., Case], target: str) -> None:
     draw, taken = Random(f"{make.__name__} {target}"), 0
     reasons: list[str] = []
     kinds: set[str] = set()

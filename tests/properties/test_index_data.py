@@ -50,7 +50,7 @@ def expressions(draw: st.DrawFn) -> Expr:
 
 @settings(max_examples=8 * settings().max_examples)
 @given(expressions())
-def test_what_may_wrap_around_is_simplified_to_the_same_values(expr: Expr) -> None:
+def test_simplification_keeps_wrapping_values(expr: Expr) -> None:
     simple = simplify(expr)
     note(f"{expr} is simplified to {simple}")
     assert str(simplify(simple)) == str(simple)

@@ -32,7 +32,7 @@ def layouts(draw: Draw) -> Layout:
 
 @given(layouts())
 @example(([], "float32", ["lambda: [0]"]))
-def test_packing_puts_every_element_in_its_place(layout: Layout) -> None:
+def test_pack_stores_elements_at_their_physical_index(layout: Layout) -> None:
     shape, dtype, texts = layout
     X = te.placeholder(shape, dtype, name="X")
     Y = te.compute(shape, lambda *i: X[i], name="Y")

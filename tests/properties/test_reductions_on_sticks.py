@@ -196,7 +196,7 @@ def test_operands_of_reductions_agree_in_their_lanes(machine: str, seed: int) ->
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("size", [128, 256])
 @pytest.mark.parametrize(("reducer", "term"), [("sum", mul), ("sum", add), ("max", mul)])
-def test_operands_that_lie_differently_cost_more(
+def test_operands_of_different_layouts_cost_more(
     size: int, reducer: str, term: Callable[[Any, Any], te.Expr]
 ) -> None:
     """One operand is relaid out first, because no operation reads both layouts."""

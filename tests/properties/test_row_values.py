@@ -73,7 +73,7 @@ def test_values_of_rows(way: str, seed: int) -> None:
     assert_close(b, expected(a), rtol=1e-4)
 
 
-def test_a_row_is_walked_through_while_it_is_in_a_cache() -> None:
+def test_rows_are_reread_while_cached() -> None:
     A = te.placeholder((100, 1000), name="A")
     B = log_of_sum(A)
 

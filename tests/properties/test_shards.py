@@ -26,7 +26,7 @@ def shard_pairs(draw: Draw) -> tuple[Shards, Shards]:
 
 
 @given(shard_pairs())
-def test_elements_are_where_plain_arithmetic_puts_them(pair: tuple[Shards, Shards]) -> None:
+def test_shard_positions_match_integer_arithmetic(pair: tuple[Shards, Shards]) -> None:
     for shards in pair:
         assert np.array_equal(shards.layout.offsets(), shards.addresses(gap=0))
 

@@ -29,7 +29,7 @@ def test_no_two_that_meet_share_a_byte(seed: int) -> None:
     assert peak_live_bytes(spans) <= max([place + span.bytes for span, place in found], default=0)
 
 
-def test_a_chain_takes_two_values_however_long_it_is() -> None:
+def test_chains_hold_two_values_at_any_length() -> None:
     spans = [LiveInterval(64, 64, step, step + 1) for step in range(5000)]
 
     assert set(assign_offsets(spans)) == {0, 64}

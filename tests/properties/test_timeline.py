@@ -133,7 +133,7 @@ def stage(name: str, before: te.Tensor, kind: str) -> te.Tensor:
 
 @settings(max_examples=25)
 @given(chains())
-def test_nothing_is_used_before_it_is_there(kernel: ScheduledKernel) -> None:
+def test_activities_follow_their_inputs(kernel: ScheduledKernel) -> None:
     check(kernel)
     check_across(kernel)
 

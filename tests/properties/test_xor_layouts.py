@@ -53,7 +53,7 @@ def swizzled(draw: Draw, count: int = 1) -> list[Swizzled]:
 @given(swizzled())
 @example([Swizzled((8,), "lambda t: [t % 2 ^ t // 2 * 2]")])
 @example([Swizzled((8,), "lambda t: [t % 4 ^ t // 4 * 4]")])
-def test_packing_puts_every_element_in_its_place(drawn: list[Swizzled]) -> None:
+def test_pack_stores_elements_at_their_physical_index(drawn: list[Swizzled]) -> None:
     (case,) = drawn
     values = np.arange(1, case.offsets.size + 1, dtype="int32").reshape(case.shape)
 

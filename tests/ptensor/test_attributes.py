@@ -71,7 +71,7 @@ func @f(%x: ptensor<4x5xfloat32PLACE>, %m: ptensor<4xboolPLACE>) -> (shape.shape
 }"""
 
 
-def test_a_shape_that_elements_say_is_asked_for_and_used_as_a_number() -> None:
+def test_data_dependent_shapes_are_evaluated() -> None:
     text = MASKED.replace("PLACE", "").replace("TEAM", "None")
     assert str(parse(text)) == text
     assert str(lower_ptensor(parse(text))) == """\
@@ -104,7 +104,7 @@ func @f(%b: ptr, %n: float64) -> (ptensor<4xint8PLACE>, ptensor<float32PLACE>) {
 }"""
 
 
-def test_what_comes_from_outside_is_imported_where_it_is_to_be() -> None:
+def test_foreign_arrays_are_imported_on_the_target_device() -> None:
     text = IMPORTS.replace("PLACE", ", device='stick128'").replace("DEVICE", "device='stick128', team=None")
     assert str(parse(text)) == text
     assert str(lower_ptensor(parse(text))) == """\
@@ -119,7 +119,7 @@ func @f(%b: ptr, %n: float64) {
 }"""
 
 
-def test_of_a_team_each_process_keeps_its_part_of_what_is_imported() -> None:
+def test_imported_arrays_are_partitioned_over_the_team() -> None:
     text = IMPORTS.replace("PLACE", ", team=1").replace("DEVICE", "device=None, team=1")
     function = parse(text)
     lowered = str(lower_ptensor(function)).split("\n")
@@ -149,7 +149,7 @@ func @f(%b: ptr) {
 }"""
 
 
-def test_grids_are_operands_repeated_along_the_axes_of_the_others() -> None:
+def test_meshgrid_repeats_operands_along_other_axes() -> None:
     text = """\
 func @f(%x: ptensor<4xint8, device='stick128'>, %y: ptensor<3xfloat32, device='stick128'>) -> (ptensor<3x4xint8, device='stick128'>, ptensor<3x4xfloat32, device='stick128'>) {
   %a, %b = ptensor.meshgrid(%x, %y, indexing='xy'): (ptensor<4xint8, device='stick128'>, ptensor<3xfloat32, device='stick128'>) -> (ptensor<3x4xint8, device='stick128'>, ptensor<3x4xfloat32, device='stick128'>)
@@ -199,7 +199,7 @@ X = PTensorType((4,), "int8", "cpu")
          )),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(refused: object, error: type[TecompError], expected: Diagnostic) -> None:
+def test_mismatched_operands_are_rejected(refused: object, error: type[TecompError], expected: Diagnostic) -> None:
     assert callable(refused)
     with pytest.raises(error) as caught:
         refused()
@@ -273,7 +273,7 @@ def test_extents_that_are_not_known_before(line: str, expected: Diagnostic | Non
     assert diagnostic(caught.value) == expected
 
 
-def test_what_nobody_reads_has_no_tuple() -> None:
+def test_unread_results_have_no_tuple() -> None:
     for line in (
         "ptensor.eye(n_rows=2, n_cols=2, k=0, dtype='int8', device=None, team=None): () -> ptensor<2x2xint8>",
         "ptensor.size(%x): (ptensor<4xint8>) -> int64",
@@ -288,7 +288,7 @@ def test_ranks_are_numbers() -> None:
     assert RankOf().results(X) == ("int64",)
 
 
-def test_what_runs_is_as_with_numpy() -> None:
+def test_execution_matches_numpy() -> None:
     x, m = np.arange(20, dtype="float32").reshape(4, 5), np.array([True, False, True, True])
     shape, size, (row, *_) = run(MASKED.replace("PLACE", "").replace("TEAM", "None"), x, m)
     assert (shape, size) == ((3, 5), 15)
@@ -298,7 +298,7 @@ def test_what_runs_is_as_with_numpy() -> None:
 
 @pytest.mark.parametrize("device", [None, "cpu", "stick128"])
 @pytest.mark.parametrize("name", ["asarray", "from_dlpack"])
-def test_what_is_imported_meets_others_where_it_is(name: str, device: str | None) -> None:
+def test_imported_arrays_keep_their_device(name: str, device: str | None) -> None:
     place = "" if device is None else f", device={device!r}"
     t = f"ptensor<4xfloat32{place}>"
     more = "copy=None, " if name == "asarray" else ""
@@ -346,7 +346,7 @@ def test_nonzero_of_no_axes_is_refused() -> None:
     assert diagnostic(caught.value) == Diagnostic("array-shapes")
 
 
-def test_a_value_may_be_created_elsewhere_in_the_shape_of_another() -> None:
+def test_like_functions_accept_another_device() -> None:
     place = PTensorType((2, 3), "int8", "stick128", 1)
     op = CreateLike("float32", device="cpu", team=2)
     assert op.infer(place, PTensorType((), "int8", "cpu", 2)) == PTensorType((2, 3), "float32", "cpu", 2)

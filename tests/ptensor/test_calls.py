@@ -157,7 +157,7 @@ CALL = "%b = func.call @g(%a, %n): (ptensor<4xfloat32>, int64) -> ptensor<4xfloa
          Diagnostic("ptensor")),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(change: tuple[str, str], error: type[TecompError], expected: Diagnostic) -> None:
+def test_mismatched_operands_are_rejected(change: tuple[str, str], error: type[TecompError], expected: Diagnostic) -> None:
     text = TEXT.replace("PLACE", "")
     own = "ptensor<4xfloat32>"
     changed = text.replace(*change)
@@ -216,7 +216,7 @@ def test_a_call_is_in_no_region() -> None:
     )
 
 
-def test_functions_may_stand_in_any_order() -> None:
+def test_functions_are_parsed_in_any_order() -> None:
     module = parse_module(TEXT.replace("PLACE", ""))
     turned = Module(module.functions[::-1])
     assert lower_ptensor(turned) == lower_ptensor(module)

@@ -280,7 +280,7 @@ def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
          )),
     ],
 )
-def test_what_does_not_fit_is_refused(call: Callable[[], object], expected: Diagnostic) -> None:
+def test_mismatched_operands_are_rejected(call: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(TecompError) as caught:
         call()
     assert diagnostic(caught.value) == expected

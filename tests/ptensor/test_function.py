@@ -79,7 +79,7 @@ def test_the_type_that_the_document_writes_is_read() -> None:
          Diagnostic("team-mismatch")),
     ],
 )
-def test_operands_live_in_one_place(
+def test_operands_must_be_on_one_device(
     one: str, other: str, error: type[ArrayValueError], expected: Diagnostic
 ) -> None:
     a, b = f"ptensor<4xint8, {one}>", f"ptensor<4xint8, {other}>"
@@ -300,7 +300,7 @@ func @f(%1: int64, %2: int64, %3: int64, %device: str, %team: int64) -> ptensor<
 }"""
 
 
-def test_numbers_of_a_creation_function_may_stand_by_position() -> None:
+def test_creation_functions_accept_positional_numbers() -> None:
     """Positional attributes as in the document's `arange`; dtype and device come from the type."""
     (apply,) = parse(RANGE).body
     assert str(apply) == (

@@ -92,7 +92,7 @@ def test_results_have_the_types_that_are_inferred(
         assert all(m in (n, None) for n, m in zip(data.shape, type.shape, strict=True))
 
 
-def test_what_has_several_results_has_no_one_type() -> None:
+def test_operations_with_several_results_have_no_single_type() -> None:
     with pytest.raises(ArrayTypeError) as refused:
         Matrices("svd").infer(SQUARE)
     assert diagnostic(refused.value) == (

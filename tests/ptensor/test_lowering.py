@@ -101,7 +101,7 @@ def test_regions_are_not_nested_and_neighbours_are_joined() -> None:
     assert diagnostic(caught.value) == Diagnostic("ptensor", function="f", device="'a'")
 
 
-def test_what_is_not_there_is_not_read() -> None:
+def test_absent_operands_are_not_read() -> None:
     with pytest.raises(ArrayValueError) as caught:
         verify_lowered(LoweredFunction("f", (), (Binding("y", ValueName("x")),), ()))
     assert diagnostic(caught.value) == Diagnostic("ptensor", line="%y = %x", name="x")
@@ -117,7 +117,7 @@ def test_a_region_runs_on_a_device_that_is_known() -> None:
     )
 
 
-def test_what_was_printed_lowers_alike() -> None:
+def test_printed_functions_lower_equally() -> None:
     function = chain("stick128", 2)
     assert lower_ptensor(parse(str(function))) == lower_ptensor(function)
 

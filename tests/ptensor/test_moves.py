@@ -151,7 +151,7 @@ REFUSED: list[tuple[type[TecompError], PTensorOp, list[PTensorType], Diagnostic]
 @pytest.mark.parametrize(
     ("error", "op", "operands", "expected"), REFUSED, ids=[f"{c[1].name} {k}" for k, c in enumerate(REFUSED)]
 )
-def test_what_does_not_fit_is_refused(
+def test_mismatched_operands_are_rejected(
     error: type[TecompError], op: PTensorOp, operands: list[PTensorType], expected: Diagnostic
 ) -> None:
     with pytest.raises(error) as caught:

@@ -78,7 +78,7 @@ def test_every_operation_is_lowered(device: str | None, team: int | None) -> Non
                 assert re.search(rf"%y{k} = %\w+(\[\d\])?{places}", text), op
 
 
-def test_operands_of_every_operation_live_in_one_place() -> None:
+def test_operands_of_every_operation_must_be_on_one_device() -> None:
     others = [("cpu", 3, DeviceMismatchError), ("stick128", 4, TeamMismatchError)]
     for (op, types), (device, team, error) in product(cases("stick128", 3), others):
         for k in range(len(types) if len(types) > 1 else 0):

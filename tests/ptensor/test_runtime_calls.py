@@ -31,7 +31,7 @@ def test_calls_of_the_runtime(name: str, golden: Callable[[object], None]) -> No
     golden(f"{lowered}\n\n{dist_to_runtime(lowered)}")
 
 
-def test_what_is_ended_by_the_function_itself_is_not_ended_again() -> None:
+def test_explicitly_freed_values_are_not_freed_again() -> None:
     body = (*made("a"), call("local_shape", "a"), call("fini_dtensor", "a"), *made("b"))
     lines = str(dist_to_runtime(LoweredFunction("f", (), body, ()))).splitlines()
 
@@ -84,13 +84,13 @@ END = call("fini_dtensor", "a")
          ended=4, remedy="release it after its last use",
      )),
 ])
-def test_what_was_ended_is_not_used(body: tuple[Binding, ...], expected: Diagnostic) -> None:
+def test_freed_values_are_not_used(body: tuple[Binding, ...], expected: Diagnostic) -> None:
     with pytest.raises(ArrayValueError) as caught:
         dist_to_runtime(LoweredFunction("f", (), body, ()))
     assert diagnostic(caught.value) == expected
 
 
-def test_what_is_given_back_is_not_ended() -> None:
+def test_returned_values_are_not_freed() -> None:
     lowered = lower_ptensor(parse(FUNCTIONS["chain"][0]))
     end = Binding(None, Dist("fini_dtensor", (ValueName("z", 3),), TEAM))
     with pytest.raises(ArrayValueError) as caught:

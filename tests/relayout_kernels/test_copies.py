@@ -133,7 +133,7 @@ def test_the_loops_of_sticks(golden: Callable[[object], None]) -> None:
     [(2000, "float64", 4), (2048, "float64", 0), (4000, "float16", 16), (4096, "float16", 0),
      (3000, "float32", 8), (3072, "float32", 0)],
 )
-def test_rows_below_are_asked_for_unless_they_share_their_places_in_the_cache(
+def test_next_rows_are_prefetched_unless_they_conflict_in_the_cache(
     columns: int, dtype: str, requests: int
 ) -> None:
     shape = (4_000_000 // columns, columns)

@@ -132,7 +132,7 @@ def test_fourth_example_two_physical_axes() -> None:
     check_idempotent(flatten_buffer, flat)
 
 
-def test_a_2d_buffer_and_a_flattened_one_are_told_apart() -> None:
+def test_2d_and_flattened_buffers_are_distinguished() -> None:
     """A buffer is flattened once: "The list shouldn't be deleted entirely"."""
     logical, physical = Buffer("x", (8, 4)), Buffer("x", (8, 4), axis_separators=(0,))
 

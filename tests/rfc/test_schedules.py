@@ -351,7 +351,7 @@ FLATTENED: dict[str, tuple[tuple[int, ...], Any, tuple[int, ...], Place]] = {
 
 @pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("example", FLATTENED)
-def test_every_element_lies_where_the_text_says(example: str) -> None:
+def test_every_element_is_at_the_documented_address(example: str) -> None:
     """All elements are at the unsimplified indices of the text, at the printed sizes."""
     shape, layout, physical, place = FLATTENED[example]
     x = te.compute(

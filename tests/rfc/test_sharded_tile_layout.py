@@ -323,7 +323,7 @@ def test_tilizing_packs_batches_into_one_tile() -> None:
     }
 
 
-def test_a_bumped_stride_puts_each_batch_on_a_tile() -> None:
+def test_bumped_strides_align_batches_to_tiles() -> None:
     """Bumped strides give 40 rows: 32 for the first batch and its gap, 8 for the second."""
     layout = ShardLayout(
         (2, 8, 32), "float32", lambda a, b, c: [a * 32 + b, c], grid=(1, 2), tile=(32, 32)
@@ -377,7 +377,7 @@ def test_the_seven_dims_are_nearly_all_padding_and_fit_no_core() -> None:
     )
 
 
-def test_capacity_is_asked_when_the_layout_is_made() -> None:
+def test_capacity_is_checked_on_construction() -> None:
     with pytest.raises(CapacityError):
         ShardLayout.parse(SEVEN_DIMS, capacity_bytes=L1_BYTES)
 

@@ -35,7 +35,7 @@ def test_the_256_elements_of_each_row_form_4_sticks() -> None:
     assert sorted({layout.place((7, j))[0] for j in range(256)}) == [0, 1, 2, 3]
 
 
-def test_tiled_tensor_is_laid_out_as_if_it_were_3d() -> None:
+def test_tiled_tensor_has_a_3d_layout() -> None:
     layout = SpyreTensorLayout((1024, 256), "float16")
 
     assert tuple(layout.device_size) == (4, 1024, 64)

@@ -189,7 +189,7 @@ def test_a_transposed_matrix_times_a_vector_reads_rows(cpu: str, turned: bool) -
 
 @pytest.mark.parametrize("cpu", ["haswell", "znver3"])
 @pytest.mark.parametrize("operator", [argreduce, cumsum])
-def test_short_rows_are_turned(cpu: str, operator: Any) -> None:
+def test_short_rows_are_transposed(cpu: str, operator: Any) -> None:
     """Reductions of short rows use one lane per row: no gather and no scalar operation."""
     A = te.placeholder((512, 16), name="A")
     B = operator.define(A)
@@ -201,7 +201,7 @@ def test_short_rows_are_turned(cpu: str, operator: Any) -> None:
 
 
 @pytest.mark.parametrize("cpu", CORES)
-def test_running_sums_of_long_rows_are_turned_in_registers(cpu: str) -> None:
+def test_cumulative_sums_of_long_rows_are_transposed_in_registers(cpu: str) -> None:
     """Cumulative sums of long rows transpose 16 vectors in registers and add 15 of them."""
     A = te.placeholder((64, 2048), name="A")
     B = cumsum.define(A)
@@ -215,7 +215,7 @@ def test_running_sums_of_long_rows_are_turned_in_registers(cpu: str) -> None:
 
 @pytest.mark.parametrize("taps", [1, 3])
 @pytest.mark.parametrize("cpu", ["haswell", "znver3"])
-def test_filters_that_come_first_are_packed_in_squares(cpu: str, taps: int) -> None:
+def test_filters_with_leading_output_channels_are_packed_in_squares(cpu: str, taps: int) -> None:
     X = te.placeholder((1, 64, 16, 16), name="X")
     W = te.placeholder((64, 64, taps, taps), name="W")
     C = conv2d.define(X, W, padding=taps // 2, layout="NCHW")
@@ -225,7 +225,7 @@ def test_filters_that_come_first_are_packed_in_squares(cpu: str, taps: int) -> N
 
 
 @pytest.mark.parametrize("cpu", ["haswell", "znver3"])
-def test_windows_that_step_read_vectors_that_lie_side_by_side(cpu: str) -> None:
+def test_strided_windows_read_contiguous_vectors(cpu: str) -> None:
     """Strided windows deinterleave even and odd columns once, and not for each tap."""
     X = te.placeholder((1, 8, 64, 64), name="X")
     W = te.placeholder((8, 1, 3, 3), name="W")

@@ -68,7 +68,7 @@ def test_a_product_of_formulas_is_one_of_what_they_make() -> None:
     assert "C_factor[k, j] = float32(0.5) * B[I[k], j] / S[j]" in made
 
 
-def test_what_follows_a_product_is_computed_with_it() -> None:
+def test_epilogues_are_fused_into_products() -> None:
     A, B = te.placeholder((64, 300), name="A"), te.placeholder((300, 200), name="B")
     bias = te.placeholder((200,), name="bias")
     C = product(A, B, "C")
@@ -81,7 +81,7 @@ def test_what_follows_a_product_is_computed_with_it() -> None:
     assert "shifted" not in text
 
 
-def test_what_follows_a_product_of_formulas_is_computed_with_it() -> None:
+def test_epilogues_are_fused_into_products_of_expressions() -> None:
     A, B = te.placeholder((64, 300), "float16", name="A"), te.placeholder((300, 200), name="B")
     k = te.reduce_axis((0, 300), name="k")
     C = te.compute((64, 200), lambda i, j: te.sum(
@@ -124,7 +124,7 @@ def test_reducers_of_the_user_combine_in_the_order_given() -> None:
     np.testing.assert_array_equal(places, a.argmax(1))
 
 
-def test_what_is_read_often_is_computed_once() -> None:
+def test_frequently_read_stages_are_stored() -> None:
     A, B = te.placeholder((64, 320), name="A"), te.placeholder((320, 200), name="B")
     E = te.compute(A.shape, lambda i, j: te.exp(A[i, j]), name="E")
     C = product(E, B, "C")
@@ -163,7 +163,7 @@ def test_scans_and_statements_of_the_user_stay_as_they_are() -> None:
     assert_close(b, 2 * np.cumsum(a, 0), rtol=1e-5)
 
 
-def test_what_statements_read_and_make_has_memory() -> None:
+def test_inputs_and_outputs_of_statements_are_stored() -> None:
     A = te.placeholder((20, 30), name="A")
     B = te.compute((20, 30), lambda i, j: A[i, j] * 2.0, name="B")
     E = te.extern(
@@ -288,7 +288,7 @@ def test_steps_that_are_read_in_their_order_run_in_strips() -> None:
     assert_close(computed(B, [A], a), 2 * a.cumsum(1).T, rtol=1e-4, atol=1e-4)
 
 
-def test_what_is_the_same_for_all_rows_is_computed_for_some_at_once() -> None:
+def test_row_invariant_stages_are_vectorized() -> None:
     A, b = te.placeholder((90, 200), name="A"), te.placeholder((200,), name="b")
     B = te.compute(A.shape, lambda i, j: A[i, j] * te.exp(b[j]), name="B")
     C = te.compute(A.shape, lambda i, j: te.exp(A[i, j]) * b[j], name="C")
@@ -339,7 +339,7 @@ def test_copies_in_another_order_are_part_of_dot_products() -> None:
 
 @pytest.mark.parametrize("is_given", [True, False])
 @pytest.mark.parametrize("n", [1, 3, 40])
-def test_factors_with_axes_in_another_order_are_read_as_they_lie(n: int, is_given: bool) -> None:
+def test_permuted_factors_are_read_in_memory_order(n: int, is_given: bool) -> None:
     A = te.placeholder((300, 40), name="A")
     source = A if is_given else te.compute(A.shape, lambda i, j: te.exp(A[i, j]), name="source")
     other = source if n == 40 else te.placeholder((300, n), name="B")
@@ -382,7 +382,7 @@ def test_pairs_along_rows_are_reduced_side_by_side_or_by_lanes(shape: tuple[int,
 
 
 @pytest.mark.parametrize("n", [1000, 5000, 100000])
-def test_rows_that_begin_anywhere_are_walked_along(n: int) -> None:
+def test_unaligned_rows_are_read_sequentially(n: int) -> None:
     """Blocks of one row are read contiguously; the last block starts earlier to be full."""
     A = te.placeholder((n,), name="A")
     B = argreduce.define(A)
@@ -397,7 +397,7 @@ def test_rows_that_begin_anywhere_are_walked_along(n: int) -> None:
     assert {step for _, step in reads} == {"1"}
 
 
-def test_filters_that_lie_apart_are_laid_out_once() -> None:
+def test_strided_filters_are_packed_once() -> None:
     X, W = te.placeholder((1, 20, 20, 32), name="X"), te.placeholder((32, 3, 3), name="W")
     r, q = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 3), name="s")
     Y = te.compute((1, 18, 18, 32), lambda n, y, x, c: te.sum(
@@ -434,7 +434,7 @@ def test_an_index_0_of_one_element_is_the_axis_at_its_place() -> None:
     assert "s[C].set_scope('local')" in str(auto(D, CPU).trace)
 
 
-def test_views_of_views_are_walked_through_as_what_they_are() -> None:
+def test_views_of_views_are_composed() -> None:
     A = te.placeholder((9, 10, 33), name="A")
     B = te.compute((9, 33, 10), lambda i, j, k: A[i, k, j], name="B")
     C = te.compute((10, 9, 33), lambda i, j, k: B[j, k, i], name="C")
@@ -445,7 +445,7 @@ def test_views_of_views_are_walked_through_as_what_they_are() -> None:
     np.testing.assert_array_equal(computed(D, [A], a), a.transpose(1, 0, 2) + 1)
 
 
-def test_what_is_in_memory_in_another_shape_is_read_there() -> None:
+def test_reshaped_inputs_are_read_in_place() -> None:
     A = te.placeholder((64, 59, 48), name="A")
     flat = te.compute((4, 45312), lambda g, i: A[
         g * 16 + i // 2832, i // 48 % 59, i % 48], name="flat")
@@ -500,7 +500,7 @@ def test_bad_outputs(outputs: Any, expected: Diagnostic, target: str) -> None:
 
 @pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("seed", range(12))
-def test_what_lies_across_rows_is_not_walked_row_by_row(seed: int) -> None:
+def test_column_accesses_are_not_scheduled_by_rows(seed: int) -> None:
     """Row reductions of a transposed tensor, and formulas of them, read along contiguous memory."""
     dice = Random(seed)
     rows, columns = dice.choice([5, 33, 128]), dice.choice([7, 40, 300])

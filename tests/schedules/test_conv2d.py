@@ -186,7 +186,7 @@ def test_a_tile_that_fits_the_image_is_chosen() -> None:
 
 
 @pytest.mark.parametrize(("lanes", "registers"), [(8, 16), (16, 32)])
-def test_little_of_a_tile_lies_beyond_odd_channels(lanes: int, registers: int) -> None:
+def test_tiles_of_odd_channel_counts_have_little_padding(lanes: int, registers: int) -> None:
     core = tecomp.Core(1, 4 * lanes, registers, (2**15, 2**20))
     for channels in (34, 74, 100, 167):
         X = te.placeholder((1, 28, 28, 64), name="X")
@@ -247,7 +247,7 @@ def test_a_convolution_written_in_te_is_scheduled_as_that_of_the_library(
     np.testing.assert_array_equal(results[0], results[1])
 
 
-def test_what_is_no_convolution_is_refused() -> None:
+def test_non_convolutions_are_rejected() -> None:
     X, r = te.placeholder((1, 9, 9, 4), name="X"), te.reduce_axis((0, 3), name="r")
     Y = te.compute((1, 7, 9, 4), lambda n, y, x, c: te.sum(X[n, y + r, x, c], axis=r), name="Y")
 

@@ -71,7 +71,7 @@ def test_several_rows_at_once(
     np.testing.assert_array_equal(result, a.cumsum(-1) - (a if exclusive else 0))
 
 
-def test_there_may_be_no_rows_in_any_number_of_groups(target: tecomp.Target) -> None:
+def test_cumsum_of_empty_groups(target: tecomp.Target) -> None:
     a = values(3, 0, 5)
 
     result = run(a, -1, target, shape=[te.var("n"), 0, 5])
@@ -110,7 +110,7 @@ def test_groups_of_long_rows(
     [((64, 300), "rows"), ((63, 300), "groups"), ((100, 2047), "groups"), ((100, 2000), "rows"),
      ((100, 1020), "groups"), ((100, 1024), "groups"), ((100, 1040), "rows"), ((9, 255), "rows")],
 )
-def test_long_rows_are_turned_where_they_share_no_sets_of_the_cache(
+def test_long_rows_are_transposed_unless_they_conflict_in_the_cache(
     shape: tuple[int, int], by: str
 ) -> None:
     B = cumsum.define(te.placeholder(shape, name="A"))
@@ -119,7 +119,7 @@ def test_long_rows_are_turned_where_they_share_no_sets_of_the_cache(
     assert scans == {"rows": 1, "groups": 2}[by]
 
 
-def test_nothing_leaks_from_row_to_row_or_backwards(target: tecomp.Target) -> None:
+def test_cumsum_rows_are_independent(target: tecomp.Target) -> None:
     a = values(3, 300)
     a[0, 290], a[1, 7], a[1, 200], a[2, 0] = np.nan, np.inf, -np.inf, np.nan
 
@@ -198,7 +198,7 @@ def test_without_a_schedule_groups_of_rows_are_found(
 
 
 @pytest.mark.parametrize("also", ["sums", "formula", "groups"])
-def test_what_others_read_of_the_groups_is_kept(also: str) -> None:
+def test_groups_with_external_readers_are_kept(also: str) -> None:
     """Grouped scans are not fused if their parts are outputs or have other readers."""
     A = te.placeholder((5, 1000), name="A")
     B = cumsum.define(A)

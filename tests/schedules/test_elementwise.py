@@ -66,7 +66,7 @@ def test_a_chain_is_one_loop(target: tecomp.Target) -> None:
     assert "Allocate" not in str(tecomp.lower(elementwise.schedule(C, target), [A, b, C]))
 
 
-def test_what_is_repeated_is_computed_once(target: tecomp.Target) -> None:
+def test_repeated_subexpressions_are_computed_once(target: tecomp.Target) -> None:
     A, b = te.placeholder((9, 33), name="A"), te.placeholder((33,), name="b")
     weights = elementwise.define(te.exp, b, name="weights")
     C = elementwise.define(lambda x, y: x * y, A, weights)

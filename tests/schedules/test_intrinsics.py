@@ -106,7 +106,7 @@ def test_the_instruction_is_used(cpu: str, first: str, second: str, word: str) -
     assert all("%zmm" in line for line in used)
 
 
-def test_what_a_target_with_vectors_has() -> None:
+def test_intrinsics_of_vector_targets() -> None:
     core = tecomp.Target("small", "narrow vectors", {}, tecomp.Core(1, 16, 16, (1024,)))
     found = intrinsics.intrinsics(core)
 

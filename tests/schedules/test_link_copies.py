@@ -160,7 +160,7 @@ class Sum:
          {"load_copy_bfloat16": 16, "sfpu_add_bfloat16": 128, "store_copy_bfloat16": 8}),
     ],
 )
-def test_what_is_moved_is_what_loops_move(
+def test_link_copies_match_copy_loops(
     name: str, unit: str, dtype: str, shape: tuple[int, int], tiles: dict[str, int],
 ) -> None:
     program = Sum(name, dtype, shape, unit)

@@ -220,7 +220,7 @@ def test_few_columns_are_read_where_they_are(
 @pytest.mark.parametrize(
     ("depth", "rows"), [(1024, 8), (1025, 8), (1040, 13), (512, 13), (1016, 13), (1072, 13)]
 )
-def test_rows_that_are_read_where_they_are_find_room_in_the_first_cache(
+def test_unpacked_rows_fit_into_the_first_cache(
     depth: int, rows: int
 ) -> None:
     target = replace(CPU, core=tecomp.Core(1, 64, 32, (32768, 1 << 20)))
@@ -305,7 +305,7 @@ def test_a_matrix_times_itself(transposed: bool) -> None:
     assert_product(c, a, a.T if transposed else a)
 
 
-def test_what_is_no_product_is_refused() -> None:
+def test_non_products_are_rejected() -> None:
     A = te.placeholder((8, 8), name="A")
     k = te.reduce_axis((0, 7), name="k")
     C = te.compute((8, 7), lambda i, j: te.sum(A[i, k] * A[k + 1, j], axis=k), name="C")

@@ -275,7 +275,7 @@ def test_smaller_scratchpads(machine: str, divisor: int) -> None:
 
 
 @pytest.mark.exhaustive
-def test_what_cannot_fit_names_a_tile_that_does() -> None:
+def test_oversized_tiles_suggest_a_fitting_tile() -> None:
     target = Target.load("stick128")
     A, B = te.placeholder((512, 2048), "float16", "A"), te.placeholder((2048, 512), "float16", "B")
     C = matmul.define(A, B, out_dtype="float32")

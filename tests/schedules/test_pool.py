@@ -121,7 +121,7 @@ def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
         np.testing.assert_array_equal(result, wanted)
 
 
-def test_too_much_padding_is_refused() -> None:
+def test_excessive_padding_is_rejected() -> None:
     with pytest.raises(ValueError, match="padding") as error:
         pool.define(te.placeholder((1, 8, 8, 4), name="X"), 2, padding=2)
 

@@ -264,7 +264,7 @@ def test_a_reduction_written_in_te_is_scheduled_as_that_of_the_library() -> None
         assert lowered[0] == lowered[1]
 
 
-def test_what_is_no_reduction_along_memory_is_refused() -> None:
+def test_non_contiguous_reductions_are_rejected() -> None:
     A, k = te.placeholder((7, 8, 9), name="A"), te.reduce_axis((0, 8), name="k")
     C = te.compute((9, 7), lambda j, i: te.sum(A[i, k, j], axis=k), name="C")
 

@@ -105,7 +105,7 @@ def near(
          )),
     ],
 )
-def test_what_is_asked_for_and_cannot_be(
+def test_infeasible_requirements(
     call: Callable[[], object], error: str, expected: Diagnostic
 ) -> None:
     with pytest.raises(TecompError) as caught:
@@ -149,7 +149,7 @@ def of_a_formula() -> te.Tensor:
         (of_a_formula(), 2**20, Diagnostic("indivisible", output="C", x="root")),
     ],
 )
-def test_what_units_do_not_compute(output: te.Tensor, room: int, expected: Diagnostic) -> None:
+def test_operations_unsupported_by_units(output: te.Tensor, room: int, expected: Diagnostic) -> None:
     s, way = first_way(output, with_room("stick128", room))
     attempts: list[Callable[[], object]] = [lambda: way.walk(s), way.outline]
     for attempt in attempts:

@@ -138,7 +138,7 @@ def test_padding_disturbs_nothing(machine: str, operator: str, rubbish: float) -
     ("name", "capacity"),
     [("stick128", 4096), ("tensix_wh", 65536), ("texture2d", 4096), ("vtcm2d", 65536)],
 )
-def test_long_rows_come_in_pieces(operator: str, name: str, capacity: int) -> None:
+def test_long_rows_are_split(operator: str, name: str, capacity: int) -> None:
     case = Case(operator, (35, 1000))
     kernel = case.built(cut_down(name, capacity))
 
@@ -156,7 +156,7 @@ def test_one_stick_a_piece(name: str) -> None:
 
 
 @pytest.mark.exhaustive
-def test_too_small_for_a_piece() -> None:
+def test_scratchpad_too_small_for_a_block() -> None:
     with pytest.raises(CapacityError) as error:
         Case("softmax", (1, 40)).built(cut_down("stick128", 128))
     assert diagnostic(error.value) == (

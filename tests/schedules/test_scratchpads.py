@@ -65,7 +65,7 @@ def test_random_programs(name: str, seed: int) -> None:
 @pytest.mark.parametrize(
     ("name", "seed"), [("stick128", 14), ("tensix_wh", 14), ("texture2d", 76), ("acme", 76)]
 )
-def test_random_programs_in_little_room(name: str, seed: int) -> None:
+def test_random_programs_in_small_scratchpads(name: str, seed: int) -> None:
     """Random programs in small scratchpads: blocks, split reductions and double buffering."""
     check(seed, with_room(name, SMALL[name]))
 
@@ -192,7 +192,7 @@ def test_products_of_a_program_are_those_of_the_unit() -> None:
     assert report.tiles == {"matmul_float16": 2 * 8}
 
 
-def test_values_come_in_while_others_are_in_use() -> None:
+def test_loads_overlap_with_computation() -> None:
     A = te.placeholder((64, 4096), name="A")
     C = te.compute(A.shape, lambda i, j: A[i, j] + 1.0, name="C")
     target = with_room("stick128", 8192)
@@ -224,7 +224,7 @@ def test_cores_share_a_reduction(shape: tuple[int, int]) -> None:
     assert len(report.cores) == 32
 
 
-def test_what_lies_across_is_read_in_order() -> None:
+def test_transposed_values_are_read_in_memory_order() -> None:
     """Row sums read whole sticks from the device and store them transposed in the scratchpad."""
     target = Target.load("stick128")
     _, output, _ = KINDS["rows"]
@@ -237,7 +237,7 @@ def test_what_lies_across_is_read_in_order() -> None:
     assert 64 * 3 <= read.transactions < 64 * 3 + 10  # and the partial results
 
 
-def test_there_is_no_room_for_one_element() -> None:
+def test_scratchpad_too_small_for_one_element() -> None:
     A, B = te.placeholder((8, 100), name="A"), te.placeholder((100,), name="B")
     C = te.compute(A.shape, lambda i, j: A[i, j] + B[j], name="C")
     with pytest.raises(CapacityError) as error:
@@ -251,7 +251,7 @@ def test_there_is_no_room_for_one_element() -> None:
     )
 
 
-def test_what_is_read_far_apart_stays_where_it_is() -> None:
+def test_scattered_reads_stay_in_memory() -> None:
     """A matrix times its transpose has no scratchpad copy if row and column blocks do not fit."""
     A, k = te.placeholder((300, 40), name="A"), te.reduce_axis((0, 40), name="k")
     C = te.compute((300, 300), lambda i, j: te.sum(A[i, k] * A[j, k], axis=k), name="C")

@@ -206,7 +206,7 @@ def by_hand(random: np.random.Generator) -> tuple[te.Schedule, list[te.Tensor]]:
 
 @pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize("seed", range(40))
-def test_random_schedules_by_hand(seed: int) -> None:
+def test_random_manual_schedules(seed: int) -> None:
     """A schedule is rejected exactly where a core accesses elements beyond the span limit."""
     random = np.random.default_rng(seed)
     s, args = by_hand(random)
@@ -223,7 +223,7 @@ def test_random_schedules_by_hand(seed: int) -> None:
     assert (error.value.kind, found["limit"], found["span"]) == ("cores", span - 1, span)
 
 
-def test_a_schedule_by_hand_beyond_the_span() -> None:
+def test_manual_schedule_beyond_the_span() -> None:
     A = te.placeholder((8192, 32_768), "float16", "A")
     B = te.compute(A.shape, lambda i, j: A[i, j] * 2, name="B")
     s = te.create_schedule(B)

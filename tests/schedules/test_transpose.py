@@ -96,7 +96,7 @@ def test_formulas_that_do_more_than_move_are_no_tiles() -> None:
     assert [transpose.describe(of(count)) for count in (1, 4, 40)] == [0, 0, None]
 
 
-def test_extents_that_depend_on_sizes_are_none_of_others(target: tecomp.Target) -> None:
+def test_symbolic_extents_are_distinct(target: tecomp.Target) -> None:
     m = te.var("m")
     A = te.placeholder((16, m * m), name="A")
     B = te.compute((m * m, 4, 15), lambda i, j, k: A[j, i] + A[k, i], name="B")

@@ -151,7 +151,7 @@ def squares(*shape: int) -> tuple[te.Tensor, te.Tensor]:
     return A, te.compute(shape, lambda i, j: A[i, j] * A[i, j], name="C")
 
 
-def test_parts_and_blocks_are_as_asked() -> None:
+def test_requested_parts_and_blocks_are_used() -> None:
     A, C = squares(60, 256)
     how = DivisionSpec(cores={0: 5, 1: 2}, tiles={0: 3})
 
@@ -161,7 +161,7 @@ def test_parts_and_blocks_are_as_asked() -> None:
     assert (found.core, found.block) == ((12, 128), (4, 128))
 
 
-def test_pieces_of_reductions_are_as_asked() -> None:
+def test_requested_reduction_blocks_are_used() -> None:
     A = te.placeholder((64, 8, 256), name="A")
     q, k = te.reduce_axis((0, 8), name="q"), te.reduce_axis((0, 256), name="k")
     C = te.compute((64,), lambda i: te.sum(A[i, q, k], axis=[q, k]), name="C")
@@ -172,7 +172,7 @@ def test_pieces_of_reductions_are_as_asked() -> None:
     assert plan(w, cut(C, DivisionSpec(cores={0: 2}, tiles={2: 8}))).depth == {q: 8, k: 32}
 
 
-def test_parts_of_reductions_are_for_cores_as_asked() -> None:
+def test_requested_reduction_parts_are_assigned_to_cores() -> None:
     A = te.placeholder((64, 256), name="A")
     k = te.reduce_axis((0, 256), name="k")
     C = te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="C")
@@ -186,7 +186,7 @@ def test_parts_of_reductions_are_for_cores_as_asked() -> None:
     assert len(kernel.report().cores) == 8
 
 
-def test_what_is_not_asked_for_is_as_it_was() -> None:
+def test_unrequested_divisions_are_unchanged() -> None:
     A, C = squares(1024, 4096)
     w = work_of(C, None, [C], {A})
     free, asked = plan(w, cut(A, DivisionSpec())), plan(w, cut(C, DivisionSpec(tiles={0: 16})))
@@ -227,7 +227,7 @@ def test_divisions_that_cannot_be(shape: tuple[int, int], how: DivisionSpec, exp
     assert diagnostic(error.value) == expected
 
 
-def test_what_has_no_loops_is_not_divided() -> None:
+def test_stages_without_loops_are_not_divided() -> None:
     A, B = squares(8, 64)
     C = te.compute(B.shape, lambda i, j: B[i, j] + A[i, j], name="D")
     with pytest.raises(TecompError) as error:

@@ -75,7 +75,7 @@ def test_axes_that_are_used_apart_stay_apart() -> None:
     assert s.cache_factor(Y, 0, "global").shape == (7, 3)
 
 
-def test_what_reads_the_sum_reads_what_it_is_now() -> None:
+def test_readers_follow_the_rewritten_sum() -> None:
     A, B = te.placeholder((4, 5), name="A"), te.placeholder((5, 6), name="B")
     k = te.reduce_axis((0, 5), name="k")
     C = te.compute((4, 6), lambda i, j: te.sum(te.exp(A[i, k]) * B[k, j], axis=k), name="C")
@@ -138,7 +138,7 @@ def test_refused(call: Callable[[te.Schedule, te.Tensor], object], expected: Dia
     assert str(s.trace).count("cache_factor") == 0
 
 
-def test_what_is_no_plain_reduction_is_refused() -> None:
+def test_unsupported_reductions_are_rejected() -> None:
     A = te.placeholder((4,), name="A")
     k = te.reduce_axis((0, 4), name="k")
     B = te.compute((4,), lambda i: A[i] * 2.0, name="B")

@@ -23,7 +23,7 @@ k = te.reduce_axis((0, 9), name="k")
 total = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="total")
 
 
-def test_the_longest_part_comes_first() -> None:
+def test_the_longest_subexpression_is_cached_first() -> None:
     s = te.create_schedule(B)
     j = B.op.axis[1]
 

@@ -147,7 +147,7 @@ def test_a_cache_is_0_where_its_loops_are_at_no_element() -> None:
     )
 
 
-def test_a_cache_of_a_stage_with_a_layout_is_laid_out_alike() -> None:
+def test_caches_have_the_layout_of_their_stage() -> None:
     s = te.create_schedule(P)
     physical = s[P].transform_layout(lambda i, j: [j // 4, i, j % 4])
 
@@ -218,7 +218,7 @@ def test_rfactor_keeps_the_other_axes_of_the_reduction() -> None:
     assert (from_zero.name, from_zero.low, from_zero.extent) == ("k3", 0, 3)
 
 
-def test_rfactor_puts_whole_axes_of_the_reduction_first() -> None:
+def test_rfactor_puts_unsplit_reduction_axes_first() -> None:
     k1, k2 = te.reduce_axis((0, 12), name="k1"), te.reduce_axis((0, 6), name="k2")
     k3 = te.reduce_axis((0, 3), name="k3")
     B = te.placeholder((4, 12, 6, 3), name="B")

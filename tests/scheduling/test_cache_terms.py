@@ -36,7 +36,7 @@ def test_the_terms_are_a_stage_that_both_read() -> None:
     assert tecomp.replay(s.trace.to_json(), Y).trace.to_json() == s.trace.to_json()
 
 
-def test_what_is_computed_before_the_reduction_reads_the_terms() -> None:
+def test_stages_before_the_reduction_read_the_terms() -> None:
     first = te.compute((4, 6), lambda i, j: te.exp(A[i, j] - most[i]) * 2.0, name="first")
     added = te.compute((4, 6), lambda i, j: first[i, j] / total[i], name="added")
     s = te.create_schedule(added)

@@ -41,7 +41,7 @@ def test_a_group_has_the_stages_between() -> None:
         (Y, Y, True, "Group(Y)"),
     ],
 )
-def test_ways_from_inputs_to_outputs(
+def test_paths_from_inputs_to_outputs(
     outputs: Any, inputs: Any, include: bool, wanted: str
 ) -> None:
     s = te.create_schedule(Z.op)
@@ -185,7 +185,7 @@ def test_the_steps_of_a_scan_are_a_group(agrees: Any) -> None:
         (lambda s: s.place_group("X"), Diagnostic("not-in-schedule", group="X")),
     ],
 )
-def test_what_is_refused(call: Callable[[Any], object], expected: Diagnostic) -> None:
+def test_invalid_arguments_are_rejected(call: Callable[[Any], object], expected: Diagnostic) -> None:
     s = te.create_schedule(Z.op)
 
     with pytest.raises(tecomp.ScheduleError) as error:

@@ -59,7 +59,7 @@ def test_a_stage_shows_its_loops() -> None:
     assert s[A].all_iter_vars == s[A].leaf_iter_vars == ()
 
 
-def test_a_stage_is_the_same_each_time_it_is_asked_for() -> None:
+def test_stage_handles_are_unique() -> None:
     s = te.create_schedule(C)
 
     assert s[C] == s[C.op] != s[B]
@@ -108,7 +108,7 @@ def test_a_tensor_is_found_by_the_name_that_the_trace_gives_it() -> None:
     assert s.tensor("B") == B
 
 
-def test_stages_of_one_name_are_told_apart_in_the_trace() -> None:
+def test_stages_of_equal_name_are_distinguished_in_the_trace() -> None:
     P = te.compute((4,), lambda i: A[i] + 1.0, name="P")
     Q = te.compute((4,), lambda i: P[i] + 1.0, name="P")
     s = te.create_schedule(Q)
@@ -190,7 +190,7 @@ def test_names_that_are_misspelt(owner: str, name: str, expected: Diagnostic) ->
     assert diagnostic(caught.value) == expected
 
 
-def test_names_that_nobody_has() -> None:
+def test_unknown_names() -> None:
     A = te.placeholder((8,), name="A")
     s = te.create_schedule(te.compute((8,), lambda i: A[i] + 1.0, name="B"))
 

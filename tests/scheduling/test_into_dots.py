@@ -171,7 +171,7 @@ REFUSED: list[tuple[Callable[[te.Expr, te.Expr], te.Expr], te.IterVar, str, str,
 
 
 @pytest.mark.parametrize(("body", "axis", "first", "second", "expected"), REFUSED)
-def test_what_is_no_such_sum_is_refused(
+def test_non_dot_products_are_rejected(
     body: Callable[[te.Expr, te.Expr], te.Expr], axis: te.IterVar, first: str, second: str,
     expected: Diagnostic,
 ) -> None:

@@ -258,7 +258,7 @@ def test_three_loops_are_fused_two_by_two() -> None:
     assert (fused.name, fused.extent) == ("i.j.fused.k.fused", 24)
 
 
-def test_fuse_of_some_loops_leaves_the_others_where_they_are() -> None:
+def test_fuse_keeps_the_position_of_other_loops() -> None:
     s, C = elementwise()
     i, j = C.op.axis
     xo, yo, xi, yi = s[C].tile(i, j, 2, 3)
@@ -306,7 +306,7 @@ def test_fuse_of_nothing_gives_a_0d_stage_a_loop() -> None:
     assert s[C].leaf_iter_vars == (single,)
 
 
-def test_reorder_puts_loops_into_the_places_that_they_hold_together() -> None:
+def test_reorder_permutes_only_the_given_loops() -> None:
     s, C = elementwise()
     i, j = C.op.axis
     xo, yo, xi, yi = s[C].tile(i, j, 2, 3)
@@ -403,7 +403,7 @@ def test_thread_axis_forms() -> None:
     assert te.thread_axis(32, tag="threadIdx.y").tag == "threadIdx.y"
 
 
-def test_split_drops_the_marks_of_the_loop_that_is_gone() -> None:
+def test_split_drops_the_annotations_of_the_split_loop() -> None:
     s, C = elementwise()
     i, j = C.op.axis
     s[C].vectorize(j)
@@ -416,7 +416,7 @@ def test_split_drops_the_marks_of_the_loop_that_is_gone() -> None:
     assert state_of(s, C).threads == {}
 
 
-def test_fuse_drops_the_marks_of_the_loops_that_are_gone() -> None:
+def test_fuse_drops_the_annotations_of_the_fused_loops() -> None:
     s, C = elementwise()
     i, j = C.op.axis
     s[C].vectorize(j)

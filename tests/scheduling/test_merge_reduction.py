@@ -36,7 +36,7 @@ def test_the_terms_have_loops_of_their_own() -> None:
     assert tecomp.replay(s.trace.to_json(), C).trace.to_json() == s.trace.to_json()
 
 
-def test_what_others_read_stays() -> None:
+def test_stages_with_other_readers_are_kept() -> None:
     s = te.create_schedule([C, D])
 
     s.merge_reduction(C)
@@ -156,7 +156,7 @@ def test_no_formulas(name: str, refusal: Any) -> None:
 
 @pytest.mark.exhaustive(keep=11)
 @pytest.mark.parametrize("seed", range(16))
-def test_reductions_of_turned_formulas(seed: int) -> None:
+def test_reductions_of_transposed_expressions(seed: int) -> None:
     """Reductions read views and element-wise stages with permuted axes."""
     dice = Random(seed)
     shape = [dice.choice([3, 17, 40, 64]) for _ in range(dice.choice([2, 3]))]

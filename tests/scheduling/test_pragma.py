@@ -109,7 +109,7 @@ ALL = (
         )),
     ],
 )
-def test_what_is_refused(kind: Any, value: Any, expected: Diagnostic, refusal: Refusal) -> None:
+def test_invalid_arguments_are_rejected(kind: Any, value: Any, expected: Diagnostic, refusal: Refusal) -> None:
     s = te.create_schedule(R)
 
     error = refusal(s, lambda: s[R].pragma(R.op.axis[0], kind, value))
@@ -137,7 +137,7 @@ def test_unknown_ones_are_warned_of_and_change_nothing(kind: str, instead: str) 
 
 
 @pytest.mark.parametrize("value", [True, False, 0, 1, None])
-def test_unrolled_loops_are_written_out_whatever_is_said(value: Any) -> None:
+def test_unrolled_loops_ignore_explicit_unroll_pragmas(value: Any) -> None:
     s, plain = te.create_schedule(C), te.create_schedule(C)
     for each in (s, plain):
         _, inner = each[C].split(C.op.axis[1], factor=3)
@@ -152,7 +152,7 @@ def test_unrolled_loops_are_written_out_whatever_is_said(value: Any) -> None:
 @pytest.mark.parametrize(
     "kind", ["parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish"]
 )
-def test_those_about_threads_are_taken(kind: str, refusal: Refusal) -> None:
+def test_thread_pragmas_are_accepted(kind: str, refusal: Refusal) -> None:
     s, plain = te.create_schedule(C), te.create_schedule(C)
     for each in (s, plain):
         each[C].parallel(C.op.axis[0])
@@ -164,7 +164,7 @@ def test_those_about_threads_are_taken(kind: str, refusal: Refusal) -> None:
 
 
 @pytest.mark.parametrize(("kind", "way"), [("unroll", "unrolled"), ("vectorize", "vectorized")])
-def test_those_that_say_how_a_loop_runs(kind: str, way: str) -> None:
+def test_loop_pragmas_set_the_loop_kind(kind: str, way: str) -> None:
     s = te.create_schedule(C)
     s[C].pragma(C.op.axis[1], kind)
     again = tecomp.replay(s.trace.to_json(), C)
@@ -180,7 +180,7 @@ def test_a_reduction_is_no_vector_by_a_pragma_either(refusal: Refusal) -> None:
     assert diagnostic(error) == diagnostic(refusal(other, lambda: other[R].vectorize(k)))
 
 
-def test_of_another_stage(refusal: Refusal) -> None:
+def test_pragmas_on_loops_of_other_stages_are_rejected(refusal: Refusal) -> None:
     s = te.create_schedule(R)
 
     error = refusal(s, lambda: s[R].pragma(C.op.axis[0], "unroll_explicit"))

@@ -49,7 +49,7 @@ def of_a_loop(s: te.Schedule) -> te.Expr:
         (of_a_loop, LANE >= 48), (lambda s: C.op.axis[0] < 0, np.zeros((8, 64), bool)),
     ],
 )
-def test_what_is_stored(agrees: Any, predicate: Any, stored: Any, vectors: bool) -> None:
+def test_store_predicates_limit_writes(agrees: Any, predicate: Any, stored: Any, vectors: bool) -> None:
     s = te.create_schedule(C)
     s[C].set_store_predicate(predicate(s))
     if vectors:
@@ -99,7 +99,7 @@ def test_threads_share_memory_of_a_block(agrees: Any) -> None:
     agrees(s, [A, D], {A: DATA, D: 2 * DATA + 2 * DATA[:, ::-1]}, rtol=1e-6)
 
 
-def test_a_thread_axis_stands_for_its_loop(agrees: Any) -> None:
+def test_thread_axes_replace_their_loop_in_predicates(agrees: Any) -> None:
     D = te.compute((8, 64), lambda i, j: C[i, j] + 1.0, name="D")
     s = te.create_schedule(D.op)
     block, thread = te.thread_axis("blockIdx.x"), te.thread_axis("threadIdx.x")
@@ -168,7 +168,7 @@ def test_threads_around_a_scan_are_thread_axes() -> None:
         )),
     ],
 )
-def test_what_is_refused(call: Callable[[te.Schedule], object], expected: Diagnostic) -> None:
+def test_invalid_arguments_are_rejected(call: Callable[[te.Schedule], object], expected: Diagnostic) -> None:
     s = te.create_schedule(C)
 
     with pytest.raises(tecomp.ScheduleError) as error:

@@ -124,7 +124,7 @@ REFUSED: dict[str, tuple[Callable[[], str], type[Exception], Diagnostic]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_trace_of_the_computation_is_refused(case: str) -> None:
+def test_replay_rejects_foreign_traces(case: str) -> None:
     make, kind, expected = REFUSED[case]
     text = make()
 

@@ -82,7 +82,7 @@ def test_loops_that_were_reordered_follow_the_layout() -> None:
     assert s[C].leaf_iter_vars == axes
 
 
-def test_marks_of_the_loops_that_are_gone_are_dropped() -> None:
+def test_annotations_of_replaced_loops_are_dropped() -> None:
     s = te.create_schedule(C)
     i, j = C.op.axis
     s[C].vectorize(j)

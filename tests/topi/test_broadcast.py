@@ -163,7 +163,7 @@ def test_compiled() -> None:
         x, y, run=compiled)
 
 
-def test_sizes_come_at_the_call() -> None:
+def test_symbolic_sizes() -> None:
     n, m = te.var("n"), te.var("m")
     A, b = te.placeholder((n, 1, m), name="A"), te.placeholder((5, 1), name="b")
     C = topi.add(topi.multiply(A, 2.0), b)

@@ -94,7 +94,7 @@ def test_compiled() -> None:
                     topi.matmul(A, B): a @ b}, arrays, run=compiled, rtol=1e-4)
 
 
-def test_sizes_come_at_the_call() -> None:
+def test_symbolic_sizes() -> None:
     n, m, k = te.var("n"), te.var("m"), te.var("k")
     A, B = te.placeholder((n, k), name="A"), te.placeholder((k, m), name="B")
     outputs = [topi.matmul(A, B), topi.einsum("ij,jk->ki", A, B)]

@@ -165,7 +165,7 @@ def test_diagonals_set(align: str, above: list[int], below: list[int]) -> None:
     check({topi.matrix_set_diag(A, Bands, (-1, 1), align): wanted}, {A: a, Bands: bands})
 
 
-def test_one_diagonal_beside_the_main_one() -> None:
+def test_matrix_set_diag_off_the_main_diagonal() -> None:
     a, d = values((3, 5), "int32"), values((3,), "int32", seed=1) + 50
     A, D = given(a), given(d, "d")
     wanted = a.copy()
@@ -209,7 +209,7 @@ def test_compiled() -> None:
           {A: a, Index: i}, run=compiled)
 
 
-def test_sizes_come_at_the_call() -> None:
+def test_symbolic_sizes() -> None:
     n, m = te.var("n"), te.var("m")
     A, Index = te.placeholder((n, 5), name="A"), te.placeholder((m,), "int32", name="i")
     outputs = [topi.take(A, Index, 0), topi.one_hot(Index, 1, 0, n, -1, "int8"),

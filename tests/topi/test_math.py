@@ -115,7 +115,7 @@ def test_compiled() -> None:
     assert_results(wanted, {A: a}, run=compiled)
 
 
-def test_sizes_come_at_the_call() -> None:
+def test_symbolic_sizes() -> None:
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n, m), name="A")
     B = topi.clip(topi.abs(A), 1, 5)

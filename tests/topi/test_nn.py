@@ -312,7 +312,7 @@ def test_batches_and_space() -> None:
     }, {A: a})
 
 
-def test_what_came_last() -> None:
+def test_order_of_equal_elements() -> None:
     a, b = values((2, 2), "int32"), values((2, 5), "int32", seed=1)
     A, B = given(a), given(b, "B")
 
@@ -332,7 +332,7 @@ def test_compiled_in_one_program() -> None:
 
 
 @pytest.mark.exhaustive
-def test_sizes_come_at_the_call() -> None:
+def test_symbolic_sizes() -> None:
     n, m = te.var("n"), te.var("m")
     A, W = te.placeholder((n, m), name="A"), te.placeholder((6, m), name="W")
     outputs = [nn.dense(A, W), nn.softmax(A, 0), nn.pad(A, [1, 0], [0, 2]),

@@ -71,7 +71,7 @@ def test_truth() -> None:
     }, {A: a})
 
 
-def test_of_no_elements() -> None:
+def test_reductions_of_no_elements() -> None:
     a, b = np.zeros((3, 0), "float32"), np.zeros((0,), "bool")
     A, B = given(a), given(b, "B")
 
@@ -98,7 +98,7 @@ FOUND = {"argmax": np.argmax, "argmin": np.argmin}
 
 @pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if 0 not in shape])
-def test_where_extremes_are(shape: tuple[int, ...]) -> None:
+def test_argmax_and_argmin(shape: tuple[int, ...]) -> None:
     a = values(shape, "int32", low=-2, high=2)
     A = given(a)
     wanted: dict[te.Tensor, Any] = {}
@@ -221,7 +221,7 @@ def test_compiled() -> None:
     }, {A: a}, run=compiled)
 
 
-def test_sizes_come_at_the_call() -> None:
+def test_symbolic_sizes() -> None:
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n, m), name="A")
     outputs = [topi.sum(A), topi.max(A, 1, True), topi.argmin(A), topi.cumsum(A, 1),

@@ -128,7 +128,7 @@ def test_compiled_with_what_goes_before_and_after() -> None:
                    {A: a}, run=compiled)
 
 
-def test_sizes_come_at_the_call() -> None:
+def test_symbolic_sizes() -> None:
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n, m), name="A")
     outputs = [topi.sort(A, 0), topi.argsort(A, dtype="int32")]

@@ -231,7 +231,7 @@ CODE, S = te.placeholder((), "int32", name="code"), te.placeholder((3,), name="s
          shape2="(8, 15)",
      )),
 ])  # fmt: skip
-def test_what_does_not_fit_is_refused(action: Callable[[], object], expected: Diagnostic) -> None:
+def test_mismatched_operands_are_rejected(action: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(tecomp.DefinitionError) as error:
         action()
     assert diagnostic(error.value) == expected
@@ -241,7 +241,7 @@ def test_what_does_not_fit_is_refused(action: Callable[[], object], expected: Di
     ([0, 1, 5], [0, 1, 2, 3], Diagnostic("call", last=2)),
     ([0, 1, 2], [0, 2, 1, 3], Diagnostic("call", column_count=3)),
 ])
-def test_what_is_no_sparse_matrix_is_refused(
+def test_invalid_sparse_matrices_are_rejected(
     indices: list[int], pointers: list[int], expected: Diagnostic
 ) -> None:
     given_ = [np.ones(3, "float32"), np.array(indices, "int32"), np.array(pointers, "int32")]

@@ -13,7 +13,7 @@ from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize("module", ABSENT)
-def test_what_is_called_absent_is(module: str) -> None:
+def test_listed_unsupported_names_are_absent(module: str) -> None:
     found = importlib.import_module(module)
 
     for name, instead in ABSENT[module].items():
@@ -24,7 +24,7 @@ def test_what_is_called_absent_is(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", [topi, topi.nn])
-def test_names_that_nobody_has(module: object) -> None:
+def test_unknown_names(module: object) -> None:
     with pytest.raises(AttributeError) as error:
         module.xyz  # type: ignore[attr-defined]  # noqa: B018
 

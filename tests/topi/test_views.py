@@ -296,7 +296,7 @@ def test_compiled() -> None:
     ], run=compiled)
 
 
-def test_sizes_come_at_the_call() -> None:
+def test_symbolic_sizes() -> None:
     n, m = te.var("n"), te.var("m")
     A, B = te.placeholder((n, m), name="A"), te.placeholder((n, 3), name="B")
     joined = topi.concatenate([A, B, A], 1)

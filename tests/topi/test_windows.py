@@ -342,7 +342,7 @@ def test_compiled() -> None:
     }, {X: x}, run=compiled)
 
 
-def test_sizes_come_at_the_call() -> None:
+def test_symbolic_sizes() -> None:
     n, h = te.var("n"), te.var("h")
     X, W = te.placeholder((n, 3, h, 8), name="X"), te.placeholder((4, 3, 3, 3), name="W")
     outputs = [nn.conv2d_nchw(X, W, 1, "SAME", 1), nn.pool2d(X, 2, 2, 1, 0, "max"),

@@ -38,7 +38,7 @@ def test_drawn(golden: Golden) -> None:
     assert counters.called == before
 
 
-def test_operations_that_are_to_come() -> None:
+def test_pending_operations_are_drawn() -> None:
     """Each value is a row in the colour of its kind; lines go to its readers."""
     figure = check_figure(softmax().picture())
     rows = [box for _, box in figure.boxes_titled(r"\w+: float32\[3, \d\]")]
@@ -96,7 +96,7 @@ def test_long_chains_are_cut() -> None:
     assert found.count("sin: float64[3]") == 47
 
 
-def test_what_is_there_comes_before_its_first_reader() -> None:
+def test_values_precede_their_first_reader() -> None:
     """Inputs come before their first reader; long lists are elided before the array itself."""
     x = array(np.ones(3))
     for k in range(60):
@@ -111,7 +111,7 @@ def test_what_is_there_comes_before_its_first_reader() -> None:
         "⋮ 73 more", "add: float64[3]", "is there", "an operation to come", "the array"]
 
 
-def test_what_is_saved(tmp_path: Path) -> None:
+def test_saved_files(tmp_path: Path) -> None:
     x = array(np.ones(3))
     x.save(tmp_path / "x.svg")
     assert (tmp_path / "x.svg").read_text(encoding="utf-8") == x.picture()

@@ -114,7 +114,7 @@ def test_a_value_with_a_layout_shows_that() -> None:
     assert FixedTiledLayout((100, 64), (64, 1), STICKS).picture() == STICKS.picture()
 
 
-def test_cores_that_stand_for_others() -> None:
+def test_virtual_core_grid_is_drawn() -> None:
     grid = GridMap.folded((1, 12), (4, 4))
     figure = check_figure(grid.picture())
 

@@ -238,7 +238,7 @@ def test_a_triangle_has_no_points_outside() -> None:
     assert sums(domain) == [((i, n), (i, n + 1)) for i in range(6) for n in range(i)]
 
 
-def test_where_it_is_computed_is_said() -> None:
+def test_compute_location_is_noted() -> None:
     A = te.placeholder((8,), name="A")
     B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
     C = te.compute((8,), lambda i: B[i] + 1.0, name="C")

@@ -347,7 +347,7 @@ def test_colours_are_named_of_cores_that_have_elements() -> None:
         "core (0, 0, 0)", "core (0, 0, 1)", "core (0, 1, 0)"]
 
 
-def test_a_large_layout_that_nobody_inverts_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_layouts_without_inverse_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise LayoutError("inverse: no expression was found")
 

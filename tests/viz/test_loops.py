@@ -260,7 +260,7 @@ def test_calls_that_there_are_not() -> None:
         )
 
 
-def test_long_texts_are_short_where_they_stand_alone() -> None:
+def test_long_texts_are_truncated() -> None:
     lowered = kernel().lowered
 
     assert len(repr(lowered)) < 300
@@ -268,7 +268,7 @@ def test_long_texts_are_short_where_they_stand_alone() -> None:
     assert str(lowered) == lowered.dump()
 
 
-def test_what_is_said_of_a_long_name_is_whole() -> None:
+def test_tooltips_of_long_names_are_complete() -> None:
     s = named("W" * 300)
     A, B = (stage.op.outputs[0] for stage in s.stages)
     lines = words(tecomp.build(s, [A, B]).picture())

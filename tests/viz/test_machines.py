@@ -79,7 +79,7 @@ def test_the_cores_and_units_of_a_target(name: str) -> None:
         assert any(line.startswith(f"{unit.name}: ") for line in figure.texts)
 
 
-def test_the_processor_at_hand_is_drawn() -> None:
+def test_host_target_is_drawn() -> None:
     check_figure(tecomp.Target.load("cpu").picture())
 
 
@@ -272,7 +272,7 @@ def test_a_roofline_of_a_processor_names_roofs_and_kernels() -> None:
         assert words in lines
 
 
-def test_a_long_name_leaves_room_for_its_speed() -> None:
+def test_long_names_leave_space_for_the_rate() -> None:
     lines = check_figure(steps(5.5e10, name="W" * 200).picture()).texts
 
     assert [line for line in lines if line.endswith("W…: 55G, 55% of the roof")]

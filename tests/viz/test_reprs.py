@@ -36,7 +36,7 @@ LINES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_what_is_large_is_one_line_where_nobody_prints_it(name: str) -> None:
+def test_large_reprs_are_one_line(name: str) -> None:
     made, line = LINES[name]
 
     assert re.sub(r"[0-9_]+ characters", "N characters", repr(made())) == line

@@ -57,7 +57,7 @@ def lanes(count: int, bars: int, processes: int = 1) -> ChromeTrace:
         (trace_of([]), ["nothing takes time"]),
     ],
 )
-def test_what_a_picture_has(trace: ChromeTrace, words: list[str]) -> None:
+def test_contents_of_a_figure(trace: ChromeTrace, words: list[str]) -> None:
     figure = check_figure(trace.picture())
     said = [*figure.texts, *(box.title for box in figure.boxes)]
     for each in words:
@@ -136,7 +136,7 @@ def test_levels_are_shown_at_their_height() -> None:
     assert first.width == pytest.approx(second.width, abs=0.2)
 
 
-def test_what_is_saved(tmp_path: Path) -> None:
+def test_saved_files(tmp_path: Path) -> None:
     trace = kernel().timeline()
     for suffix in ("json", "svg", "html"):
         trace.save(tmp_path / f"x.{suffix}")

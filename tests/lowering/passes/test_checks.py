@@ -41,7 +41,7 @@ def test_the_malformed_function_is_shown(
     )
 
 
-def test_what_a_later_pass_mends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verification_after_each_pass_finds_transient_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     n: Var = te.var("n")
     A = te.placeholder((n,), name="A")
     B = te.compute((n,), lambda i: A[i] + 1.0, name="B")

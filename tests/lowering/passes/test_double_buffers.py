@@ -163,7 +163,7 @@ def side_by_side(s: Schedule) -> None:
          Diagnostic("loop-carried", tensor="Q", buffer="P", name="Q")),
     ],
 )
-def test_what_lowering_refuses(decide: Callable[[Schedule], None], expected: Diagnostic) -> None:
+def test_errors_during_lowering(decide: Callable[[Schedule], None], expected: Diagnostic) -> None:
     s = te.create_schedule(R)
     decide(s)
 
@@ -194,7 +194,7 @@ def test_memory_of_the_caller() -> None:
         (A, Diagnostic("requires-storage", stage="A", call="double_buffer")),
     ],
 )
-def test_what_the_call_refuses(tensor: Any, expected: Diagnostic) -> None:
+def test_errors_of_the_primitive(tensor: Any, expected: Diagnostic) -> None:
     s = te.create_schedule([R, U])
 
     with pytest.raises(ScheduleError) as error:

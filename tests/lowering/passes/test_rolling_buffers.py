@@ -200,7 +200,7 @@ def allocated(change: Change) -> dict[str, tuple[Any, ...]]:
     return {n.buffer.name: n.buffer.shape for n in walk(func.body) if isinstance(n, Allocate)}
 
 
-def test_memory_has_room_for_one_window() -> None:
+def test_rolling_buffers_hold_one_window() -> None:
     assert allocated(rows) == {"Q": (3, W + 2)}
     assert allocated(both) == {"Q": (3, W + 2), "P": (5, W + 4)}
     assert allocated(elements) == {"Q": (3, 3)}
@@ -305,7 +305,7 @@ def test_windows_at_edges() -> None:
     check(s, [X, Z], [x], y[:9] + y[2:11] - y[3:12])
 
 
-def test_what_grows_is_kept_whole() -> None:
+def test_growing_windows_are_stored_completely() -> None:
     X = te.placeholder((8,), name="X")
     Y = te.compute((8,), lambda i: X[i] + 1.0, name="Y")
     k = te.reduce_axis((0, 8), name="k")
@@ -353,7 +353,7 @@ def refused(change: Change, args: list[Tensor] | None = None) -> Diagnostic:
     return diagnostic(error.value)
 
 
-def test_it_is_computed_inside_a_loop() -> None:
+def test_rolling_buffer_requires_compute_at() -> None:
     assert refused(lambda s: s[Q].rolling_buffer()) == (
         Diagnostic("loop-carried", where="s[Q].rolling_buffer", name="Q")
     )
@@ -401,7 +401,7 @@ def test_memory_is_its_own() -> None:
     )
 
 
-def test_it_is_no_double_buffer() -> None:
+def test_rolling_buffer_excludes_double_buffer() -> None:
     def doubled(s: Schedule) -> None:
         rows(s)
         s[Q].double_buffer()
@@ -430,7 +430,7 @@ def test_outputs_are_the_callers() -> None:
     )
 
 
-def test_loops_inside_of_others_with_steps() -> None:
+def test_nested_loops_with_steps() -> None:
     """Only every second row of S is computed, so a loop counter is not a row index."""
     X = te.placeholder((80,), name="X")
     Y = te.compute((80,), lambda i: X[i] + 1.0, name="Y")

@@ -34,7 +34,7 @@ def f(A: Buffer("float32", (64,))):
 """)
 
 
-def test_a_bounded_extent_is_asked_for(check: Check) -> None:
+def test_unroll_requires_a_bounded_extent(check: Check) -> None:
     check(unroll_loops, """
 def f(A: Buffer("float32", (n,)), *, n: "int64"):
     for io in range((n + 2) // 3):
@@ -85,7 +85,7 @@ def f(A: Buffer("float32", (n,)), *, n: "int64"):
 """, {"n": 0}, {"n": 1}, {"n": 5})
 
 
-def test_the_rest_beside_a_whole_form_has_no_other_whole_form(check: Check) -> None:
+def test_remainders_are_not_specialized_again(check: Check) -> None:
     check(unroll_loops, """
 def f(A: Buffer("float32", (n,)), M: Buffer("float32", (m,)), *, n: "int64", m: "int64"):
     for io in range((n + 1) // 2):
@@ -272,7 +272,7 @@ def test_a_long_axis_of_which_a_part_is_computed_is_unrolled() -> None:
     assert "for i in range(3)" not in str(tecomp.lower(s, [A, C]))
 
 
-def test_a_pragma_asks_for_no_more_than_there_may_be() -> None:
+def test_unroll_pragmas_are_limited_to_the_extent() -> None:
     A = te.placeholder((8192,), name="A")
     B = te.compute(A.shape, lambda i: A[i] + 1.0, name="B")
     s = te.create_schedule(B.op)
@@ -292,7 +292,7 @@ def f(A: Buffer("float32", (4096,))):
     assert str(unroll_loops(func)).count("\n") == 4096
 
 
-def test_a_condition_that_stays_the_same_is_asked_once(check: Check) -> None:
+def test_invariant_conditions_are_evaluated_once(check: Check) -> None:
     check(unroll_loops, """
 def f(A: Buffer("float32", (8,)), B: Buffer("float32", (8,)), m: "int64"):
     for i in range(8):

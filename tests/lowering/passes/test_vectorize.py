@@ -79,7 +79,7 @@ def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
 """, {"n": 0}, {"n": 1}, {"n": 8}, {"n": 29})
 
 
-def test_a_tail_that_may_be_empty_is_asked_for(check: Check) -> None:
+def test_possibly_empty_tails_are_guarded(check: Check) -> None:
     check(vectorize_loops, """
 def f(A: Buffer("float32", (n,)), B: Buffer("float32", (1,)), *, n: "int64"):
     for i in vectorized(min(4, n)):
