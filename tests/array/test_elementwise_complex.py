@@ -73,7 +73,6 @@ def apart(result: Data, wanted: Data, *, whole: bool) -> Data:
     return np.where(result == near, 0.0, difference / unit)
 
 
-@pytest.mark.exhaustive(keep=20)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_elements_are_those_of_a_wider_type(kind: str, dtype: str) -> None:
