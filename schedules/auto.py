@@ -73,13 +73,13 @@ class _ScheduleInput:
 
     Attributes:
         target: Target.
-        apart: Results of all fusion groups.
+        group_results: Results of all fusion groups.
         strides: Strides of the tensors for which the caller passes strided arrays.
         bounds: Expected upper bounds of symbolic sizes.
     """
 
     target: Target
-    apart: frozenset[te.Tensor]
+    group_results: frozenset[te.Tensor]
     strides: Strides
     bounds: Bounds
 
@@ -142,7 +142,7 @@ def auto(
     _check_wishes(division, near)
     where = placement_of(target, layouts)
     if where is not None:
-        where = replace(where, cuts=division, near=frozenset(near))
+        where = replace(where, cuts=division, resident_tensors=frozenset(near))
         scratchpads: te.Schedule = on_scratchpads(results, where)
         return scratchpads
     if division:
@@ -301,9 +301,11 @@ def _rows(group: FusedStages, target: Target) -> Walk:
 def _elements(output: te.Tensor, place: _ScheduleInput) -> list[Walk]:
     """Return the scheduling candidates of a scan or of an element-wise stage."""
     if is_scan(output) and output.shape:
-        return [lambda s: walk_steps(s, output, place.target, place.apart)]
+        return [lambda s: walk_steps(s, output, place.target, place.group_results)]
     if is_pointwise(output) and output.shape:
-        return [lambda s: formula_at_root(s, output, place.target, place.apart, place.strides)]
+        return [
+            lambda s: formula_at_root(s, output, place.target, place.group_results, place.strides)
+        ]
     return []
 
 

@@ -117,7 +117,7 @@ def _count_inside(X: te.Tensor, sliding: WindowGeometry, i: Sequence[te.Expr]) -
     down, across = (
         _count_from(
             i[sliding.first + k] * sliding.steps[k] - sliding.pads[k], sliding.sizes[k],
-            sliding.apart[k], X.shape[sliding.first + k],
+            sliding.dilations[k], X.shape[sliding.first + k],
         )
         for k in range(2)
     )

@@ -76,7 +76,7 @@ def describe(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> in
     (0, None)
     """
     read = _find_transposed_read(output, apart)
-    return None if read is None else read.along
+    return None if read is None else read.contiguous_axis
 
 
 def _find_transposed_read(
@@ -92,7 +92,7 @@ def _find_transposed_read(
     last = len(output.shape) - 1
     return next(
         (read for read in reads_of_chain(output, apart, strides)
-         if last in read.used and read.along not in (None, last)),
+         if last in read.used and read.contiguous_axis not in (None, last)),
         None,
     )
 

@@ -75,7 +75,7 @@ class ForkGate:
         """Whether the current thread is inside a region."""
         return get_ident() in self._depths
 
-    def joined(self, function: Callable[P, R]) -> Callable[P, R]:
+    def guard_thread(self, function: Callable[P, R]) -> Callable[P, R]:
         """Wrap `function` for a thread that another thread waits for inside a region.
 
         The wrapper enters a nested region, so that it does not wait for a pending fork: the fork

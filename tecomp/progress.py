@@ -139,24 +139,24 @@ class Progress:
         what: Description of the task.
         total: Number of steps.
         line: Status line of the terminal; None without a terminal.
-        done: Number of completed steps.
+        completed: Number of completed steps.
     """
 
     what: str
     total: int
     line: Line | None
-    done: int = 0
+    completed: int = 0
     _start: float = field(default_factory=time.monotonic)
 
     def step(self) -> None:
         """Count one more completed step and update the line."""
-        self.done += 1
+        self.completed += 1
         if self.line is not None and time.monotonic() - self._start >= _BAR_DELAY_SECONDS:
             self.line.show(str(self))
 
     def __str__(self) -> str:
-        full = _CELLS * self.done // max(self.total, 1)
-        return f"{self.what} [{'#' * full}{' ' * (_CELLS - full)}] {self.done} of {self.total}"
+        full = _CELLS * self.completed // max(self.total, 1)
+        return f"{self.what} [{'#' * full}{' ' * (_CELLS - full)}] {self.completed} of {self.total}"
 
 
 @contextmanager

@@ -24,7 +24,7 @@ def packages() -> list[tuple[int, str]]:
 
 def imported_by(room: str) -> set[str]:
     """Return the other packages that the files of a package import."""
-    return {entry.room for path in files_of(room) for entry in inner_imports(path)} - {room}
+    return {entry.package for path in files_of(room) for entry in inner_imports(path)} - {room}
 
 
 def inside(room: str) -> str:

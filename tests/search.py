@@ -157,7 +157,7 @@ class _Worker:
     kind: str
     dice: list[Dice]
     seconds: float
-    done: int = 0
+    completed: int = 0
 
     def __post_init__(self) -> None:
         self.results, there = FORK.Pipe(duplex=False)
@@ -175,9 +175,9 @@ class _Worker:
         with open(self.log, encoding="utf-8") as log:
             stack = log.read()
         os.unlink(self.log)
-        if self.done == len(self.dice):
+        if self.completed == len(self.dice):
             return None
-        self.done += 1
+        self.completed += 1
         slow, code = f"no end in {self.seconds:g} s", f"exit code {self.process.exitcode}"
         return Outcome(WRONG, f"{slow if 'Timeout' in stack else code}\n{stack}")
 
@@ -211,13 +211,13 @@ def _results(
             worker = workers[results]
             try:
                 seed, outcome = results.recv()
-                worker.done += 1
+                worker.completed += 1
                 yield seed, outcome
             except EOFError:
                 if (outcome := worker.ended()) is not None:
-                    yield worker.dice[worker.done - 1].seed, outcome
+                    yield worker.dice[worker.completed - 1].seed, outcome
                 del workers[results]
-                if left := worker.dice[worker.done :]:
+                if left := worker.dice[worker.completed :]:
                     batches.insert(0, left)
 
 

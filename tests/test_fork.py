@@ -169,7 +169,7 @@ def test_a_helper_thread_is_not_blocked() -> None:
             started.set()
             while not gate._forking:
                 time.sleep(0.001)
-            in_thread(gate.joined(help_)).join(10)
+            in_thread(gate.guard_thread(help_)).join(10)
 
     thread = in_thread(work)
     assert started.wait(10)

@@ -31,8 +31,8 @@ MODULES = (
 
 FOR_THE_COMPILER = frozenset((
     # Nodes: printing, variable binding, and operands of arithmetic.
-    "as_expr", "binds", "bound", "combined", "is_value", "is_variable", "is_whole", "of_element",
-    "operated", "pieces", "precedence", "takes_operators",
+    "as_expr", "bound", "bound_fields", "combined", "is_value", "is_variable", "is_whole", "of_element",
+    "operated", "precedence", "print_tokens", "takes_operators",
     # Index maps: construction from nodes, and properties for one shape.
     "lift", "on",
     # Operations: used by operators and passes.

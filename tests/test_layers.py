@@ -172,7 +172,7 @@ class Import:
     module: str
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         """Package of tecomp that contains the module; `__init__` for `tecomp` itself."""
         return self.module.split(".")[1] if "." in self.module else "__init__"
 
@@ -224,7 +224,7 @@ def test_imports_only_go_down(room: str) -> None:
         f"{path.relative_to(ROOT)}:{entry.line} imports {entry.module}"
         for path in files_of(room)
         for entry in inner_imports(path)
-        if entry.room != room and HEIGHT[entry.room] >= HEIGHT[room]
+        if entry.package != room and HEIGHT[entry.package] >= HEIGHT[room]
     ]
 
     assert upward == []
@@ -249,7 +249,7 @@ def test_imports_within_a_package_point_downwards(room: str) -> None:
         f"{path.relative_to(ROOT)}:{entry.line} imports {entry.module}"
         for module, path in FILES.items() if module.split(".")[1:2] == [room]
         for entry in inner_imports(path)
-        if entry.room == room and unit_of(entry.module) != unit_of(module)
+        if entry.package == room and unit_of(entry.module) != unit_of(module)
         and height[unit_of(entry.module)] >= height[unit_of(module)]
     ]
 
@@ -321,7 +321,7 @@ def test_topi_is_written_with_te_and_the_library() -> None:
     """The package topi imports only the public interface and IR nodes, to compare extents."""
     used = {
         entry.module for path in files_of("topi") for entry in inner_imports(path)
-        if entry.room not in ("topi", "schedules")
+        if entry.package not in ("topi", "schedules")
     }
 
     assert {module for module in used if not module.startswith("tecomp.ir.nodes.")} <= {

@@ -27,7 +27,7 @@ class Convolution:
         order: Axes of the weights that are r, s, c and k.
         taps: Reduction axes of the sum that are the tap row, the tap column and the channel.
         steps: Pixels between adjacent windows, down and across.
-        apart: Pixels between adjacent taps, down and across.
+        dilations: Pixels between adjacent taps, down and across.
         groups: Number of channel groups; each output channel reads one group.
         is_swapped: Whether the image is the right factor.
     """
@@ -41,7 +41,7 @@ class Convolution:
     order: tuple[int, int, int, int]
     taps: tuple[int, int, int]
     steps: _Ints
-    apart: _Ints
+    dilations: _Ints
     groups: int
     is_swapped: bool
 
@@ -194,14 +194,14 @@ class WindowGeometry:
         sizes: Rows and columns of a window.
         steps: Pixels between adjacent windows, down and across.
         pads: Rows and columns of padding on each side of the image.
-        apart: Pixels between adjacent elements of a window, down and across.
+        dilations: Pixels between adjacent elements of a window, down and across.
     """
 
     first: int
     sizes: tuple[Size, Size]
     steps: tuple[int, int]
     pads: tuple[int, int]
-    apart: tuple[int, int]
+    dilations: tuple[int, int]
 
     def shape(self, X: te.Tensor) -> list[Size]:
         """Return the shape of images with window positions instead of rows and columns.
@@ -212,7 +212,7 @@ class WindowGeometry:
         """
         shape = list(X.shape)
         for k in range(2):
-            reach = self.apart[k] * (self.sizes[k] - 1) + 1
+            reach = self.dilations[k] * (self.sizes[k] - 1) + 1
             extent = shape[self.first + k] + (2 * self.pads[k] - reach)
             shape[self.first + k] = extent // self.steps[k] + 1
         return shape
@@ -226,7 +226,7 @@ class WindowGeometry:
         """
         at = list(place)
         for k in range(2):
-            at[self.first + k] = at[self.first + k] * self.steps[k] + taps[k] * self.apart[k]
+            at[self.first + k] = at[self.first + k] * self.steps[k] + taps[k] * self.dilations[k]
         return at
 
     def padded(self, X: te.Tensor, around: te.Expr) -> te.Tensor:

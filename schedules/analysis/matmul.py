@@ -76,8 +76,8 @@ class Product:
         columns: Factor that has the columns.
         row: Axis of the result on which only `rows` depends.
         column: Axis of the result on which only `columns` depends.
-        batch: Other axes of the result, except `across`.
-        across: Other axes on which only `columns` depends.
+        batch: Other axes of the result, except `column_batch_axes`.
+        column_batch_axes: Other axes on which only `columns` depends.
         depth: Reduction axes, innermost last.
         is_swapped: Whether `columns` is the left factor.
         is_sum: Whether the stage is a sum of products; if False, another reduction of another
@@ -92,7 +92,7 @@ class Product:
     row: te.IterVar
     column: te.IterVar
     batch: tuple[te.IterVar, ...]
-    across: tuple[te.IterVar, ...]
+    column_batch_axes: tuple[te.IterVar, ...]
     depth: tuple[te.IterVar, ...]
     is_swapped: bool = False
     is_sum: bool = True
@@ -115,7 +115,7 @@ class Product:
     @property
     def outer(self) -> tuple[te.IterVar, ...]:
         """Axes of the result that are neither rows nor columns of a tile."""
-        return (*self.batch, *self.across)
+        return (*self.batch, *self.column_batch_axes)
 
     @property
     def dots_rows(self) -> bool:
@@ -131,7 +131,7 @@ class Product:
         lead = list(x.op.axis[: len(x.op.axis) - len(names)])
         return (
             [*lead, *(own[axis] for axis in self.batch)], own[self.row],
-            [own[axis] for axis in self.across], own[self.column],
+            [own[axis] for axis in self.column_batch_axes], own[self.column],
         )
 
     def depth_of(self, x: te.Tensor) -> list[te.IterVar]:
@@ -151,9 +151,14 @@ class Product:
 
         rows, columns = (second, first) if self.is_swapped else (first, second)
         return replace(
-            self, total=total, rows=MatmulOperand(rows, moved(self.rows.axes)),
-            columns=MatmulOperand(columns, moved(self.columns.axes)), row=own[self.row],
-            column=own[self.column], batch=moved(self.batch), across=moved(self.across),
+            self,
+            total=total,
+            rows=MatmulOperand(rows, moved(self.rows.axes)),
+            columns=MatmulOperand(columns, moved(self.columns.axes)),
+            row=own[self.row],
+            column=own[self.column],
+            batch=moved(self.batch),
+            column_batch_axes=moved(self.column_batch_axes),
             depth=moved(self.depth),
         )
 
@@ -359,7 +364,7 @@ def of_images(d: Convolution, padded: Collection[te.Tensor] = ()) -> Contraction
     per_group: int = max(k.extent // d.groups, 1) if isinstance(k.extent, int) else 1
 
     def seen(count: int, taps: int, along: int) -> int:
-        return int((count - 1) * d.steps[along] + (taps - 1) * d.apart[along] + 1)
+        return int((count - 1) * d.steps[along] + (taps - 1) * d.dilations[along] + 1)
 
     def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
         rows, columns = seen(sizes[y], sizes[r], 0), seen(sizes[x], sizes[s], 1)

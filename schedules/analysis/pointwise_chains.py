@@ -33,7 +33,7 @@ class ChainRead:
     strides: tuple[Size, ...] | None = None
 
     @property
-    def along(self) -> int | None:
+    def contiguous_axis(self) -> int | None:
         """Axis of the result along which the memory is contiguous; None if not exactly one."""
         if self.strides is None:
             return self.dims[-1] if self.dims else None
@@ -97,7 +97,8 @@ def is_strided(
         return True
     reads = reads_of_chain(output, apart, strides) if strides else []
     return any(
-        read.strides is not None and last in read.used and read.along != last for read in reads
+        read.strides is not None and last in read.used and read.contiguous_axis != last
+        for read in reads
     )
 
 

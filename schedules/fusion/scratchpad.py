@@ -111,7 +111,7 @@ def _is_transfer(output: te.Tensor, where: Placement) -> bool:
     if found.reduce_axis or len(found.factors) != 1 or len(found.reads) != 1:
         return False
     (source,) = found.factors
-    if source.tensor in where.near or output in where.near:
+    if source.tensor in where.resident_tensors or output in where.resident_tensors:
         return False
     memories = {where.memory_of(source.tensor), where.memory_of(output)}
     if where.scratchpad in memories:  # cores copy their shards
@@ -137,9 +137,9 @@ def _product(w: TiledComputation, product: Product, where: Placement) -> CoreSch
 
     def walk(s: te.Schedule) -> None:
         check()
-        for x in w.inlined:
+        for x in w.inlined_stages:
             s[x].compute_inline()
-        _check_tiles_fit(w, product_on_cores(s, product, where, w.whole))
+        _check_tiles_fit(w, product_on_cores(s, product, where, w.materialized))
 
     def outline() -> DivisionPlan:
         check()
@@ -170,7 +170,7 @@ def _products_in_parts(w: TiledComputation, product: Product, where: Placement) 
 
     def partly(s: te.Schedule, partial: te.Tensor, where: Placement) -> None:
         part = contraction.of_partial(c, partial, remaining_reduction_loops(s, partial))
-        _check_tiles_fit(w, contraction.schedule(s, partial, part, where, w.whole))
+        _check_tiles_fit(w, contraction.schedule(s, partial, part, where, w.materialized))
 
     return [way(count) for count in contraction.parts_of_depth(c, w.output, where)]
 
@@ -181,15 +181,15 @@ def _convolution(w: TiledComputation, d: Convolution, where: Placement) -> CoreS
     It raises ScheduleError if a factor is computed in another way, or the tiles exceed the
     scratchpad.
     """
-    padded = [x for x in (d.image,) if x not in w.whole]
-    images = [d.image] if d.image in w.whole else d.image.op.input_tensors
+    padded = [x for x in (d.image,) if x not in w.materialized]
+    images = [d.image] if d.image in w.materialized else d.image.op.input_tensors
 
     def walk(s: te.Schedule) -> None:
         _check_inputs_in_memory(w, (d.weights, *images))
-        for x in w.inlined:
+        for x in w.inlined_stages:
             if x not in padded:
                 s[x].compute_inline()
-        _check_tiles_fit(w, contraction.schedule(s, d.output, of_images(d, padded), where, w.whole))
+        _check_tiles_fit(w, contraction.schedule(s, d.output, of_images(d, padded), where, w.materialized))
 
     def outline() -> DivisionPlan:
         _check_inputs_in_memory(w, (d.weights, *images))
@@ -201,8 +201,8 @@ def _convolution(w: TiledComputation, d: Convolution, where: Placement) -> CoreS
 def _check_inputs_in_memory(w: TiledComputation, factors: Collection[te.Tensor]) -> None:
     """Raise if a factor is neither in memory nor a conversion of a tensor in memory."""
     for x in factors:
-        source = x if x in w.whole else strip_cast(x)
-        if source not in w.whole or strip_cast(x) is not source:
+        source = x if x in w.materialized else strip_cast(x)
+        if source not in w.materialized or strip_cast(x) is not source:
             raise ScheduleError(
                 "{output}: input {x} is not in memory, but computed from other tensors",
                 kind="indivisible", output=w.output.name, x=x.name,
@@ -239,14 +239,15 @@ class DividedResult:
     Attributes:
         outline: Work division of the result.
         axes: Axes of the result.
-        needs: Region that a core reads of each input, without tensors that are computed for them.
-        far: Inputs that are gathered by data-dependent indices.
+        input_boxes: Region that a core reads of each input, without tensors that are computed for
+            them.
+        gathered_inputs: Inputs that are gathered by data-dependent indices.
     """
 
     outline: DivisionPlan
     axes: tuple[te.IterVar, ...]
-    needs: Mapping[te.Tensor, Box]
-    far: frozenset[te.Tensor]
+    input_boxes: Mapping[te.Tensor, Box]
+    gathered_inputs: frozenset[te.Tensor]
 
     @property
     def cut(self) -> DivisionSpec:
@@ -264,7 +265,7 @@ class DividedResult:
             Extents along axes of the result that exceed 1; the full extent of an axis that the read
             does not depend on.
         """
-        spans = [*zip(self.needs[x], units, strict=True)]
+        spans = [*zip(self.input_boxes[x], units, strict=True)]
         least = {}
         for number, axis in enumerate(self.axes):
             found = [
@@ -274,7 +275,7 @@ class DividedResult:
             least[number] = lcm(*found) if found else int(axis.extent)
         return {number: extent for number, extent in least.items() if extent > 1}
 
-    def along(self, x: te.Tensor) -> tuple[int | None, ...] | None:
+    def division_of(self, x: te.Tensor) -> tuple[int | None, ...] | None:
         """Return the division of an input of which no two cores read the same element.
 
         Returns:
@@ -283,7 +284,7 @@ class DividedResult:
             not read.
         """
         axes: list[int | None] = []
-        for span, extent in zip(self.needs[x], x.shape, strict=True):
+        for span, extent in zip(self.input_boxes[x], x.shape, strict=True):
             found = self._divided(span)
             if found is None or len(found) > 1:
                 return None
@@ -303,7 +304,7 @@ class DividedResult:
         Return None if the start is unknown.
         """
         if span.terms is None:
-            return [] if span.extent == span.most else None
+            return [] if span.extent == span.max_extent else None
         return [
             (axis, factor)
             for axis, count in enumerate(self.outline.count) if count > 1
@@ -349,7 +350,7 @@ def _add_needs(
         for reads in work_of(group.output, None, p.stages, whole).reads.values() for read in reads
     }
     needs = {x: box for x, box in boxes.items() if x in whole and x not in (*before, output)}
-    far = frozenset(needs).difference(work.copied())
+    far = frozenset(needs).difference(work.copied_inputs())
     return DividedResult(found, tuple(output.op.axis), needs, far)
 
 
@@ -387,7 +388,7 @@ def schedule_groups_together(s: te.Schedule, p: StageGraph, where: Placement) ->
         CapacityError: If the resident values exceed the scratchpad.
     """
     result = _result_of(p, where)
-    heads = [x for x in p.stages if x in where.near or x == result]
+    heads = [x for x in p.stages if x in where.resident_tensors or x == result]
     given = {y for stage in s.stages for y in stage.op.outputs if not stage.op.input_tensors}
     for member in _members(heads, p, where):
         whole = {*given, *heads, *(group.output for group in member.groups)}
@@ -415,7 +416,7 @@ def _result_of(p: StageGraph, where: Placement) -> te.Tensor:
             kind="indivisible", result_count=len(p.results),
         )
     result: te.Tensor = next(iter(p.results))
-    for x in (*where.near, result):
+    for x in (*where.resident_tensors, result):
         if x not in p.stages:
             raise ScheduleError(
                 "auto: near contains {x}, which is not an intermediate value of {result}; remove "
@@ -467,16 +468,16 @@ def _members(heads: Sequence[te.Tensor], p: StageGraph, where: Placement) -> Ite
         groups = groups_on_cores(program, where)
         _check_before(groups, program, heads)
         taken = sum(_resident_bytes(x, where) for x in _live_values(k, heads, own))
-        room = where.room - taken
+        room = where.scratchpad_bytes - taken
         if room <= 0:
             raise CapacityError(
                 "auto: values that stay in memory `{scratchpad}` while {head} is computed require "
                 "{taken} bytes, but each core of target {target} has {room}; divide them among "
                 "more cores, or remove the largest from near",
                 taken=taken, scratchpad=where.scratchpad, head=head.name,
-                target=where.target.name, room=where.room,
+                target=where.target.name, room=where.scratchpad_bytes,
             )
-        yield GroupMember(groups, program, replace(where, room=room))
+        yield GroupMember(groups, program, replace(where, scratchpad_bytes=room))
 
 
 def _check_before(
@@ -535,7 +536,7 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
     """
     s: te.Schedule = by_loops(results)
     where, p = where.within(s), program_of(s)
-    if where.near:
+    if where.resident_tensors:
         return schedule_groups_together(s, p, where)
     groups = groups_on_cores(p, where)
     _check_cuts(groups, where)

@@ -149,7 +149,7 @@ def _are_read(d: Product, tile: RegisterTile, target: Target, *, is_few: bool) -
     core, m, n, columns = core_of(target), d.m, d.n, d.columns.tensor
     own = (axis.extent for axis in d.columns.axes if not any(axis is b for b in d.batch))
     size = product((*own, columns.dtype.bytes))
-    if is_computed(columns) or d.across or not d.columns.ends_in(d.column):
+    if is_computed(columns) or d.column_batch_axes or not d.columns.ends_in(d.column):
         return False
     if not isinstance(size, int) or not isinstance(n, int) or is_one(n) or is_one(m):
         return False
@@ -176,8 +176,8 @@ def _packed_rows_pay(d: Product, target: Target) -> bool:
     if is_computed(d.rows.tensor):
         return True
     n, tile = d.n, register_tile(target, d.total.dtype)
-    if d.across:
-        n = product((n, *(axis.extent for axis in d.across)))
+    if d.column_batch_axes:
+        n = product((n, *(axis.extent for axis in d.column_batch_axes)))
     tiles = MIN_COLUMN_TILES_TO_TRANSPOSE if d.rows.ends_in(d.row) else MIN_COLUMN_TILES_TO_PACK
     return not isinstance(n, int) or n >= tiles * tile.columns
 

@@ -72,7 +72,7 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> ContractionTili
     if cut.cores:
         core, shares = _part_as_asked(c, output, cut, where, units)
     else:
-        shared = cut.pieces([whole[axis] for axis in c.axes], units)
+        shared = cut.indivisible_extents([whole[axis] for axis in c.axes], units)
         pieces = dict(zip(c.axes, shared, strict=True))
         core, shares = _part_of_a_core(c, where, pieces, whole, span)
     refusal = span.error(core, where.target)
@@ -144,17 +144,17 @@ class _ContractionAddressSpan:
         c: Contraction.
         output: Result.
         reach: Limit of the address span.
-        whole: Extents of all axes.
+        extents: Extents of all axes.
     """
 
     c: Contraction
     output: te.Tensor
     reach: Reach
-    whole: Sizes
+    extents: Sizes
 
     def fits(self, core: Sizes) -> bool:
         """Return whether a core can address all operands of a part."""
-        return not self.reach.layouts or self.reach.far(self._parts(core)) is None
+        return not self.reach.layouts or self.reach.unaddressable_tensor(self._parts(core)) is None
 
     def error(self, core: Sizes, target: Target) -> TargetError | None:
         """Return the error for parts that exceed the address span of a core; None if they fit."""
@@ -165,7 +165,7 @@ class _ContractionAddressSpan:
         return error
 
     def _parts(self, core: Sizes) -> dict[te.Tensor, Sequence[int]]:
-        read = self.c.read({**self.whole, **core})
+        read = self.c.read({**self.extents, **core})
         found: dict[te.Tensor, Sequence[int]] = {
             y: part
             for x, part in zip(self.c.factors, read, strict=True)
@@ -199,7 +199,7 @@ class _ContractionBudget:
 
     def fits(self, block: Sizes) -> bool:
         """Return whether a block fits the scratchpad."""
-        return bool(self.need(block) <= self.where.room)
+        return bool(self.need(block) <= self.where.scratchpad_bytes)
 
     def need(self, block: Sizes) -> int:
         """Return the bytes of a block: factors twice, sums, and the result of an epilogue."""
@@ -431,7 +431,7 @@ def walk_parts(
     Returns:
         The innermost loop over blocks, of those with more than one iteration if there are any.
     """
-    stage, is_near = s[output], output in where.near
+    stage, is_near = s[output], output in where.resident_tensors
     cores: dict[str, list[te.IterVar]] = {name: [] for name in where.target.grid}
     single: list[te.IterVar] = []
     blocks: list[te.IterVar] = []
@@ -469,7 +469,7 @@ def walk(
         source: Tensor in device memory. Default: `x`.
     """
     source = x if source is None else source
-    shape, layout, blocks = sizes_of(x), where.whole(source), _blocks_of(source, where)
+    shape, layout, blocks = sizes_of(x), where.layout_of_tensor(source), _blocks_of(source, where)
 
     def step(dim: int, weight: int) -> int:
         index = [0] * len(shape)

@@ -24,29 +24,29 @@ class IndexInterval:
         start: First value minus the sum of `terms`.
         terms: Axes with their coefficients, whose sum is the start of a part; None if the start has
             no such form.
-        most: Extent of the dimension.
+        max_extent: Extent of the dimension.
     """
 
     extent: int
     start: int
     terms: frozenset[tuple[te.IterVar, int]] | None
-    most: int
+    max_extent: int
 
-    def joined(self, other: IndexInterval) -> IndexInterval:
+    def hull(self, other: IndexInterval) -> IndexInterval:
         """Return a span that contains both spans."""
         if self.terms is None or self.terms != other.terms:
-            return IndexInterval(self.most, 0, None, self.most)
+            return IndexInterval(self.max_extent, 0, None, self.max_extent)
         start = min(self.start, other.start)
         extent = max(self.start + self.extent, other.start + other.extent) - start
-        return IndexInterval(min(extent, self.most), start, self.terms, self.most)
+        return IndexInterval(min(extent, self.max_extent), start, self.terms, self.max_extent)
 
-    def room(self, unit: int) -> int:
+    def padded_extent(self, unit: int) -> int:
         """Return the extent rounded out to the sticks or tiles of `unit` values that it touches."""
         if self.extent == 1:
             return 1
         is_axis = self.terms is not None and [c for _, c in self.terms] in ([], [1])
         is_whole = is_axis and self.start % unit == 0
-        if is_whole and (self.extent % unit == 0 or self.extent == self.most):
+        if is_whole and (self.extent % unit == 0 or self.extent == self.max_extent):
             return self.extent
         return self.extent + unit - 1
 
@@ -62,18 +62,18 @@ class TiledComputation:
         output: Result.
         total: Reduction that the result consists of or depends on; None if there is none.
         reads: Reads of each computed stage, with the result first.
-        whole: Tensors that are already in memory.
+        materialized: Tensors that are already in memory.
         depth: Reduction axes.
     """
 
     output: te.Tensor
     total: te.Tensor | None
     reads: Mapping[te.Tensor, Sequence[Access]]
-    whole: Collection[te.Tensor]
+    materialized: Collection[te.Tensor]
     depth: tuple[te.IterVar, ...]
 
     @property
-    def inlined(self) -> list[te.Tensor]:
+    def inlined_stages(self) -> list[te.Tensor]:
         """Stages that are computed at their use."""
         return [x for x in self.reads if x not in (self.output, self.total)]
 
@@ -81,13 +81,15 @@ class TiledComputation:
         """Return the stages that read a tensor."""
         return [y for y, reads in self.reads.items() if any(read.tensor == x for read in reads)]
 
-    def copied(self) -> list[te.Tensor]:
+    def copied_inputs(self) -> list[te.Tensor]:
         """Return the inputs to copy to the scratchpad: those without data-dependent indices."""
         far: set[te.Tensor] = set()
         found: dict[te.Tensor, None] = {}
         for y, reads in self.reads.items():
             far |= {read.tensor for read in reads if read.follows_data or y in far}
-            found |= dict.fromkeys(read.tensor for read in reads if read.tensor in self.whole)
+            found |= dict.fromkeys(
+                read.tensor for read in reads if read.tensor in self.materialized
+            )
         return [x for x in found if x.shape and x not in far]
 
     def boxes(self, part: Sequence[int], depth: Sizes) -> dict[te.Tensor, Box]:
@@ -113,7 +115,7 @@ class TiledComputation:
                 )
                 before = found.get(read.tensor, box)
                 pairs = zip(box, before, strict=True)
-                found[read.tensor] = tuple(one.joined(other) for one, other in pairs)
+                found[read.tensor] = tuple(one.hull(other) for one, other in pairs)
         return found
 
 
@@ -196,7 +198,7 @@ def bytes_of(x: te.Tensor, box: Box, where: Placement, *, is_lone: bool = False)
     units = [1] * len(box) + list(where.unit(x.dtype))
     # A 1-D region consists of sticks, or of the columns of tiles.
     own = units[-len(box) :] if box else []
-    return int(where.bytes([s.room(n) for s, n in zip(box, own, strict=True)], x.dtype))
+    return int(where.bytes([s.padded_extent(n) for s, n in zip(box, own, strict=True)], x.dtype))
 
 
 def is_beside(w: TiledComputation, reader: te.Tensor) -> bool:
@@ -216,7 +218,7 @@ class Reach:
     limit: int
     layouts: Mapping[te.Tensor, Layout]
 
-    def far(self, parts: Mapping[te.Tensor, Sequence[int]]) -> te.Tensor | None:
+    def unaddressable_tensor(self, parts: Mapping[te.Tensor, Sequence[int]]) -> te.Tensor | None:
         """Return a tensor of which a core cannot address its part; None if there is none."""
         return next((x for x in self.layouts if self.span(x, parts[x]) > self.limit), None)
 
@@ -246,7 +248,7 @@ class Reach:
             parts: Region of each tensor that a core uses for its part.
             target: Target.
         """
-        far = self.far(parts)
+        far = self.unaddressable_tensor(parts)
         if far is None:
             return None
         return TargetError(
@@ -271,7 +273,9 @@ def reach_of(tensors: Iterable[te.Tensor], where: Placement) -> Reach:
     limits = where.target.limits
     if limits is None or limits.span_bytes is None:
         return Reach(0, {})
-    layouts = {x: where.whole(x) for x in tensors if x.shape and x not in where.near}
+    layouts = {
+        x: where.layout_of_tensor(x) for x in tensors if x.shape and x not in where.resident_tensors
+    }
     return Reach(limits.span_bytes, {
         x: layout for x, layout in layouts.items()
         if 0 not in layout.shape and prod(layout.physical_shape) * width_of(x) > limits.span_bytes

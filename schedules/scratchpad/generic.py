@@ -79,11 +79,11 @@ def schedule_parts(s: te.Schedule, w: TiledComputation, where: Placement) -> Non
     """
     output = w.output
     p = plan(w, where)
-    for x in w.inlined:
+    for x in w.inlined_stages:
         s[x].compute_inline()
     where.put(s, output)
     # A resident pointwise result is computed in place.
-    stays = output in where.near and w.total != output
+    stays = output in where.resident_tensors and w.total != output
     made = output if stays else s.cache_write(output.op.outputs, where.scratchpad)[0]
     loop = walk_parts(s, output, p.core, p.block, p.division.shares, where)
     part = None
@@ -185,7 +185,7 @@ def plan(w: TiledComputation, where: Placement) -> GenericTiling:
     """
     output, cut = w.output, where.cuts.get(w.output, DivisionSpec())
     units = where.units(output)
-    shared = cut.pieces(sizes_of(output), units)
+    shared = cut.indivisible_extents(sizes_of(output), units)
     division = _choose_division(w, where, cut, shared)
     core = tuple(n * unit for n, unit in zip(division.part, shared, strict=True))
     room = _GenericBudget(w, where, core, _tensors_to_copy(w, where))
@@ -235,9 +235,9 @@ def _tensors_to_copy(w: TiledComputation, where: Placement) -> tuple[te.Tensor, 
     """
     boxes = w.boxes((1,) * len(w.output.shape), dict.fromkeys(w.depth, 1))
     lane = _lane_of(w, where)
-    orders = {x: order_of(boxes[x], lane) for x in where.near if x in boxes}
+    orders = {x: order_of(boxes[x], lane) for x in where.resident_tensors if x in boxes}
     there = [x for x, order in orders.items() if order == sorted(order)]
-    return tuple(x for x in w.copied() if x not in there)
+    return tuple(x for x in w.copied_inputs() if x not in there)
 
 
 def _choose_division(
@@ -249,7 +249,7 @@ def _choose_division(
         TargetError: If the target does not have the requested cores, or the parts exceed the
             address span of a core.
     """
-    span = _GenericAddressSpan(w, reach_of((w.output, *w.copied()), where), units)
+    span = _GenericAddressSpan(w, reach_of((w.output, *w.copied_inputs()), where), units)
     division: WorkDivision
     if cut.cores:
         division = divide_as(w.output, cut, units, where.target)
@@ -293,7 +293,7 @@ class _GenericBudget:
         sizes = self.sizes(block, depth)
         more = sum(sizes[x] for x in self.copied) if doubled else 0
         need: int = sum(sizes.values()) + more
-        return bool(need <= self.where.room)
+        return bool(need <= self.where.scratchpad_bytes)
 
     def check(self, block: Sequence[int], depth: Sizes) -> None:
         """Raise if a block does not fit the scratchpad.
@@ -302,13 +302,13 @@ class _GenericBudget:
             CapacityError: If the block does not fit.
         """
         need = sum(self.sizes(block, depth).values())
-        if need > self.where.room:
+        if need > self.where.scratchpad_bytes:
             raise CapacityError(
                 "{output}: a block of {block} requires {need} bytes of memory `{scratchpad}`, but "
                 "each core of target {target} has {room}; request more tiles",
                 output=self.w.output.name, block=" x ".join(map(str, block)), need=need,
                 scratchpad=self.where.scratchpad, target=self.where.target.name,
-                room=self.where.room,
+                room=self.where.scratchpad_bytes,
             )
 
     def without_far(self) -> _GenericBudget:
@@ -320,7 +320,7 @@ class _GenericBudget:
         least, one = dict.fromkeys(self.w.depth, 1), (1,) * len(self.core)
         sizes = self.sizes(one, least)
         need = sum(sizes.values())
-        if need <= self.where.room:
+        if need <= self.where.scratchpad_bytes:
             return self
         boxes = self.w.boxes(one, least)
         far = [x for x in self.copied if any(s.extent > 1 and s.terms is None for s in boxes[x])]
@@ -338,7 +338,7 @@ class _GenericBudget:
             "core of target {target} has {room} ({listed}); read fewer inputs per element, or use "
             "a target with larger scratchpads",
             output=self.w.output.name, need=need, scratchpad=self.where.scratchpad,
-            target=self.where.target.name, room=self.where.room, listed=listed,
+            target=self.where.target.name, room=self.where.scratchpad_bytes, listed=listed,
         )
 
     def deepest(
@@ -412,7 +412,7 @@ class _GenericAddressSpan:
 
     def fits(self, part: Sequence[int]) -> bool:
         """Return whether a core can address all tensors of a part."""
-        return not self.reach.layouts or self.reach.far(self._parts(part)) is None
+        return not self.reach.layouts or self.reach.unaddressable_tensor(self._parts(part)) is None
 
     def _extents(self, part: Sequence[int]) -> list[int]:
         return [n * unit for n, unit in zip(part, self.units, strict=True)]

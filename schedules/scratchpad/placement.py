@@ -90,28 +90,29 @@ class Placement:
         target: Target.
         device: Memory for whole tensors, which all cores can access.
         scratchpad: Memory in which cores compute.
-        room: Bytes of the scratchpad per core.
-        given: Layouts of some whole tensors, which replace the default layout of the target.
+        scratchpad_bytes: Bytes of the scratchpad per core.
+        tensor_layouts: Layouts of some whole tensors, which replace the default layout of the
+            target.
         cuts: Requested work divisions of some results, which replace the automatic division.
-        near: Whole tensors that are resident in scratchpads; each core has the part that it
-            computes.
+        resident_tensors: Whole tensors that are resident in scratchpads; each core has the part
+            that it computes.
     """
 
     target: Target
     device: str
     scratchpad: str
-    room: int
-    given: Layouts = field(default_factory=lambda: NO_LAYOUTS)
+    scratchpad_bytes: int
+    tensor_layouts: Layouts = field(default_factory=lambda: NO_LAYOUTS)
     cuts: Cuts = field(default_factory=dict)
-    near: Collection[te.Tensor] = ()
+    resident_tensors: Collection[te.Tensor] = ()
 
     def within(self, s: te.Schedule) -> Placement:
         """Return the placement for the tensors of a schedule, which may have redefined them."""
         return replace(
             self,
-            given={_store_within(s, x): place for x, place in self.given.items()},
+            tensor_layouts={_store_within(s, x): place for x, place in self.tensor_layouts.items()},
             cuts={_store_within(s, x): cut for x, cut in self.cuts.items()},
-            near=frozenset(_store_within(s, x) for x in self.near),
+            resident_tensors=frozenset(_store_within(s, x) for x in self.resident_tensors),
         )
 
     def lanes(self, dtype: str) -> int:
@@ -133,7 +134,8 @@ class Placement:
     def units(self, x: te.Tensor) -> tuple[int, ...]:
         """Return the indivisible extents along each axis of a whole tensor: tiles or sticks.
 
-        A layout in `given` may have its sticks along any axis, or one element in each stick.
+        A layout in `tensor_layouts` may have its sticks along any axis, or one element in each
+        stick.
 
         >>> from tecomp import StickFormat, StickLayout
         >>> x = te.placeholder((128, 128), "float32")
@@ -160,11 +162,11 @@ class Placement:
         return len(x.shape) - 1 if sticks is None and x.shape else sticks and sticks[0]
 
     def _sticks(self, x: te.Tensor) -> tuple[int | None, int] | None:
-        """Return the axis along the sticks of a layout in `given`, and their extent.
+        """Return the axis along the sticks of a layout in `tensor_layouts`, and their extent.
 
         Return None if the layout is the default layout of the target, or has no sticks.
         """
-        given, shape = self.given.get(x), sizes_of(x)
+        given, shape = self.tensor_layouts.get(x), sizes_of(x)
         if self.target.stick is None or given is None or 0 in shape or not shape:
             return None
         layout = given if isinstance(given, Layout) else Layout.of(shape, x.dtype, given)
@@ -298,31 +300,33 @@ class Placement:
         Returns:
             The size; at least `unit`, which may not fit.
         """
-        pieces: int = largest(ceil_div(extent, unit), lambda n: need(n * unit) <= self.room)
+        pieces: int = largest(
+            ceil_div(extent, unit), lambda n: need(n * unit) <= self.scratchpad_bytes
+        )
         return pieces * unit
 
     def put(self, s: te.Schedule, x: te.Tensor) -> None:
         """Assign a whole tensor to its memory and its layout; its loops are unchanged.
 
-        In host memory, the tensor keeps the host layout. A layout in `given` may name another
-        memory.
+        In host memory, the tensor keeps the host layout. A layout in `tensor_layouts` may name
+        another memory.
         """
         s[x].set_scope(self.memory_of(x))
-        if (place := self.place(x)) is not None:
+        if (place := self.layout_of(x)) is not None:
             s[x].transform_layout(place, loops="logical")
 
     def memory_of(self, x: te.Tensor) -> str:
         """Return the memory of a whole tensor."""
-        if x in self.near:
+        if x in self.resident_tensors:
             return self.scratchpad
-        given = self.given.get(x)
+        given = self.tensor_layouts.get(x)
         named = given.memory if isinstance(given, Layout) else self.device
         return named if named in self.target.memories else self.device
 
-    def place(self, x: te.Tensor) -> Layout | IndexMap | Map | None:
+    def layout_of(self, x: te.Tensor) -> Layout | IndexMap | Map | None:
         """Return the layout of a whole tensor; None if it is the host layout."""
-        given, shape = self.given.get(x), sizes_of(x)
-        if x in self.near:
+        given, shape = self.tensor_layouts.get(x), sizes_of(x)
+        if x in self.resident_tensors:
             return self.near_layout(x, self.lane_of(x))
         rank = self.target.memory(self.memory_of(x)).rank
         if given is not None:
@@ -339,9 +343,9 @@ class Placement:
             if not x.op.input_tensors and x not in states:
                 self.put(s, x)
 
-    def whole(self, x: te.Tensor) -> Layout:
+    def layout_of_tensor(self, x: te.Tensor) -> Layout:
         """Return the layout of a whole tensor, as a `Layout`."""
-        shape, place = sizes_of(x), self.place(x)
+        shape, place = sizes_of(x), self.layout_of(x)
         if place is None:
             return Layout.row_major(shape, x.dtype)
         return place if isinstance(place, Layout) else Layout.of(shape, x.dtype, place)
@@ -439,7 +443,7 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
     in the scratchpad require space there.
 
     >>> where = placement_of(Target.load("stick128"))
-    >>> where.device, where.scratchpad, where.room
+    >>> where.device, where.scratchpad, where.scratchpad_bytes
     ('ddr', 'lx', 2031616)
     >>> placement_of(Target.load("cpu")) is None
     True

@@ -27,7 +27,7 @@ def resharded_tensor(output: te.Tensor, where: Placement) -> te.Tensor | None:
     (read,) = found.reads
     source = read.tensor
     is_copy = is_same(read.axes, found.axis) and not source.op.input_tensors
-    is_kept = where.scratchpad != where.device and not where.near and output in where.cuts
+    is_kept = where.scratchpad != where.device and not where.resident_tensors and output in where.cuts
     if not (is_copy and is_kept) or source.dtype != output.dtype:
         return None
     if {where.memory_of(source), where.memory_of(output)} != {where.scratchpad}:
@@ -40,7 +40,7 @@ def resharded_tensor(output: te.Tensor, where: Placement) -> te.Tensor | None:
 
 def parts_of(x: te.Tensor, where: Placement) -> tuple[int, ...]:
     """Return the number of parts along each axis of a tensor whose shards are boxes."""
-    layout = where.whole(x)
+    layout = where.layout_of_tensor(x)
     units, shape = where.units(x), sizes_of(x)
     count = []
     for axis, (extent, unit) in enumerate(zip(shape, units, strict=True)):
@@ -73,7 +73,7 @@ def schedule_reshard(
     where.put(s, output)
     sent = s.cache_read(source, where.scratchpad, [output])
     s[sent].set_scope(where.scratchpad)
-    place = where.place(source)
+    place = where.layout_of(source)
     assert place is not None
     s[sent].transform_layout(place, loops="logical")
     _on_own_cores(s, sent, parts_of(source, where), source, where)
@@ -91,7 +91,7 @@ def _on_own_cores(
     core = tuple(n * unit for n, unit in zip(division.part, units, strict=True))
     # The loops of `x` follow the addresses of the tensor whose layout it has.
     where = Placement(
-        where.target, where.device, where.scratchpad, where.room,
-        {**where.given, x: where.given[placed]},
+        where.target, where.device, where.scratchpad, where.scratchpad_bytes,
+        {**where.tensor_layouts, x: where.tensor_layouts[placed]},
     )
     walk_parts(s, x, core, core, division.shares, where)

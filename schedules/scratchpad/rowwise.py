@@ -56,8 +56,8 @@ def outline(
     Raises:
         TargetError: If rows would be split, or the target does not have the requested cores.
     """
-    division, core = _rows_of_cores(output, cut.along(len(output.shape)), where)
-    far = [x for x in read if x not in where.near]
+    division, core = _rows_of_cores(output, cut.for_result_axes(len(output.shape)), where)
+    far = [x for x in read if x not in where.resident_tensors]
     size = sum(prod(sizes_of(x)) * width_of(x) for x in far)
     return DivisionPlan(division.count, core, size)
 
@@ -90,9 +90,9 @@ class _Rows:
     """State of a row-wise schedule under construction.
 
     Attributes:
-        made: Stages that are computed for the result only.
-        readers: For each tensor that `made` or the result reads, the stages among these that read
-            it.
+        private_stages: Stages that are computed for the result only.
+        readers: For each tensor that `private_stages` or the result reads, the stages among these
+            that read it.
         rows: Rows of a block.
         columns: Columns of a piece of a row; None if whole rows fit the scratchpad.
         step: Loop of the result over the blocks of a core.
@@ -103,7 +103,7 @@ class _Rows:
     def __init__(
         self, s: te.Schedule, output: te.Tensor, made: Collection[te.Tensor], where: Placement
     ) -> None:
-        self.s, self.output, self.made, self.where = s, output, made, where
+        self.s, self.output, self.private_stages, self.where = s, output, made, where
         self.readers: dict[te.Tensor, list[te.Tensor]] = {}
         for reader in (stage.op.output(0) for stage in s.stages):
             for x in reader.op.input_tensors if reader in made or reader == output else ():
@@ -115,12 +115,14 @@ class _Rows:
     def schedule(self) -> None:
         """Schedule all stages."""
         for x in self.readers:
-            if x in self.made and self._has_columns(x):
+            if x in self.private_stages and self._has_columns(x):
                 self._keep_row(x)
-            elif x in self.made:
+            elif x in self.private_stages:
                 self._keep_value(x)
         for x in self.readers:
-            is_there = x in self.where.near or (x in self.made and self.columns is None)
+            is_there = x in self.where.resident_tensors or (
+                x in self.private_stages and self.columns is None
+            )
             if self._has_columns(x) and not is_there:
                 self._bring(x)
 
@@ -131,7 +133,7 @@ class _Rows:
         *lead, rows, columns = sizes
         unit = (1, *where.units(self.output))[-2]
         fit = where.largest(rows, unit, lambda part: self._need(part, columns))
-        if self._need(fit, columns) > where.room:
+        if self._need(fit, columns) > where.scratchpad_bytes:
             lanes = max(where.unit(x.dtype)[1] for x in (self.output, *self.readers))
             piece = where.largest(columns, lanes, lambda part: self._need(unit, part))
             return unit, balanced_block_size(columns, piece, lanes)
@@ -163,8 +165,8 @@ class _Rows:
     def _need(self, rows: int, columns: int) -> int:
         """Return the bytes of the scratchpad for a block of rows, or for a piece of it."""
         total = 0
-        for x in (self.output, *(x for x in self.readers if x not in self.where.near)):
-            height = rows if x in self.made or self._is_of_rows(x) else 1
+        for x in (self.output, *(x for x in self.readers if x not in self.where.resident_tensors)):
+            height = rows if x in self.private_stages or self._is_of_rows(x) else 1
             width = columns if self._has_columns(x) else 1
             total += self.where.bytes((height, width), x.dtype)
         return total
@@ -173,7 +175,7 @@ class _Rows:
         return len(x.shape) == len(self.output.shape)
 
     def _has_columns(self, x: te.Tensor) -> bool:
-        return self._is_of_rows(x) or x not in self.made
+        return self._is_of_rows(x) or x not in self.private_stages
 
     def _share_rows(self) -> te.IterVar:
         """Divide the blocks of rows among cores, and return the loop over a core's blocks."""
@@ -202,18 +204,18 @@ class _Rows:
         """
         s, output, where = self.s, self.output, self.where
         shape = sizes_of(output)
-        last, cut = len(shape) - 1, asked.along(len(shape))
+        last, cut = len(shape) - 1, asked.for_result_axes(len(shape))
         division, core = _rows_of_cores(output, cut, where)
         blocks = blocks_as(output, cut, core, where.units(output))
         rows = [*[1] * (last - 1), min(self.rows, core[-2])] if last else []
         block = [*(blocks.get(axis, n) for axis, n in enumerate(rows)), core[-1]]
         need = self._need(prod(block[:-1]), shape[-1])
-        if need > where.room:
+        if need > where.scratchpad_bytes:
             raise CapacityError(
                 "{output}: a block of {block} requires {need} bytes of memory `{scratchpad}`, but "
                 "each core of target {target} has {room}; request more tiles",
                 output=output.name, block=" x ".join(map(str, block)), need=need,
-                scratchpad=where.scratchpad, target=where.target.name, room=where.room,
+                scratchpad=where.scratchpad, target=where.target.name, room=where.scratchpad_bytes,
             )
         where.put(s, output)
         result = s.cache_write(output, where.scratchpad)

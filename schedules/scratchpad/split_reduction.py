@@ -67,16 +67,27 @@ def schedule_partial(
             kind="indivisible", output=w.output.name,
         )
     work = TiledComputation(
-        partial, partial, own, w.whole, tuple(remaining_reduction_loops(s, partial))
+        partial, partial, own, w.materialized, tuple(remaining_reduction_loops(s, partial))
     )
-    rest = TiledComputation(w.output, w.total, left, {*w.whole, partial}, tuple(total.reduce_axis))
-    cuts = {} if cut is None else {
-        partial: cut.of_partial(len(w.output.shape)), w.output: cut.along(len(w.output.shape))
-    }
+    rest = TiledComputation(
+        w.output, w.total, left, {*w.materialized, partial}, tuple(total.reduce_axis)
+    )
+    cuts = (
+        {}
+        if cut is None
+        else {
+            partial: cut.of_partial(len(w.output.shape)),
+            w.output: cut.for_result_axes(len(w.output.shape)),
+        }
+    )
     where = replace(where, cuts=cuts)
     if schedule is not None and where.target.stick is not None:
         where = replace(
-            where, given={**where.given, partial: _partial_result_layout(partial, where)}
+            where,
+            tensor_layouts={
+                **where.tensor_layouts,
+                partial: _partial_result_layout(partial, where),
+            },
         )
     try:
         if schedule is None:

@@ -31,12 +31,12 @@ class DivisionSpec:
             result.
         tiles: Number of blocks of a core's part along axes, by number; automatic along the other
             axes.
-        least: Indivisible extents along axes, by number, which apply if `cores` is empty.
+        min_extents: Indivisible extents along axes, by number, which apply if `cores` is empty.
     """
 
     cores: Mapping[int, int] = field(default_factory=dict)
     tiles: Mapping[int, int] = field(default_factory=dict)
-    least: Mapping[int, int] = field(default_factory=dict)
+    min_extents: Mapping[int, int] = field(default_factory=dict)
 
     def check(self, x: te.Tensor, depth: int) -> None:
         """Raise if an axis is out of bounds or a number of parts is not positive.
@@ -58,16 +58,16 @@ class DivisionSpec:
                     axis=axis,
                 )
 
-    def along(self, rank: int) -> DivisionSpec:
+    def for_result_axes(self, rank: int) -> DivisionSpec:
         """Return the request for the axes of the result only; no other cores are requested."""
         cores = {axis: self.cores.get(axis, 1) for axis in range(rank)} if self.cores else {}
         return DivisionSpec(
-            cores, {axis: n for axis, n in self.tiles.items() if axis < rank}, self.least
+            cores, {axis: n for axis, n in self.tiles.items() if axis < rank}, self.min_extents
         )
 
-    def pieces(self, shape: Sequence[int], units: Sequence[int]) -> tuple[int, ...]:
+    def indivisible_extents(self, shape: Sequence[int], units: Sequence[int]) -> tuple[int, ...]:
         """Return the indivisible extents along each axis, as multiples of the units."""
-        least = [lcm(self.least.get(axis, 1), unit) for axis, unit in enumerate(units)]
+        least = [lcm(self.min_extents.get(axis, 1), unit) for axis, unit in enumerate(units)]
         whole = [ceil_div(max(n, 1), unit) * unit for n, unit in zip(shape, units, strict=True)]
         return tuple(map(min, least, whole))
 

@@ -74,21 +74,22 @@ class _Recorded:
 
     Attributes:
         types: Types of the results of the operations.
-        pieces: Operations, partitioned into pieces that are compiled.
-        captured: Arrays outside the function that it reads or changes.
+        segments: Operations, partitioned into pieces that are compiled.
+        outer_arrays: Arrays outside the function that it reads or changes.
         leaves: Source of each leaf of the operations.
         results: Source of each array in the results.
         structure: Structure of the results.
-        changed: Arrays that the function changes in place, with the sources of their elements.
+        mutated_arrays: Arrays that the function changes in place, with the sources of their
+            elements.
     """
 
     types: tuple[PTensorType, ...]
-    pieces: tuple[GraphSegment, ...]
-    captured: tuple[Array, ...]
+    segments: tuple[GraphSegment, ...]
+    outer_arrays: tuple[Array, ...]
     leaves: tuple[Source, ...]
     results: tuple[Source, ...]
     structure: Any
-    changed: tuple[tuple[Source, Source], ...]
+    mutated_arrays: tuple[tuple[Source, Source], ...]
 
 
 _NODE: Any = Array.__dict__["_node"]
@@ -98,12 +99,12 @@ class _Watch(threading.local):
     """Arrays that are used by the function that this thread records.
 
     Attributes:
-        captured: Arrays from outside the function by `id`, with their previous nodes; None while no
-            function is recorded.
+        outer_arrays: Arrays from outside the function by `id`, with their previous nodes; None
+            while no function is recorded.
         created: Arrays that the function created, by `id`.
     """
 
-    captured: dict[int, tuple[Array, Node]] | None = None
+    outer_arrays: dict[int, tuple[Array, Node]] | None = None
     created: set[int]
 
 
@@ -119,17 +120,17 @@ class _WatchedNode:
 
     def __get__(self, array: Array, owner: object = None) -> Node:
         node: Node = _NODE.__get__(array)
-        if _watch.captured is None or id(array) in _watch.created:
+        if _watch.outer_arrays is None or id(array) in _watch.created:
             return node
-        if id(array) not in _watch.captured:
+        if id(array) not in _watch.outer_arrays:
             node = _own_node(node)
             _NODE.__set__(array, node)
-            _watch.captured[id(array)] = array, node
-            tracing.captured.add(id(node))  # type: ignore[union-attr]
+            _watch.outer_arrays[id(array)] = array, node
+            tracing.outer_nodes.add(id(node))  # type: ignore[union-attr]
         return node
 
     def __set__(self, array: Array, node: Node) -> None:
-        if _watch.captured is not None and id(array) not in _watch.captured:
+        if _watch.outer_arrays is not None and id(array) not in _watch.outer_arrays:
             _watch.created.add(id(array))
         _NODE.__set__(array, node)
 
@@ -159,14 +160,14 @@ class _Recording:
             _Recording.count += 1
             if _Recording.count == 1:
                 type.__setattr__(Array, "_node", _WatchedNode())
-        _watch.captured, _watch.created = {}, set()
-        tracing.captured = set()
+        _watch.outer_arrays, _watch.created = {}, set()
+        tracing.outer_nodes = set()
         tracing.__enter__()
 
     def __exit__(self, *_: object) -> None:
         tracing.__exit__()
-        tracing.captured = frozenset()
-        _watch.captured = None
+        tracing.outer_nodes = frozenset()
+        _watch.outer_arrays = None
         with self.lock:
             _Recording.count -= 1
             if not _Recording.count:
@@ -229,7 +230,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
             recorded = known.keep(key, _record(function, name, structure, types))
         if not isinstance(recorded, _Recorded):
             return function(*args, **kwargs)
-        if recorded.changed:
+        if recorded.mutated_arrays:
             _check_apart(recorded, arrays, name)
         results: R = _run(recorded, arrays, nodes)
         return results
@@ -248,8 +249,8 @@ def _record(
     with _Recording():
         arguments = [from_node(node) for node in nodes]
         args, kwargs = _insert_arrays(structure, arguments)
-        assert _watch.captured is not None
-        captured = _watch.captured
+        assert _watch.outer_arrays is not None
+        captured = _watch.outer_arrays
         try:
             given = function(*args, **kwargs)
         except DataDependentShapeError:
@@ -341,12 +342,12 @@ def _check_apart(recorded: _Recorded, arrays: list[Array], name: str) -> None:
         ArrayValueError: If there are such arguments.
     """
     wholes = [outermost(array) for array in arrays]
-    for (kind, k), _ in recorded.changed:
+    for (kind, k), _ in recorded.mutated_arrays:
         if kind == "argument object":
             whole = wholes[k]
-            others = [*wholes[:k], *wholes[k + 1 :], *map(outermost, recorded.captured)]
+            others = [*wholes[:k], *wholes[k + 1 :], *map(outermost, recorded.outer_arrays)]
         else:
-            whole, others = outermost(recorded.captured[k]), wholes
+            whole, others = outermost(recorded.outer_arrays[k]), wholes
         if any([other is whole for other in others]):
             raise ArrayValueError(
                 "jit {name}: the function modifies an array in place that shares elements with an "
@@ -356,10 +357,10 @@ def _check_apart(recorded: _Recorded, arrays: list[Array], name: str) -> None:
 
 
 def _run(recorded: _Recorded, arrays: list[Array], arguments: list[Node]) -> Any:
-    captured = [array._node for array in recorded.captured]
+    captured = [array._node for array in recorded.outer_arrays]
     found: dict[str, Any] = {
         "argument": arguments, "captured": captured, "argument object": arrays,
-        "captured object": recorded.captured,
+        "captured object": recorded.outer_arrays,
     }
     leaves = [where if kind == "constant" else found[kind][where]
               for kind, where in recorded.leaves]
@@ -374,7 +375,7 @@ def _run(recorded: _Recorded, arrays: list[Array], arguments: list[Node]) -> Any
         found[kind][where] if kind.endswith("object") else from_node(node_at((kind, where)))
         for kind, where in recorded.results
     ]
-    for (kind, where), source in recorded.changed:
+    for (kind, where), source in recorded.mutated_arrays:
         array, node = found[kind][where], node_at(source)
         # retry after a concurrent write
         while not replace_node(array, NodeHolder(array._node), node):
@@ -389,7 +390,7 @@ def _replay(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
         evaluate(leaves)
     nodes = {-1 - k: leaf for k, leaf in enumerate(leaves)}
     calls: dict[HostCall, tuple[Node, ...]] = {}
-    for piece in recorded.pieces:
+    for piece in recorded.segments:
         if is_divided:
             _record_again(piece, nodes, calls)
             continue
@@ -404,7 +405,7 @@ def _replay(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
                 [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
                 piece.steps, piece.outputs,
             ))
-        for place in piece.done:  # release the memory
+        for place in piece.dead_values:  # release the memory
             del nodes[place]
     return nodes
 

@@ -47,7 +47,7 @@ def call_library(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
     if is_apart(device):
         costs_of(device).libraries[op.library] += 1
     if types[0].team is not None:
-        made = distributed_hooks().called(op, operands)
+        made = distributed_hooks().run_library_call(op, operands)
         if made is not None:
             return made
     buffers = [data_of(operand, op.library) for operand in operands]

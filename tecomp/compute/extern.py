@@ -361,7 +361,7 @@ class ExternOp(ComputeOp):
         assert isinstance(first, Call)
         return tuple(load.tensor for load in first.args if isinstance(load, TensorLoad))
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of the printed text, `E = extern(A, B)`."""
         for k, tensor in enumerate(self.outputs):
             yield ", " if k else ""

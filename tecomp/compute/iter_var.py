@@ -50,7 +50,7 @@ class IterVar(Var):
     """
 
     # Traversals must not treat the domain as an operand of the variable.
-    binds: ClassVar[tuple[str, ...]] = ("dom", "inside")
+    bound_fields: ClassVar[tuple[str, ...]] = ("dom", "inside")
 
     dtype: DType = INT32
     dom: Range = field(kw_only=True)

@@ -86,7 +86,7 @@ class PlaceholderOp(Operation):
         """Return the tensor of a function applied element-wise to the broadcast operands."""
         return _elementwise(name, function, operands)
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of the printed text."""
         yield PrintedName(self.outputs[0])
         yield " = placeholder("
@@ -188,7 +188,7 @@ class ComputeOp(Operation):
         """Return the tensor of a function applied element-wise to the broadcast operands."""
         return _elementwise(name, function, operands)
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of the printed text, `C[i, j] = sum(A[i, k] * B[k, j], axis=[k])`."""
         first = self.body[0]
         if isinstance(first, Reduce) and len(self.body) > 1:

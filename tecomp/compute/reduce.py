@@ -50,10 +50,10 @@ class CommReducer:
     Attributes:
         lhs: Variables of the accumulated values.
         rhs: Variables of the new values.
-        result: Combined values, as expressions of `lhs`, `rhs` and `given`.
+        result: Combined values, as expressions of `lhs`, `rhs` and `invariants`.
         identity: Identity element of the combination, one value per component.
         name: Name in printed text.
-        given: Variables of reduction-invariant values that `result` or `identity` uses.
+        invariants: Variables of reduction-invariant values that `result` or `identity` uses.
     """
 
     lhs: tuple[Var, ...]
@@ -61,11 +61,11 @@ class CommReducer:
     result: tuple[Expr, ...]
     identity: tuple[Expr, ...]
     name: str = "reduce"
-    given: tuple[Var, ...] = ()
+    invariants: tuple[Var, ...] = ()
 
     def bound(self) -> tuple[Var, ...]:
         """Return the variables that this node binds."""
-        return (*self.lhs, *self.rhs, *self.given)
+        return (*self.lhs, *self.rhs, *self.invariants)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -80,12 +80,12 @@ class Reduce(Expr):
         init: Initial values in place of the identity; empty for the identity.
         value_index: Component that this expression represents.
         location: Source location of the reduction.
-        given: Reduction-invariant values, bound to `combiner.given`.
+        invariants: Reduction-invariant values, bound to `combiner.given`.
         dtype: Dtype of the component.
     """
 
     # The reduction binds its axes, and does not read them from an enclosing scope.
-    binds: ClassVar[tuple[str, ...]] = ("axis",)
+    bound_fields: ClassVar[tuple[str, ...]] = ("axis",)
 
     combiner: CommReducer
     source: tuple[Expr, ...]
@@ -94,7 +94,7 @@ class Reduce(Expr):
     init: tuple[Expr, ...] = ()
     value_index: int = 0
     location: Location | None = field(default=None, compare=False)
-    given: tuple[Expr, ...] = ()
+    invariants: tuple[Expr, ...] = ()
     dtype: DType = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,11 +102,11 @@ class Reduce(Expr):
 
     @property
     def identity(self) -> tuple[Expr, ...]:
-        """Identity values of the reducer, with `given` substituted."""
-        known = dict(zip(self.combiner.given, self.given, strict=True))
+        """Identity values of the reducer, with `invariants` substituted."""
+        known = dict(zip(self.combiner.invariants, self.invariants, strict=True))
         return tuple([substitute(value, known) for value in self.combiner.identity])
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of the printed text."""
         yield from self.call_pieces()
         if len(self.source) > 1:
@@ -125,9 +125,9 @@ class Reduce(Expr):
         if self.init:
             yield ", init="
             yield from _one_or_tuple(self.init)
-        if self.given:
+        if self.invariants:
             yield ", given="
-            yield from _one_or_tuple(self.given)
+            yield from _one_or_tuple(self.invariants)
         yield ")"
 
 
@@ -143,13 +143,13 @@ class Reducer:
         fcombine: Function that combines two values, or two tuples of values.
         fidentity: Function from dtypes to the identity element.
         name: Name in printed text.
-        room: Prefix of the name in error messages, such as `te.`.
+        prefix: Prefix of the name in error messages, such as `te.`.
     """
 
     fcombine: Callable[[Any, Any], Any]
     fidentity: Callable[..., Any]
     name: str
-    room: str = ""
+    prefix: str = ""
 
     @overload
     def __call__(
@@ -190,7 +190,7 @@ class Reducer:
             TypeMismatchError: If the reducer does not support the dtype of a value, or an axis is
                 not an axis object.
         """
-        who = f"{self.room}{self.name}"
+        who = f"{self.prefix}{self.name}"
         if _is_operand(axis):
             return self._pairwise(who, expr, axis, where, init, *args)
         if args:
@@ -349,7 +349,7 @@ def _combiner(
             wrong number of values.
         TypeMismatchError: If the combination or the identity has the wrong dtype.
     """
-    who = f"{reducer.room}{reducer.name}"
+    who = f"{reducer.prefix}{reducer.name}"
     marks = [f"_{k}" for k in range(len(dtypes))] if several else [""]
     lhs = tuple(Var(f"x{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
     rhs = tuple(Var(f"y{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))

@@ -89,7 +89,7 @@ class ScanOp(ComputeOp):
         """Axes of one step, under the name that TVM uses."""
         return self.axis[1:]
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the printed text: `S[t] = init[t] if t < 1 else update[t] with state = S`."""
         for k, (tensor, start) in enumerate(zip(self.outputs, self.start, strict=True)):
             if k:

@@ -101,7 +101,7 @@ class Operation(ABC):
         """Return the tensor of a function applied element-wise to the broadcast operands."""
 
     @abstractmethod
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of the printed text."""
 
     @property
@@ -389,7 +389,7 @@ class TensorLoad(Expr):
         more = len(indices) if isinstance(indices, tuple) else 1
         _refuse_count(self.tensor, len(self.indices) + more)
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of the printed text."""
         return access(self.tensor, self.indices)
 

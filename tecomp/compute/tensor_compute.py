@@ -69,9 +69,9 @@ class TensorComputeOp(ComputeOp):
             scalars=tuple(map(change, self.scalars)),
         )
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of the printed text, `C[i, ax0] = A[i, ax0] + B[i, ax0] by vadd`."""
-        yield from ComputeOp.pieces(self)
+        yield from ComputeOp.print_tokens(self)
         yield f" by {self.intrin.name}"
 
 

@@ -244,7 +244,7 @@ def _check_definition(op: object, where: str) -> ComputeOp:
     _check_reads(compute, where)
     first = compute.body[0]
     if isinstance(first, Reduce) and (
-        first.init or first.given or not _is_true(first.condition)
+        first.init or first.invariants or not _is_true(first.condition)
     ):
         raise DefinitionError(
             "{where}: the reduction of an intrinsic must not have where= or init=, and its reducer "

@@ -262,7 +262,7 @@ def _broken(each: AnalyzedOperation, target: Target) -> Iterator[Violation]:
         for problem in {p.key: p for p in _problems(rule, each)}.values():
             mended = _find_legal_layout(rule, rules, each, problem, target)
             yield Violation(
-                rule, name, problem.names, f"{name}: {problem.why}",
+                rule, name, problem.names, f"{name}: {problem.reason}",
                 *((None, None) if mended is None else (mended[0].name, mended[1])),
             )
 

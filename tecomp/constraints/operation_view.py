@@ -89,13 +89,13 @@ class OperandUse:
         tensor: Tensor that the operand refers to.
         indices: Index of the accessed element in `layout`, in terms of the operation's axes.
         layout: Layout of the tensor.
-        places: Physical index of the accessed element.
+        addresses: Physical index of the accessed element.
     """
 
     tensor: Tensor
     indices: tuple[Expr, ...]
     layout: Layout
-    places: LaneAddresses
+    addresses: LaneAddresses
 
     @property
     def name(self) -> str:
@@ -106,8 +106,8 @@ class OperandUse:
         """Return the operand in another layout, or as accessed through a view."""
         if isinstance(layout, IndirectAccess):
             return replace(self, indices=layout.at(self.indices)).at(layout.layout)
-        places = replace(self.places, exprs=layout.index_map.at(self.indices))
-        return replace(self, layout=layout, places=places)
+        places = replace(self.addresses, exprs=layout.index_map.at(self.indices))
+        return replace(self, layout=layout, addresses=places)
 
     def byte_offset(self, multiple: int | None = None) -> Expr | None:
         """Return the byte offset of the element, or None if elements do not occupy whole bytes.
@@ -120,7 +120,7 @@ class OperandUse:
             return None
         place: Expr = index_value(0)
         steps = row_major(self.layout.physical_shape)
-        for expr, step in zip(self.places.exprs, steps, strict=True):
+        for expr, step in zip(self.addresses.exprs, steps, strict=True):
             if multiple is None or step * per_place % multiple:
                 place = place + expr * step
         return place * per_place

@@ -46,21 +46,23 @@ class ConstraintFailure:
 
     Attributes:
         uses: Operands.
-        told: Reason, or a function that formats it on demand.
+        reason_or_text: Reason, or a function that formats it on demand.
     """
 
     uses: tuple[OperandUse, ...]
-    told: str | Callable[[], str]
+    reason_or_text: str | Callable[[], str]
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """Reason for the violation."""
-        return self.told if isinstance(self.told, str) else self.told()
+        return (
+            self.reason_or_text if isinstance(self.reason_or_text, str) else self.reason_or_text()
+        )
 
     @property
     def key(self) -> tuple[object, ...]:
         """Key that is equal for violations with the same operands and reason."""
-        return self.names, self.why
+        return self.names, self.reason
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,7 +112,7 @@ def lane_access(rule: LaneAccess, each: AnalyzedOperation) -> Iterator[Constrain
         if reduced or problem is not None:
             return
     for use in each.inputs:
-        pair = _across_lanes(rule, each.out.places, use.places, len(each.op.axis))
+        pair = _across_lanes(rule, each.out.addresses, use.addresses, len(each.op.axis))
         if pair is not None and not (is_reduction and _is_converted(use, each.out)):
             yield ConstraintFailure((use,), partial(_lanes_text, rule, use, each, pair))
 
@@ -151,7 +153,7 @@ def reduced_along_lanes(each: AnalyzedOperation) -> list[OperandUse]:
     kept = len(each.op.axis)
     return [
         use for use in each.inputs
-        if any(use.places.runs_along(k) for k in range(kept, len(each.axes)))
+        if any(use.addresses.runs_along(k) for k in range(kept, len(each.axes)))
     ]
 
 
@@ -165,9 +167,9 @@ def _terms_across_lanes(
     """
     first: ConstraintFailure | None = None
     for model in models:
-        terms = _terms_like(model.places, len(each.axes))
+        terms = _terms_like(model.addresses, len(each.axes))
         pairs = (
-            (use, _across_lanes(rule, terms, use.places, len(each.axes)))
+            (use, _across_lanes(rule, terms, use.addresses, len(each.axes)))
             for use in each.inputs if use is not model
         )
         found = next(((use, pair) for use, pair in pairs if pair is not None), None)
@@ -187,13 +189,13 @@ def _terms_like(places: LaneAddresses, n_axes: int) -> LaneAddresses:
         others = (axis for axis in places.axes[:n_axes] if axis not in along)
         return LaneAddresses(places.axes, places.extents, (*others, *places.exprs))
 
-    return places.once(("terms", n_axes), terms)
+    return places.memoize(("terms", n_axes), terms)
 
 
 def _read_across_lanes(use: OperandUse, each: AnalyzedOperation) -> str | None:
     """Return the problem if lane accesses are data-dependent, else None."""
-    lane = free_variables(use.places.exprs[-1]) if use.places.exprs else set()
-    along = [axis for k, axis in enumerate(each.op.axis) if each.out.places.runs_along(k)]
+    lane = free_variables(use.addresses.exprs[-1]) if use.addresses.exprs else set()
+    along = [axis for k, axis in enumerate(each.op.axis) if each.out.addresses.runs_along(k)]
     for unknown in each.unknown:
         if not any(unknown.var in free_variables(index) for index in use.indices):
             continue
@@ -215,7 +217,7 @@ def _lanes_text(rule: LaneAccess, use: OperandUse, each: AnalyzedOperation, pair
         f"its elements at {format_two_indices(pair)} are at {ours[0]} and {ours[1]}, "
         f"and those of {use.name} that they read at {theirs[0]} and {theirs[1]}, which are neither "
         "the next lane of one stick, at one offset in all sticks, nor one element"
-        + _one_lane_text(rule, out.places, use.places, len(each.op.axis))
+        + _one_lane_text(rule, out.addresses, use.addresses, len(each.op.axis))
     )
 
 
@@ -229,12 +231,12 @@ def _terms_text(
         "and "
         f"{use.name} at {theirs[0]} and {theirs[1]}; operands of a reduction along lanes must read "
         "the next lane of one stick, at one offset in all sticks, or one element"
-        + _one_lane_text(rule, terms, use.places, len(terms.axes))
+        + _one_lane_text(rule, terms, use.addresses, len(terms.axes))
     )
 
 
 def _places_at(use: OperandUse, pair: Pair) -> list[str]:
-    return [at_place(values_at(use.places.exprs, use.places.space, point)) for point in pair]
+    return [at_place(values_at(use.addresses.exprs, use.addresses.space, point)) for point in pair]
 
 
 def _one_lane_text(rule: LaneAccess, lanes: LaneAddresses, read: LaneAddresses, n_kept: int) -> str:
@@ -252,7 +254,7 @@ def shared_lanes(rule: SharedLanes, each: AnalyzedOperation) -> Iterator[Constra
         if wanted and rule.absent == "refused" and (pair := _sparse_along(use, wanted)) is not None:
             yield ConstraintFailure((use,), partial(_absent_text, use, pair, wanted, each))
             continue
-        loops = [axis for k, axis in enumerate(each.axes) if use.places.runs_along(k)]
+        loops = [axis for k, axis in enumerate(each.axes) if use.addresses.runs_along(k)]
         dims = _dimensions(use, each)
         if rule.axis != "any" and any((axis in reduced) != (rule.axis == "reduced")
                                       for axis in loops):  # fmt: skip
@@ -327,7 +329,7 @@ def _constrained_axes(
 
 def _several(use: OperandUse) -> set[Var]:
     """Return the axes along which an operand has several elements."""
-    extents = dict(zip(use.places.axes, use.places.extents, strict=True))
+    extents = dict(zip(use.addresses.axes, use.addresses.extents, strict=True))
     used = {var for index in use.indices for var in free_variables(index)}
     return {var for var in used if extents.get(var, 1) > 1}
 
@@ -339,12 +341,12 @@ def _is_sparse(use: OperandUse) -> bool:
     """
     lanes = use.layout.physical_shape[-1] if use.layout.physical_shape else 1
     return lanes > 1 and bool(_several(use)) and not _lane_axes(use) and has_one_element_per_stick(
-        use.places)
+        use.addresses)
 
 
 def _lane_axes(use: OperandUse) -> list[Var]:
     """Return the axes along the lanes of an operand."""
-    return [axis for k, axis in enumerate(use.places.axes) if use.places.runs_along(k)]
+    return [axis for k, axis in enumerate(use.addresses.axes) if use.addresses.runs_along(k)]
 
 
 def _sparse_along(
@@ -353,13 +355,13 @@ def _sparse_along(
     """Return two neighbours along the first axis if each stick has one element, else None."""
     if not axes or not _is_sparse(use):
         return None
-    first = dict.fromkeys(use.places.axes, 0)
+    first = dict.fromkeys(use.addresses.axes, 0)
     return first, {**first, axes[0]: 1}
 
 
 def _one_to_a_stick(use: OperandUse, pair: Pair) -> str:
     first, second = (
-        at_place(values_at(use.places.exprs, use.places.space, point)) for point in pair
+        at_place(values_at(use.addresses.exprs, use.addresses.space, point)) for point in pair
     )
     return (
         f"{use.name} has one element per stick: those at {format_two_indices(pair)} "
@@ -403,11 +405,12 @@ def lane_reduction(rule: LaneReduction, each: AnalyzedOperation) -> Iterator[Con
             (along[0],), f"it reduces along the lanes of {name}, which is not supported"
         )
         return
-    pair = find_stick_conflict(each.out.places)
+    pair = find_stick_conflict(each.out.addresses)
     if pair is None:
         return
     first, second = (
-        at_place(values_at(each.out.places.exprs, each.out.places.space, point)) for point in pair
+        at_place(values_at(each.out.addresses.exprs, each.out.addresses.space, point))
+        for point in pair
     )
     yield ConstraintFailure((each.out,), (
         f"it reduces along the lanes of {name}, so that each stick of {each.out.name} has one "
@@ -424,13 +427,14 @@ def operand_alignment(rule: OperandAlignment, each: AnalyzedOperation) -> Iterat
         for use in each.named(operand):
             offset, rest = use.byte_offset(), use.byte_offset(rule.offset_bytes)
             together = any(
-                use.places.runs_along(k) and each.out.places.runs_along(k) for k in range(kept)
+                use.addresses.runs_along(k) and each.out.addresses.runs_along(k)
+                for k in range(kept)
             )
             if offset is None or rest is None or not together:
                 continue
-            point = find_unaligned_point(each.out.places, rest, rule.offset_bytes)
+            point = find_unaligned_point(each.out.addresses, rest, rule.offset_bytes)
             if point is not None:
-                at = values_at([offset], each.out.places.space, point)[0]
+                at = values_at([offset], each.out.addresses.space, point)[0]
                 yield ConstraintFailure((use,), (
                     f"lane 0 of {each.out.name} at {at_point(point)} has byte {at} of {use.name}, "
                     f"which is not a multiple of {rule.offset_bytes}"
@@ -526,7 +530,7 @@ def dims_of_lanes(use: OperandUse, each: AnalyzedOperation, rule: OperandPadding
     wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
     lanes = {
         axis for other in each.inputs if other is not use
-        for k, axis in enumerate(each.axes) if axis in wanted and other.places.runs_along(k)
+        for k, axis in enumerate(each.axes) if axis in wanted and other.addresses.runs_along(k)
     }
     return [
         dim for dim, index in enumerate(use.indices)

@@ -99,7 +99,7 @@ def _type(op: TensorOp) -> DType:
     """Return the dtype of the first input, or of the output if there is no input."""
     places = nodes_of(OperandTransfer, op.operands)
     reads = [node for node in places if not node.is_written]
-    return (reads or places)[0].place.dtype
+    return (reads or places)[0].element.dtype
 
 
 _LOGIC = (BinOp.AND, BinOp.OR)
@@ -434,7 +434,7 @@ class _Finder:
     def _touched(
         self, node: OperandTransfer, frames: tuple[Frame, ...], values: dict[Var, Expr]
     ) -> None:
-        place = substitute(node.place, values)
+        place = substitute(node.element, values)
         assert isinstance(place, BufferLoad)
         if not node.is_written:
             self._reads((place,), frames, None)
@@ -448,7 +448,7 @@ class _Finder:
         numbers = [each for each in node.arguments if isinstance(each, Expr)]
         self._reads(numbers, frames, None)
         for array in node.arrays:
-            place = array.place
+            place = array.element
             loops = tuple(
                 Loop(var, index_value(0), self._known(extent), "")
                 for var, extent in zip(array.variables, array.shape, strict=True)
@@ -459,7 +459,7 @@ class _Finder:
         if node.multiply_adds is None:
             self.calls.append(node.function)
             return
-        written = next((a.place.buffer for a in node.arrays if a.is_written), None)
+        written = next((a.element.buffer for a in node.arrays if a.is_written), None)
         dtype = str(written.dtype.scalar) if written is not None else "float32"
         times = Loop(Var("work"), index_value(0), self._known(node.multiply_adds), "")
         self.works.append(ComputeSite(

@@ -115,7 +115,7 @@ class _Worker:
     tiles: Totals[str] = field(default_factory=Totals)
     computing: float = 0.0
     parts: dict[tuple[int, int, str, str], float] = field(default_factory=dict)
-    waits: dict[str, float] = field(default_factory=dict)
+    seconds_by_reason: dict[str, float] = field(default_factory=dict)
 
     def takes(self, statement: int, step: int, name: str, resource: str, cycles: float) -> None:
         """Add cycles of a resource to a step (see `Activity`) of a statement."""
@@ -124,7 +124,7 @@ class _Worker:
 
     def awaits(self, resource: str, cycles: float) -> None:
         """Record the latency until the first data of a resource arrive."""
-        self.waits[resource] = max(self.waits.get(resource, 0.0), cycles)
+        self.seconds_by_reason[resource] = max(self.seconds_by_reason.get(resource, 0.0), cycles)
 
 
 _Moved: TypeAlias = tuple[Site, Mapping[Core, int]]
@@ -458,7 +458,7 @@ def _core_work(core: Core, worker: _Worker, after: Mapping[int, DataSources]) ->
                               tuple(needed.iterations.items()), tuple(needed.everywhere)))
     return CoreWork(
         core, worker.operations, dict(sorted(worker.tiles.items())), worker.computing, cycles,
-        sum(worker.waits.values()), tuple(parts),
+        sum(worker.seconds_by_reason.values()), tuple(parts),
     )
 
 

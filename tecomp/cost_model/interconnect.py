@@ -27,11 +27,11 @@ class BufferUses:
     """Accesses of one buffer.
 
     Attributes:
-        own: Accesses of a core to its own elements.
+        local_accesses: Accesses of a core to its own elements.
         copies: Reads that may access elements of another core.
     """
 
-    own: list[CoreAccess] = field(default_factory=list)
+    local_accesses: list[CoreAccess] = field(default_factory=list)
     copies: list[CoreAccess] = field(default_factory=list)
 
 
@@ -56,7 +56,7 @@ def uses_of(sites: AccessSites) -> dict[Var, BufferUses]:
     found: dict[Var, BufferUses] = {}
     for site in sites.sites:
         uses = found.setdefault(site.buffer.data, BufferUses())
-        into = uses.copies if _may_cross(site, made) else uses.own
+        into = uses.copies if _may_cross(site, made) else uses.local_accesses
         into.append(_use(site, sites.axes))
     return found
 
@@ -82,7 +82,7 @@ def exchanges(sites: AccessSites, target: Target) -> dict[int, Sources]:
     for site in copies:
         known = uses[site.buffer.data]
         with isl_work("report", LowerError):
-            parts = by_owner(_use(site, sites.axes), known.own, known.copies)
+            parts = by_owner(_use(site, sites.axes), known.local_accesses, known.copies)
             found[id(site)] = tuple(
                 (core, GuardCondition(_on_outer_loops(when, site.frames))) for core, when in parts
             )

@@ -77,7 +77,7 @@ class RooflinePoint:
         """Ratio of speed to the bound of the roofs; None if no roof is known."""
         return None if self.bound == float("inf") else self.speed / self.bound
 
-    def said(self, speed: str) -> str:
+    def describe(self, speed: str) -> str:
         """Format a speed with its share; a modelled speed on the roof is an upper bound.
 
         >>> mark = RooflinePoint("main", "L1", 2.0, 5.0, 10.0)
@@ -155,7 +155,7 @@ class Roofline(Pictured):
         lines += [f"  {roof.title}: {roof.rate:.4g} operations" for roof in self.compute]
         lines += [f"  {roof.title}: {roof.rate:.4g} bytes" for roof in self.memories]
         for mark in self.marks:
-            lines.append(f"{mark.kernel}: {mark.said(f'{mark.speed:.4g} operations')}; "
+            lines.append(f"{mark.kernel}: {mark.describe(f'{mark.speed:.4g} operations')}; "
                          f"{mark.intensity:.4g} per byte of {mark.memory}")
         return "\n".join([*lines, *self.remarks])
 

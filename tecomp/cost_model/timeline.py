@@ -29,8 +29,8 @@ class Activity:
         cycles: Busy cycles of the resource.
         statement: Number of the statement, in program order.
         step: Step of the statement: 0 reads, 1 computes, 2 writes.
-        after: Statements that this one depends on, each with the number of iterations of the common
-            loops.
+        dependences: Statements that this one depends on, each with the number of iterations of the
+            common loops.
         everywhere: Statements among these whose data may come from other cores.
     """
 
@@ -39,7 +39,7 @@ class Activity:
     cycles: float
     statement: int
     step: int
-    after: tuple[tuple[int, int], ...] = ()
+    dependences: tuple[tuple[int, int], ...] = ()
     everywhere: tuple[int, ...] = ()
 
 
@@ -69,7 +69,7 @@ _Node = tuple[int, int, int]
 class _Join:
     """Set of slices that others wait for: number left, end of the last one, and waiting slices."""
 
-    left: int = 0
+    remaining: int = 0
     end: float = 0.0
     waiting: list[_Node] = field(default_factory=list)
 
@@ -105,7 +105,7 @@ def timelines(cores: Sequence[TimelineLane], chip: TimelineLane = TimelineLane((
         end = begin + activity.cycles / SLICES
         found[lane].append(Event(k, piece, begin, end))
         free[lane, activity.resource] = end
-        for each in order.ended(node, end):
+        for each in order.finish_slice(node, end):
             heappush(heap, (order.ready[each], each))
     return [tuple(events) for events in found]
 
@@ -126,7 +126,7 @@ class _DependenceGraph:
         self.ready: dict[_Node, float] = {}
         for node in self.nodes():
             for key in self._keys(node):
-                self._groups.setdefault(key, _Join()).left += 1
+                self._groups.setdefault(key, _Join()).remaining += 1
                 self._steps.setdefault(key[:2], set()).add(key[2])
         for node in self.nodes():
             self.ready[node] = lanes[node[0]].start
@@ -142,16 +142,16 @@ class _DependenceGraph:
                 for piece in range(SLICES):
                     yield lane, k, piece
 
-    def ended(self, node: _Node, end: float) -> Iterator[_Node]:
+    def finish_slice(self, node: _Node, end: float) -> Iterator[_Node]:
         """Record the end of a slice and yield the slices that became ready."""
         lane, k, piece = node
         if piece + 1 < SLICES:
             yield from self._released((lane, k, piece + 1), end)
         for key in self._keys(node):
             group = self._groups[key]
-            group.left -= 1
+            group.remaining -= 1
             group.end = max(group.end, end)
-            if not group.left:
+            if not group.remaining:
                 for each in group.waiting:
                     yield from self._released(each, group.end)
 
@@ -175,7 +175,7 @@ class _DependenceGraph:
         chip = len(self._lanes) - 1
         for statement, last in (
             (activity.statement, piece),
-            *((each, last_slice(piece, count)) for each, count in activity.after
+            *((each, last_slice(piece, count)) for each, count in activity.dependences
               if each < activity.statement),
         ):
             # A shared resource serves all cores.

@@ -346,17 +346,17 @@ class _Device:
         """Return a balanced tile of as many rows as fit the scratchpad, or of parts of a row."""
         columns, unit = self.width, self.where.unit(FLOAT)[0]
         rows = self.where.largest(self.height, 1, lambda part: self._tile_bytes(part, columns))
-        if self._tile_bytes(rows, columns) > self.where.room:
+        if self._tile_bytes(rows, columns) > self.where.scratchpad_bytes:
             most = self.where.largest(columns, unit, lambda part: self._tile_bytes(1, part))
             columns = balanced_block_size(columns, most, unit)
-            if self._tile_bytes(1, columns) > self.where.room:
+            if self._tile_bytes(1, columns) > self.where.scratchpad_bytes:
                 raise CapacityError(
                     "filters: a part of {columns} pixels requires {needed} bytes of memory "
                     "`{scratchpad}`, but a core of target {target} has {room}; use a target with "
                     "larger scratchpads",
                     columns=columns, needed=self._tile_bytes(1, columns),
                     scratchpad=self.where.scratchpad, target=self.where.target.name,
-                    room=self.where.room,
+                    room=self.where.scratchpad_bytes,
                 )
         strips = ceil_div(self.width, columns)
         even = ceil_div(self.height * strips, self.where.target.cores)

@@ -145,7 +145,7 @@ class _Job:
     folder: Path
     memory: set[str] = field(default_factory=set)
 
-    def begun(self) -> dict[int, str]:
+    def ranks_by_pid(self) -> dict[int, str]:
         """Return the ranks of the started processes, by PID."""
         with suppress(OSError):
             return {int(path.stem): path.read_text() for path in self.folder.glob("*.begun")}
@@ -157,13 +157,13 @@ class _Job:
 
     def look(self) -> None:
         """Record the shared memory files of the processes."""
-        for process in self.begun():
+        for process in self.ranks_by_pid():
             self.memory |= _shared_memory_of(process)
 
     def lost(self, *, before_mpi: bool = False) -> list[str]:
         """Return the ranks of processes that are gone although their scripts have not ended."""
         return sorted(
-            rank for process, rank in self.begun().items()
+            rank for process, rank in self.ranks_by_pid().items()
             if not _is_alive(process) and not self.has(process, "ended")
             and not (before_mpi and self.has(process, "up"))
         )
@@ -173,7 +173,7 @@ class _Job:
         self.look()
         for path in self.folder.glob("*.up"):
             self.memory.update(path.read_text().split())
-        for process in self.begun():
+        for process in self.ranks_by_pid():
             if self._is_mine(process):
                 with suppress(OSError):
                     os.kill(process, signal.SIGKILL)
@@ -234,7 +234,7 @@ def _watch_launcher(
         lost = job.lost(before_mpi=survive)
         since = min(since, now) if lost else math.inf
         if now - since > _GRACE_SECONDS:
-            raise _ended_early(lost, len(job.begun()))
+            raise _ended_early(lost, len(job.ranks_by_pid()))
         pause = min(1.1 * pause, _LONGEST_PAUSE)
 
 

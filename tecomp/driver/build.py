@@ -118,7 +118,7 @@ class ScheduledKernel(Kernel):
     def _first_call(self) -> Quick:
         quick = self._checked_call()
         if self._request.verify:
-            self._quick = quick = self._verified(quick)
+            self._fast_call = quick = self._verified(quick)
         return quick
 
     def _verified(self, quick: Quick) -> Quick:
@@ -167,7 +167,7 @@ class ScheduledKernel(Kernel):
                 fitting.add(key)
             return quick(*arguments)
 
-        self._quick = checked
+        self._fast_call = checked
         return checked
 
     def _call_logical(self, arguments: Sequence[Any]) -> None:

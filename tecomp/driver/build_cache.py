@@ -117,7 +117,7 @@ class BuildRequest:
         name: Name of the kernel.
         target: Target of the kernel; None for any target.
         options: Code generation options.
-        binds: Buffers with the strides and offsets of arguments.
+        strided_buffers: Buffers with the strides and offsets of arguments.
         verify: Whether the interpreter checks each call.
         bounds: Expected upper bounds of symbolic sizes, for the automatic scheduler.
     """
@@ -127,7 +127,7 @@ class BuildRequest:
     name: str
     target: Target | None
     options: Options
-    binds: Mapping[Tensor, Buffer] = field(default_factory=dict)
+    strided_buffers: Mapping[Tensor, Buffer] = field(default_factory=dict)
     verify: bool = False
     bounds: tuple[tuple[Var, int], ...] = ()
 
@@ -142,7 +142,7 @@ class BuildRequest:
         if isinstance(self.program, Schedule):
             return self.program
         assert self.target is not None
-        strides = strides_of(self.binds, self.args, "build")
+        strides = strides_of(self.strided_buffers, self.args, "build")
         known = {
             arg: each for arg, each in zip(self.args, strides, strict=False)
             if isinstance(arg, Tensor) and each is not None
@@ -166,7 +166,7 @@ class BuildRequest:
         # Import lazily: a kernel from the cache does not need the passes.
         import tecomp.lowering.pipeline as pipeline
         lowered: LoweringResult = pipeline.lower_all(
-            self.schedule, self.args, self.name, binds=self.binds)
+            self.schedule, self.args, self.name, binds=self.strided_buffers)
         if self.target is None:
             return lowered
         import tecomp.driver.memory_check as checks
@@ -300,7 +300,10 @@ def program_keys(request: BuildRequest) -> Iterator[str]:
     program, args = request.program, request.args
     if not isinstance(args, list | tuple):
         return
-    strides, offsets = strides_of(request.binds, args, "build"), offsets_of(request.binds, args)
+    strides, offsets = (
+        strides_of(request.strided_buffers, args, "build"),
+        offsets_of(request.strided_buffers, args),
+    )
     if isinstance(program, Schedule):
         yield from keys_of((
             program.state, tuple(args), request.name, request.target, request.options, strides,

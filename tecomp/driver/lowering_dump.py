@@ -250,7 +250,7 @@ def _dump(build: BuildRequest, dump: Dump) -> LoweringResult:
     dump.add("schedule", preformatted_html(str(build.schedule.trace)))
     dump.add("layouts", _layouts(build))
     lowered = lower_all(
-        build.schedule, build.args, build.name, binds=build.binds, watch=dump.after
+        build.schedule, build.args, build.name, binds=build.strided_buffers, watch=dump.after
     )
     if build.target is not None:
         before = lowered.functions

@@ -309,9 +309,9 @@ def _part_of_a_core(
     cure = _cure(memory, link, axes)
     with isl_work("build", TargetError):
         try:
-            found = find_shared_element(uses.own, uses.copies)
+            found = find_shared_element(uses.local_accesses, uses.copies)
             if link is None and found.cores is None and uses.copies:
-                found = find_shared_element((*uses.own, *uses.copies))
+                found = find_shared_element((*uses.local_accesses, *uses.copies))
                 cure = f"the target has no link from `{memory.name}` to `{memory.name}`; {cure}"
         except NotAffine as error:
             raise TargetError(

@@ -110,7 +110,7 @@ def codes(*, is_fresh: bool = False) -> Iterator[BackgroundCompiler]:
     """Run a compilation thread; tasks that have not started when the block ends are discarded."""
     made = BackgroundCompiler(is_fresh)
     with no_fork:
-        thread = Thread(target=no_fork.joined(made.work), name="tecomp-code")
+        thread = Thread(target=no_fork.guard_thread(made.work), name="tecomp-code")
         thread.start()
         try:
             yield made

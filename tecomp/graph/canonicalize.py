@@ -54,12 +54,12 @@ class _Conversions:
 
     Attributes:
         target: Target.
-        made: Extracted casts, by tensor and result dtype.
+        casts: Extracted casts, by tensor and result dtype.
         stored: Replacements in stored dtypes, by the values whose dtype the target cannot store.
     """
 
     target: Target
-    made: dict[tuple[Tensor, DType], Tensor] = field(default_factory=dict)
+    casts: dict[tuple[Tensor, DType], Tensor] = field(default_factory=dict)
     stored: dict[Tensor, Tensor] = field(default_factory=dict)
 
     def change(self, op: Operation) -> Operation:
@@ -109,9 +109,9 @@ class _Conversions:
 
     def _converted(self, load: TensorLoad, dtype: DType) -> TensorLoad:
         key = load.tensor, dtype
-        if key not in self.made:
-            self.made[key] = _conversion(*key)
-        return TensorLoad(self.made[key], load.indices, load.location)
+        if key not in self.casts:
+            self.casts[key] = _conversion(*key)
+        return TensorLoad(self.casts[key], load.indices, load.location)
 
     def _of_lanes(self, node: Any, dtype: DType) -> Expr | None:
         """Return the replacement of a cast or load whose lane count differs from `dtype`'s."""

@@ -59,7 +59,7 @@ def compile_native(
         is_fresh: If True, do not use object code from the cache.
     """
     outline = plan_program(asked)
-    builder = KernelBuilder(asked.target, outline.places)
+    builder = KernelBuilder(asked.target, outline.locations)
     outline = keep_between_kernels(outline, partial(_planned, builder))
     with codes(is_fresh=is_fresh) as made:
         made_for = _planned(builder, outline, partial(_generate, made))
@@ -80,7 +80,7 @@ def details_from(outline: ProgramPlan, *, is_final: bool = False) -> ProgramDeta
         outline: Plan.
         is_final: Whether to keep the plan, without trials of values between kernels.
     """
-    builder = KernelBuilder(outline.asked.target, outline.places)
+    builder = KernelBuilder(outline.request.target, outline.locations)
     if not is_final:
         outline = keep_between_kernels(outline, partial(_planned, builder))
     found = _planned(builder, outline)
@@ -119,9 +119,13 @@ def _kernels_of(
 ) -> tuple[FusedKernel, ...]:
     stays, found = outline.residency, list[FusedKernel]()
     kernels = replace(
-        builder, places=outline.places, wished=outline.wished, near=stays.cuts, held=stays.held
+        builder,
+        locations=outline.locations,
+        division_hints=outline.division_hints,
+        resident_divisions=stays.cuts,
+        resident_bytes=stays.resident_bytes,
     )
-    with progress(f"compile {outline.asked.name}", len(outline.groups)) as shown:
+    with progress(f"compile {outline.request.name}", len(outline.groups)) as shown:
         for group in outline.groups:
             found.append(_kernel_of(group, outline, kernels))
             add(found[-1])
@@ -153,13 +157,13 @@ def _details(
 ) -> ProgramDetails:
     pairs = [*zip(outline.groups, kernels, strict=True)]
     calls = [
-        KernelCall(group, kernel.part, kernel.packed(group), group.result in outline.copies)
+        KernelCall(group, kernel.kernel, kernel.packed(group), group.result in outline.copies)
         for group, kernel in pairs
         if not outline.runs_once(group)
     ]
     graph = outline.graph
     refused = {group.result: kernel.refused for group, kernel in pairs}
-    wishes = division_outcomes(outline.wished, refused, outline.of_hints)
+    wishes = division_outcomes(outline.division_hints, refused, outline.of_hints)
     return ProgramDetails(
         graph.inputs, graph.outputs, tuple(calls), plan, outline.layouts, outline.stored, wishes
     )
@@ -250,7 +254,7 @@ class _Steps:
         place = self._once if is_once else self._each
         reads = [place(border[k]) for k in kernel.reads]
         made = [SequenceArgument(0 if is_once else self.last, offset) for offset in folded]
-        step = kernel.part, [*reads, *made, *map(place, results)]
+        step = kernel.kernel, [*reads, *made, *map(place, results)]
         (self.once if is_once else self.each).append(step)
 
     def _folded(self, kernel: FusedKernel, number: int, border: Sequence[Tensor]) -> int:
@@ -259,10 +263,10 @@ class _Steps:
         sources = [border[k] for k in folded.sources]
         key = (id(kernel), number, *sources)
         is_new = key not in self.room.places
-        offset = self.room.offset(key, _result_bytes(folded.part))
+        offset = self.room.offset(key, _result_bytes(folded.kernel))
         if is_new:
             self.once.append(
-                (folded.part, [*map(self._once, sources), SequenceArgument(0, offset)]))
+                (folded.kernel, [*map(self._once, sources), SequenceArgument(0, offset)]))
         return offset
 
     def _once(self, tensor: Tensor) -> SequenceArgument | ArenaValue:

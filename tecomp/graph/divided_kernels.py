@@ -36,53 +36,54 @@ class DividedKernel:
 
     Attributes:
         name: Name of the result.
-        found: Division, or the reason why there is none.
-        own: Placeholders of the operands in the divided kernel.
+        division: Division, or the reason why there is none.
+        operand_placeholders: Placeholders of the operands in the divided kernel.
         size: Size of the result in bytes.
         cores: For each axis of the result, the axis of the last member with the same parts.
     """
 
     name: str
-    found: DividedResult | UndividedReason
-    own: Mapping[Tensor, Tensor]
+    division: DividedResult | UndividedReason
+    operand_placeholders: Mapping[Tensor, Tensor]
     size: int
     cores: tuple[int | None, ...]
 
     @property
     def cut(self) -> DivisionSpec:
         """Division of the kernel."""
-        assert isinstance(self.found, DividedResult)
-        return self.found.cut
+        assert isinstance(self.division, DividedResult)
+        return self.division.cut
 
     @property
     def parts(self) -> str:
         """Number of parts per axis, as text."""
-        assert isinstance(self.found, DividedResult)
-        return format_extents(self.found.outline.count)
+        assert isinstance(self.division, DividedResult)
+        return format_extents(self.division.outline.count)
 
     def part_of(self, x: Tensor) -> tuple[int, ...]:
         """Return the shape of the part of an operand that one core reads."""
-        assert isinstance(self.found, DividedResult)
-        return tuple(span.extent for span in self.found.needs[self.own[x]])
+        assert isinstance(self.division, DividedResult)
+        box = self.division.input_boxes[self.operand_placeholders[x]]
+        return tuple(span.extent for span in box)
 
-    def along(self, x: Tensor) -> OperandDivision | None:
+    def division_of(self, x: Tensor) -> OperandDivision | None:
         """Return the division of an operand; None if several cores read the same elements."""
-        assert isinstance(self.found, DividedResult)
-        axes = self.found.along(self.own[x])
+        assert isinstance(self.division, DividedResult)
+        axes = self.division.division_of(self.operand_placeholders[x])
         if axes is None:
             return None
-        counts = (1, *self.found.outline.count)
+        counts = (1, *self.division.outline.count)
         count = tuple(counts[0 if axis is None else axis + 1] for axis in axes)
         cores = tuple(None if axis is None else self.cores[axis] for axis in axes)
         return OperandDivision(count, cores)
 
     def cost(self, best: DividedKernel) -> int:
         """Return the extra traffic over the best division, in bytes, scaled to the busiest core."""
-        assert isinstance(self.found, DividedResult)
-        assert isinstance(best.found, DividedResult)
-        largest, least = prod(self.found.outline.core), prod(best.found.outline.core)
-        moved: int = self.found.outline.read + self.size
-        before: int = best.found.outline.read + best.size
+        assert isinstance(self.division, DividedResult)
+        assert isinstance(best.division, DividedResult)
+        largest, least = prod(self.division.outline.core), prod(best.division.outline.core)
+        moved: int = self.division.outline.read + self.size
+        before: int = best.division.outline.read + best.size
         more: int = moved * largest // least - before
         return more
 
@@ -94,14 +95,14 @@ class FusedKernels:
     Attributes:
         last: Number of the kernel that computes the result of the loop.
         members: Kernels by number, with their divisions.
-        near: Resident values with their bytes per core, in reverse order.
+        resident_bytes: Resident values with their bytes per core, in reverse order.
         taken: Bytes of resident values that are live during each member.
         cuts: Division of the resident values.
     """
 
     last: int
     members: Mapping[int, DividedKernel]
-    near: Mapping[Tensor, int] = field(default_factory=dict)
+    resident_bytes: Mapping[Tensor, int] = field(default_factory=dict)
     taken: Mapping[int, int] = field(default_factory=dict)
     cuts: Mapping[Tensor, DivisionSpec] = field(default_factory=dict)
 

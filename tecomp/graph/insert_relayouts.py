@@ -35,17 +35,18 @@ class ProgramWithLayouts:
     Attributes:
         graph: Operations, including copies.
         stored: Layout of each value that is not in row-major order.
-        apart: Copies, which form kernels of their own.
-        asked: Operations whose results must be in memory because their layouts were requested.
-        made: Replacement of each value of the original program.
+        copy_operations: Copies, which form kernels of their own.
+        requested_ops: Operations whose results must be in memory because their layouts were
+            requested.
+        replacements: Replacement of each value of the original program.
         copies: Copies between scratchpads and device memory, with their sources and readers.
     """
 
     graph: ProgramGraph
     stored: Mapping[Tensor, Layout]
-    apart: frozenset[Operation]
-    asked: frozenset[Operation]
-    made: Mapping[Tensor, Tensor]
+    copy_operations: frozenset[Operation]
+    requested_ops: frozenset[Operation]
+    replacements: Mapping[Tensor, Tensor]
     copies: Mapping[Operation, tuple[Tensor, tuple[Operation, ...]]] = field(default_factory=dict)
 
     def with_copy(
@@ -93,16 +94,18 @@ class ProgramWithLayouts:
             for op, (y, own) in self.copies.items()
         }
         return ProgramWithLayouts(
-            replace(graph, outputs=outputs, operations=ops, readers=readers_of(ops)), stored,
-            frozenset(map(now, self.apart)), frozenset({*map(now, self.asked), x.op, copy.op}),
-            {y: known.get(made, made) for y, made in self.made.items()},
+            replace(graph, outputs=outputs, operations=ops, readers=readers_of(ops)),
+            stored,
+            frozenset(map(now, self.copy_operations)),
+            frozenset({*map(now, self.requested_ops), x.op, copy.op}),
+            {y: known.get(made, made) for y, made in self.replacements.items()},
             {**copies, copy.op: (x, tuple(map(now, readers)))},
         )
 
     def homes(self, layouts: ProgramLayouts, groups: Sequence[FusionGroup]) -> ProgramLayouts:
         """Return the layouts, with the fate of hinted values that were fused into kernels."""
         return replace(layouts, wishes=tuple(
-            replace(wish, inside=self._inside(layouts, wish, groups))
+            replace(wish, fused_kernels=self._inside(layouts, wish, groups))
             if isinstance(wish, HintOutcome) else wish
             for wish in layouts.wishes
         ))
@@ -110,7 +113,7 @@ class ProgramWithLayouts:
     def _inside(
         self, layouts: ProgramLayouts, wish: HintOutcome, groups: Sequence[FusionGroup]
     ) -> tuple[str, ...]:
-        op = self.made[layouts.graph.of(wish.hint.tensor)].op
+        op = self.replacements[layouts.graph.of(wish.hint.tensor)].op
         if any(group.result is op for group in groups):
             return ()
         return tuple(group.result.name for group in groups if op in group.operations)
@@ -140,9 +143,14 @@ def insert_relayouts(
     ops = tuple(op for op in every if op not in given)
     inside = replace(graph, outputs=outputs, operations=ops, readers=readers_of(ops))
     asked = frozenset(
-        making.made[x].op for op in graph.operations if op in found.asked for x in op.outputs
+        making.replacements[x].op
+        for op in graph.operations
+        if op in found.requested_ops
+        for x in op.outputs
     )
-    return ProgramWithLayouts(inside, making.stored, frozenset(making.apart), asked, making.made)
+    return ProgramWithLayouts(
+        inside, making.stored, frozenset(making.copy_operations), asked, making.replacements
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,66 +158,68 @@ class _Making:
     """State of relayout insertion.
 
     Attributes:
-        found: Assigned layouts.
+        layouts: Assigned layouts.
         packed: Inputs and outputs that the caller passes in device layout.
-        near: Values that must stay in scratchpads.
-        made: Replacement of each value.
-        copied: Copy of a value in another layout, by value and layout.
+        resident_values: Values that must stay in scratchpads.
+        replacements: Replacement of each value.
+        relaid: Copy of a value in another layout, by value and layout.
         stored: Layouts of the values created so far, unless row-major.
-        apart: Copy operations.
+        copy_operations: Copy operations.
     """
 
-    found: ProgramLayouts
+    layouts: ProgramLayouts
     packed: Container[Tensor]
-    near: Container[Tensor]
-    made: dict[Tensor, Tensor]
-    copied: dict[tuple[Tensor, Layout], Tensor]
+    resident_values: Container[Tensor]
+    replacements: dict[Tensor, Tensor]
+    relaid: dict[tuple[Tensor, Layout], Tensor]
     stored: dict[Tensor, Layout]
-    apart: set[Operation]
+    copy_operations: set[Operation]
 
     def enter(self, tensor: Tensor) -> None:
         """Add an input or constant in its device layout."""
-        layout = self.found.of[tensor]
+        layout = self.layouts.of[tensor]
         if tensor in self.packed:
             if not is_passed_as(layout):
                 self.stored[tensor] = layout
             self._add(tensor, tensor)
             return
-        is_read = tensor.op in self.found.graph.readers
+        is_read = tensor.op in self.layouts.graph.readers
         self._add(tensor, self._copy(tensor, tensor.name, layout) if is_read else tensor)
 
     def leave(self, tensor: Tensor) -> Tensor:
         """Return an output in the form that the caller receives."""
-        own = self.made[tensor]
+        own = self.replacements[tensor]
         if tensor in self.packed:
             return own
-        copies = self.found.copies_of(tensor) if self._is_scattered(tensor) else ()
+        copies = self.layouts.copies_of(tensor) if self._is_scattered(tensor) else ()
         whole = (copy for copy in copies if not is_scattered(copy.layout, tensor))
-        own = next((self.copied[tensor, copy.layout] for copy in whole), own)
+        own = next((self.relaid[tensor, copy.layout] for copy in whole), own)
         return self._copy(own, tensor.name, None) if own in self.stored else own
 
     def _is_scattered(self, tensor: Tensor) -> bool:
         """Return whether the host would get an output element by element."""
-        return tensor in self.found.seats and is_scattered(self.found.seats[tensor], tensor)
+        return tensor in self.layouts.layouts_or_views and is_scattered(
+            self.layouts.layouts_or_views[tensor], tensor
+        )
 
     def add(self, op: Operation) -> None:
         """Add an operation that reads the assigned copies."""
         moved = self._reading(op)
         for before, after in zip(op.outputs, moved, strict=True):
-            seat = self.found.seats[before]
-            is_shown = before in self.found.shown
+            seat = self.layouts.layouts_or_views[before]
+            is_shown = before in self.layouts.shown
             if isinstance(seat, Layout) and not is_shown and not is_passed_as(seat):
                 self.stored[after] = seat
             self._add(before, after)
-        if op in self.found.copying and op.output(0) not in self.near:
-            self.apart.add(moved[0].op)
+        if op in self.layouts.copying and op.output(0) not in self.resident_values:
+            self.copy_operations.add(moved[0].op)
 
     def _reading(self, op: Operation) -> tuple[Tensor, ...]:
-        reads = self.found.reads[op]
-        own = {x: self.made[x] for x in op.input_tensors if x in self.made}
+        reads = self.layouts.reads[op]
+        own = {x: self.replacements[x] for x in op.input_tensors if x in self.replacements}
         for slot, layout in reads:
             if layout is not None and not slot.indices:
-                own[slot.tensor] = self.copied[slot.tensor, layout]
+                own[slot.tensor] = self.relaid[slot.tensor, layout]
         moved = op
         if isinstance(op, ComputeOp) and any(slot.indices for slot, _ in reads):
             moved = replace(op, body=tuple(self._with_copies(e, reads) for e in op.body))
@@ -224,7 +234,7 @@ class _Making:
                 return None
             for slot, layout in reads:
                 if layout is not None and slot.indices and slot.has(node.tensor, node.indices):
-                    copy = self.copied[slot.tensor, layout]
+                    copy = self.relaid[slot.tensor, layout]
                     return TensorLoad(copy, node.indices, node.location)
             return None
 
@@ -232,11 +242,11 @@ class _Making:
 
     def _add(self, tensor: Tensor, own: Tensor) -> None:
         """Record the replacement of a value, and add its copies in other layouts."""
-        self.made[tensor] = own
-        for copy in self.found.copies_of(tensor):
+        self.replacements[tensor] = own
+        for copy in self.layouts.copies_of(tensor):
             source = tensor if copy.is_of_host else own
             made = self._copy(source, f"{tensor.name}_relaid", copy.layout)
-            self.copied[tensor, copy.layout] = made
+            self.relaid[tensor, copy.layout] = made
 
     def _copy(self, tensor: Tensor, name: str, layout: Layout | None) -> Tensor:
         """Copy a tensor to a layout (None: row-major), unless it already has this layout."""
@@ -244,7 +254,7 @@ class _Making:
             return tensor
         made = compute(tensor.shape, lambda *i: tensor[i if i else ()], name=name)
         assert isinstance(made, Tensor)
-        self.apart.add(made.op)
+        self.copy_operations.add(made.op)
         if layout is not None and not is_passed_as(layout):
             self.stored[made] = layout
         return made

@@ -57,13 +57,13 @@ class KernelCall:
 
     Attributes:
         group: Operations that the kernel computes.
-        part: Compiled kernel; equal groups share it.
+        kernel: Compiled kernel; equal groups share it.
         packed: Packed constants that the kernel takes.
         is_relayout: Whether the kernel only copies a value to another layout.
     """
 
     group: FusionGroup
-    part: ProgramKernel
+    kernel: ProgramKernel
     packed: tuple[PackedConstants, ...] = ()
     is_relayout: bool = False
 
@@ -73,16 +73,16 @@ class FoldedOperand:
     """A kernel operand that depends on constants only, such as weights packed into tiles.
 
     Attributes:
-        part: Kernel that computes the operand.
+        kernel: Kernel that computes the operand.
         sources: Positions, among the operands of the group, of the constants that it reads.
     """
 
-    part: ProgramKernel
+    kernel: ProgramKernel
     sources: tuple[int, ...]
 
     def of(self, source: Tensor) -> PackedConstants:
         """Describe the packed constant, given its first source."""
-        result = self.part.lowered.signature.params[-1]
+        result = self.kernel.lowered.signature.params[-1]
         assert isinstance(result, Buffer)
         return PackedConstants(source, sizes_of(result), bytes_of(result))
 
@@ -92,14 +92,14 @@ class FusedKernel:
     """Kernel of equal fusion groups.
 
     Attributes:
-        part: Compiled kernel.
+        kernel: Compiled kernel.
         reads: Positions, among the operands of a group, of the operands that the kernel takes.
         folded: Operands that depend on constants only, which follow `reads`.
         over: Position of the operand that the result overwrites and that is therefore not passed.
         refused: Division hints that were not honoured, with the reasons.
     """
 
-    part: ProgramKernel
+    kernel: ProgramKernel
     reads: tuple[int, ...]
     folded: tuple[FoldedOperand, ...]
     over: int | None = None
@@ -108,7 +108,7 @@ class FusedKernel:
     @property
     def parts(self) -> tuple[ProgramKernel, ...]:
         """Kernels of the folded operands and of the results."""
-        return (*(each.part for each in self.folded), self.part)
+        return (*(each.kernel for each in self.folded), self.kernel)
 
     def packed(self, group: FusionGroup) -> tuple[PackedConstants, ...]:
         """Return the packed constants of a group."""
@@ -122,20 +122,20 @@ class KernelBuilder:
 
     Attributes:
         target: Target.
-        places: Storage of the values in memory.
-        wished: Division hints of each group, by its result.
-        near: For groups with resident values, by their results: the division of these values and of
-            the result.
-        held: Bytes on each core of values that stay in scratchpads and that a group neither reads
-            nor computes, by its result.
+        locations: Storage of the values in memory.
+        division_hints: Division hints of each group, by its result.
+        resident_divisions: For groups with resident values, by their results: the division of these
+            values and of the result.
+        resident_bytes: Bytes on each core of values that stay in scratchpads and that a group
+            neither reads nor computes, by its result.
     """
 
     target: Target
-    places: ValueLocations
-    wished: Mapping[Operation, Sequence[KernelDivision]] = field(default_factory=dict)
-    near: Mapping[Operation, Cuts] = field(default_factory=dict)
-    held: Mapping[Operation, int] = field(default_factory=dict)
-    _known: dict[str, FusedKernel] = field(default_factory=dict)
+    locations: ValueLocations
+    division_hints: Mapping[Operation, Sequence[KernelDivision]] = field(default_factory=dict)
+    resident_divisions: Mapping[Operation, Cuts] = field(default_factory=dict)
+    resident_bytes: Mapping[Operation, int] = field(default_factory=dict)
+    _kernels_by_key: dict[str, FusedKernel] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
 
     def of(
@@ -153,40 +153,42 @@ class KernelBuilder:
         if self.target.core is None:
             constants = ()  # core memories keep nothing between calls
         around = (*border, *group.result.outputs)
-        stored = self.places.stored
+        stored = self.locations.stored
         lying = repr([
-            (str(stored[x].index_map), self.places.is_near(x)) if x in stored
-            else self.places.is_outside(x) for x in around
+            (str(stored[x].index_map), self.locations.is_near(x)) if x in stored
+            else self.locations.is_outside(x) for x in around
         ])
         folding = "".join(str(int(x in constants)) for x in border) + lying
         # Hint outcomes name the hinted value, so groups share a kernel only if they share hints.
-        folding += "".join(f" {id(each.hint)}" for each in self.wished.get(group.result, ()))
+        folding += "".join(
+            f" {id(each.hint)}" for each in self.division_hints.get(group.result, ())
+        )
         number = {op: k for k, op in enumerate(group.operations)}
-        cuts = self.near.get(group.result, {}).items()
+        cuts = self.resident_divisions.get(group.result, {}).items()
         folding += "".join(f" {number[x.op]} {sorted(cut.cores.items())}" for x, cut in cuts)
-        folding += f" {self.held.get(group.result, 0)}"
+        folding += f" {self.resident_bytes.get(group.result, 0)}"
         key = folding + definition_key(group.operations, border)
-        if key in self._known and self._known[key].part.has_places:
+        if key in self._kernels_by_key and self._kernels_by_key[key].kernel.has_places:
             # Run-time errors report source locations, so the key must include them.
             key = folding + definition_key(group.operations, border, with_places=True)
         for position in over if self.target.core is not None else ():
             found = self._of(f"{position} {key}", group, border, constants, position)
             if found.over is not None:
                 return found
-            self._known.setdefault(key, found)
+            self._kernels_by_key.setdefault(key, found)
         return self._of(key, group, border, constants)
 
     def _of(
         self, key: str, group: FusionGroup, border: Sequence[Tensor], constants: Container[Tensor],
         over: int | None = None,
     ) -> FusedKernel:
-        if key not in self._known:
+        if key not in self._kernels_by_key:
             made, refused = compile_with_hints(
-                self.wished.get(group.result, ()),
+                self.division_hints.get(group.result, ()),
                 lambda cut: self._made(group, border, constants, over, cut),
             )
-            self._known[key] = replace(made, refused=refused) if refused else made
-        return self._known[key]
+            self._kernels_by_key[key] = replace(made, refused=refused) if refused else made
+        return self._kernels_by_key[key]
 
     def _made(
         self, group: FusionGroup, border: Sequence[Tensor], constants: Container[Tensor],
@@ -196,11 +198,13 @@ class KernelBuilder:
         moved = substitute_inputs(group.operations, own)
         results = [moved.get(x, x) for x in group.result.outputs]
         pairs = zip((*border, *group.result.outputs), (*own.values(), *results), strict=True)
-        places = {new: self.places.of(x) for x, new in pairs}
-        division = {moved[x]: each for x, each in self.near.get(group.result, {}).items()}
-        for x in self.near.get(group.result, {}):
-            if x in self.places.stored:
-                places.setdefault(moved[x], self.places.of(x))
+        places = {new: self.locations.of(x) for x, new in pairs}
+        division = {
+            moved[x]: each for x, each in self.resident_divisions.get(group.result, {}).items()
+        }
+        for x in self.resident_divisions.get(group.result, {}):
+            if x in self.locations.stored:
+                places.setdefault(moved[x], self.locations.of(x))
         maps = {x: place for x, place in places.items() if place is not None}
         if self.target.core is not None:
             inside = [moved.get(op.output(0), op.output(0)).op for op in group.operations]
@@ -209,7 +213,7 @@ class KernelBuilder:
             results, maps = [ordered.made.get(x, x) for x in results], dict(ordered.places)
         near = [x for x in division if x not in results]
         division |= {} if cut is None else {results[0]: cut}
-        target = _with_less_room(self.target, self.held.get(group.result, 0))
+        target = _with_less_room(self.target, self.resident_bytes.get(group.result, 0))
         schedule = build_default_schedule(results, target, maps, division, near=near)
         args = [*own.values(), *results]
         asked = BuildRequest(schedule, args, group.result.name, target, Options())

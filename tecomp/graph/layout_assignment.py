@@ -158,8 +158,10 @@ def choose_layouts(
     demands = demands_of(graph, target, given, hints)
     # On targets without lanes soft hints have no benefit: layouts affect memory order only.
     problem = build_layout_problem(graph, machine, demands, hints if has_layouts(target) else ())
-    choice = minimum_cost_layouts(problem, _states(problem, relayouts=relayouts), len(problem.ways))
-    if choice.found.cost < inf:
+    choice = minimum_cost_layouts(
+        problem, _states(problem, relayouts=relayouts), len(problem.combinations)
+    )
+    if choice.assignment.cost < inf:
         return _layouts(problem, choice, hints, relayouts=relayouts)
     if relayouts:
         found = _in_parts(graph, target, given, hints)
@@ -199,9 +201,9 @@ def _in_parts(
                 graph, machine, demands_of(graph, target, given, hints), hints
             )
             choice = minimum_cost_layouts(
-                problem, _states(problem, relayouts=True), len(problem.ways)
+                problem, _states(problem, relayouts=True), len(problem.combinations)
             )
-            if choice.found.cost < inf:
+            if choice.assignment.cost < inf:
                 return _layouts(problem, choice, hints, relayouts=True)
             parts = legalize(problem)
             if parts is None:
@@ -212,7 +214,7 @@ def _in_parts(
 
 def _is_possible(problem: LayoutProblem, *, relayouts: bool) -> bool:
     states = _states(problem, relayouts=relayouts)
-    return minimum_cost_layouts(problem, states, len(problem.ways)).found.cost < inf
+    return minimum_cost_layouts(problem, states, len(problem.combinations)).assignment.cost < inf
 
 
 def _clash(
@@ -252,20 +254,23 @@ def _instead(demand: LayoutRequirement, machine: LayoutCapabilities) -> str:
 def _refusal(problem: LayoutProblem, *, relayouts: bool) -> LayoutError:
     """Return the error for the first operation that makes the program infeasible."""
     states = _states(problem, relayouts=relayouts)
-    ops = list(problem.ways)
+    ops = list(problem.combinations)
     low, high = 0, len(ops)
     while high - low > 1:
         middle = (low + high) // 2
-        if minimum_cost_layouts(problem, states, middle).found.cost == inf:
+        if minimum_cost_layouts(problem, states, middle).assignment.cost == inf:
             high = middle
         else:
             low = middle
     before, op = minimum_cost_layouts(problem, states, low), ops[high - 1]
     # With relayouts every operand can be brought to the default layout, so report that one.
-    made = {x: value.made[0] for x, value in problem.values.items()}
-    made |= {} if relayouts else {x: state.made for x, state in before.states.items()}
-    seats = {x: problem.values[x].seats[number] for x, number in made.items()}
-    outs = [problem.values[op.output(0)].seats[k] for k in problem.values[op.output(0)].made]
+    made = {x: value.computable_candidates[0] for x, value in problem.values.items()}
+    made |= {} if relayouts else {x: state.computed_candidate for x, state in before.states.items()}
+    seats = {x: problem.values[x].candidates[number] for x, number in made.items()}
+    outs = [
+        problem.values[op.output(0)].candidates[k]
+        for k in problem.values[op.output(0)].computable_candidates
+    ]
     return _infeasible(op, problem.machine.target, seats, outs, can_mend=not relayouts)
 
 
@@ -274,22 +279,26 @@ def _layouts(
 ) -> ProgramLayouts:
     exact = "variable elimination along a tree decomposition, exact"
     bounded = "coordinate descent, bounded by independent minima of the cost tables"
-    found, values = choice.found, problem.values
+    found, values = choice.assignment, problem.values
     certificate = OptimalityCertificate(
         int(found.cost), int(found.lower_bound), exact if found.is_exact else bounded
     )
-    first = {x: LayoutState(value.made[0], frozenset()) for x, value in values.items()}
+    first = {
+        x: LayoutState(value.computable_candidates[0], frozenset()) for x, value in values.items()
+    }
     taken = first | dict(choice.states)
     copies = tuple(each for x in values for each in _copies(problem, choice, x, taken[x]))
     for_host = _copies_for_host(problem, taken) if relayouts else ()
-    seats = {x: value.seats[taken[x].made] for x, value in values.items()}
+    seats = {x: value.candidates[taken[x].computed_candidate] for x, value in values.items()}
     of = {x: seat if isinstance(seat, Layout) else seat.layout for x, seat in seats.items()}
-    reads = {op: tuple(_reads(problem, op, way, taken)) for op, way in choice.ways.items()}
-    views = {op for op in problem.ways if op not in problem.opaque and view_of(op) is not None}
+    reads = {op: tuple(_reads(problem, op, way, taken)) for op, way in choice.combinations.items()}
+    views = {
+        op for op in problem.combinations if op not in problem.opaque and view_of(op) is not None
+    }
     asked = frozenset(op for op in views if op in problem.copying)
     return ProgramLayouts(
         of, copies, certificate, seats, frozenset(op.output(0) for op in views - asked),
-        reads, asked, frozenset(x.op for x in problem.wanted),
+        reads, asked, frozenset(x.op for x in problem.permitted_layouts),
         tuple(_wish(problem, each, seats) for each in hints),
         problem.graph, tuple(for_host),
     )
@@ -309,8 +318,8 @@ def _reads(
 ) -> Iterator[tuple[OperandSlot, Layout | None]]:
     """Yield the operand slots of an operation, each with the layout of the copy read, if any."""
     for slot, number in zip(problem.slots[op], way.inputs, strict=True):
-        seat = problem.values[slot.tensor].seats[number]
-        is_made = taken[slot.tensor].made == number
+        seat = problem.values[slot.tensor].candidates[number]
+        is_made = taken[slot.tensor].computed_candidate == number
         assert is_made or isinstance(seat, Layout)
         yield slot, None if is_made or not isinstance(seat, Layout) else seat
 
@@ -324,14 +333,16 @@ def _copies(
             op for op in problem.graph.readers.get(tensor.op, ())
             if any(
                 slot.tensor is tensor and n == number
-                for slot, n in zip(problem.slots[op], choice.ways[op].inputs, strict=True)
+                for slot, n in zip(problem.slots[op], choice.combinations[op].inputs, strict=True)
             )
         )
-        source, layout = value.seats[state.made], value.seats[number]
+        source, layout = value.candidates[state.computed_candidate], value.candidates[number]
         assert isinstance(layout, Layout)
         held = source.layout if isinstance(source, IndirectAccess) else source
         moved = 0 if value.is_known else written_elements(source, layout)
-        is_of_host = value.detour > 0 and not can_copy(problem, tensor, state.made, number)
+        is_of_host = value.detour > 0 and not can_copy(
+            problem, tensor, state.computed_candidate, number
+        )
         yield InsertedCopy(
             tensor, held, layout, readers, int(value.detour) if is_of_host else moved, is_of_host
         )
@@ -342,13 +353,15 @@ def _copies_for_host(problem: LayoutProblem, taken: Mapping[Tensor, LayoutState]
     """Yield relayouts of outputs that the host would otherwise get element by element."""
     for x in dict.fromkeys(problem.graph.outputs):
         value, state = problem.values[x], taken[x]
-        if not value.scattered.issuperset({state.made, *state.copies}):
+        if not value.scattered.issuperset({state.computed_candidate, *state.copies}):
             continue
-        source = value.seats[state.made]
-        for number, layout in enumerate(value.seats):
+        source = value.candidates[state.computed_candidate]
+        for number, layout in enumerate(value.candidates):
             if (
-                isinstance(layout, Layout) and number not in value.scattered
-                and not is_one_to_a_row(layout) and can_copy(problem, x, state.made, number)
+                isinstance(layout, Layout)
+                and number not in value.scattered
+                and not is_one_to_a_row(layout)
+                and can_copy(problem, x, state.computed_candidate, number)
             ):
                 held = source.layout if isinstance(source, IndirectAccess) else source
                 yield InsertedCopy(x, held, layout, (), written_elements(source, layout))

@@ -181,7 +181,7 @@ class LayoutCapabilities:
         is_repeated: Whether the host may supply an input in several layouts if no device copy
             produces all of them.
         allowed: Supported combinations, by definition and candidates.
-        moved: Costs of copies, by shape, dtype and candidates.
+        copy_costs: Costs of copies, by shape, dtype and candidates.
         known: Candidate layouts of the target, by shape and dtype.
     """
 
@@ -190,7 +190,7 @@ class LayoutCapabilities:
     is_lone: bool = False
     is_repeated: bool = False
     allowed: dict[object, tuple[LayoutCombination, ...]] = field(default_factory=dict)
-    moved: dict[object, dict[tuple[int, int], float]] = field(default_factory=dict)
+    copy_costs: dict[object, dict[tuple[int, int], float]] = field(default_factory=dict)
     known: dict[object, tuple[Layout, ...]] = field(default_factory=dict)
 
     @property
@@ -198,7 +198,7 @@ class LayoutCapabilities:
         """Whether the factors of a product keep the order in which they are written."""
         return self.is_strict and has_roles(self.target)
 
-    def ways(
+    def combinations(
         self, op: Operation, slots: Sequence[OperandSlot], seats: Mapping[Tensor, Sequence[Seat]]
     ) -> tuple[LayoutCombination, ...]:
         """Return the supported combinations of an operation for the given candidates.
@@ -234,19 +234,19 @@ class LayoutCapabilities:
     ) -> dict[tuple[int, int], float]:
         """Return the elements moved by each feasible copy, by source and result number."""
         key = tensor.shape, tensor.dtype, tuple(map(key_of, sources)), tuple(results)
-        if key not in self.moved:
+        if key not in self.copy_costs:
             before = placeholder(tensor.shape, tensor.dtype, tensor.name)
             after = compute(tensor.shape, lambda *i: before[i if i else ()], name="copy")
             assert isinstance(after, Tensor)
             assert isinstance(after.op, ComputeOp)
             ways = self._ways(after.op, [OperandSlot(before)], {after: results, before: sources})
-            self.moved[key] = {
+            self.copy_costs[key] = {
                 (way.inputs[0], way.outs[0]): float(
                     written_elements(sources[way.inputs[0]], results[way.outs[0]])
                 )
                 for way in ways
             }
-        return self.moved[key]
+        return self.copy_costs[key]
 
 
 def written_elements(source: Seat, result: Layout) -> int:

@@ -30,13 +30,13 @@ class LayoutRequirement:
     Attributes:
         tensor: Value.
         text: Origin of the requirement, for messages.
-        wanted: Permitted layouts.
+        permitted: Permitted layouts.
         axis: Axis required along the lanes, if only that is prescribed.
     """
 
     tensor: Tensor
     text: str
-    wanted: Wanted = "default"
+    permitted: Wanted = "default"
     axis: int | None = None
 
 
@@ -196,12 +196,12 @@ def _check_cores(tensor: Tensor, layout: ShardLayout, cores: int, target: Target
             kind="layout-requirement", tensor=tensor.name, cores=cores, target=target.name,
             target_cores=target.cores,
         )
-    if layout.shard_nbytes > where.room:
+    if layout.shard_nbytes > where.scratchpad_bytes:
         raise LayoutError(
             "layouts: a shard of {tensor} takes {shard_nbytes:_} bytes of `{memory}`, but each "
             "core of target {target} has {room:_}; use a larger grid, or remove its layout",
             kind="layout-requirement", tensor=tensor.name, shard_nbytes=layout.shard_nbytes,
-            memory=layout.memory, target=target.name, room=where.room,
+            memory=layout.memory, target=target.name, room=where.scratchpad_bytes,
         )
 
 

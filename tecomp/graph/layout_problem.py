@@ -46,7 +46,7 @@ from tecomp.layout.core.layout import Layout
 class LayoutState:
     """Assignment of a value: the candidate in which it is computed, and those of its copies."""
 
-    made: int
+    computed_candidate: int
     copies: frozenset[int]
 
 
@@ -55,8 +55,8 @@ class LayoutVariable:
     """Storage candidates of a value.
 
     Attributes:
-        seats: Candidates: layouts, and for a view the views of its source candidates.
-        made: Candidates in which the value can be computed.
+        candidates: Candidates: layouts, and for a view the views of its source candidates.
+        computable_candidates: Candidates in which the value can be computed.
         is_known: Whether the value depends on constants only, so that copies are free.
         readers: Number of operand slots that read the value.
         hints: Soft hints on the value.
@@ -65,8 +65,8 @@ class LayoutVariable:
             values that the host does not get, or whose layout is requested.
     """
 
-    seats: tuple[Seat, ...]
-    made: tuple[int, ...]
+    candidates: tuple[Seat, ...]
+    computable_candidates: tuple[int, ...]
     is_known: bool
     readers: int
     hints: tuple[Hint, ...]
@@ -84,9 +84,9 @@ class LayoutProblem:
         values: Candidates of each value.
         slots: Operand slots of each operation.
         opaque: Operations that no rule describes.
-        ways: Supported combinations of each operation.
+        combinations: Supported combinations of each operation.
         copying: Explicit copies to a requested layout.
-        wanted: Permitted layouts of the values with requirements.
+        permitted_layouts: Permitted layouts of the values with requirements.
         soft: Hints by value.
         paddings: Padding values that readers require, by value.
         readers: Number of operand slots that read each value.
@@ -97,9 +97,9 @@ class LayoutProblem:
     values: dict[Tensor, LayoutVariable]
     slots: dict[Operation, tuple[OperandSlot, ...]]
     opaque: frozenset[Operation]
-    ways: dict[Operation, tuple[LayoutCombination, ...]]
+    combinations: dict[Operation, tuple[LayoutCombination, ...]]
     copying: set[Operation]
-    wanted: Mapping[Tensor, tuple[Layout, ...]]
+    permitted_layouts: Mapping[Tensor, tuple[Layout, ...]]
     soft: Mapping[Tensor, Sequence[Hint]]
     paddings: Mapping[Tensor, AbstractSet[float]]
     readers: Mapping[Tensor, int]
@@ -107,10 +107,12 @@ class LayoutProblem:
     @cached_property
     def share(self) -> float:
         """Cost of a byte, such that all possible copies together cost less than one element."""
-        every = (x for value in self.values.values() for x in value.seats if isinstance(x, Layout))
+        every = (
+            x for value in self.values.values() for x in value.candidates if isinstance(x, Layout)
+        )
         return 0.25 / max(sum(layout.nbytes for layout in every), 1)
 
-    def seats(self, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
+    def candidate_layouts(self, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
         """Return the given layouts and all others that the target or a reader suggests."""
         found = dict.fromkeys((*own, *_target_candidates(tensor, self.machine)))
         values = sorted(self.paddings.get(tensor, ()))
@@ -124,7 +126,7 @@ class LayoutProblem:
     ) -> LayoutVariable:
         """Return the candidates of a value, beginning with `own`."""
         layouts = [seat for seat in own if isinstance(seat, Layout)]
-        seats = tuple(dict.fromkeys((*own, *self.seats(tensor, layouts))))
+        seats = tuple(dict.fromkeys((*own, *self.candidate_layouts(tensor, layouts))))
         hints = tuple(self.soft.get(tensor, ()))
         return LayoutVariable(seats, tuple(made), is_known, self.readers.get(tensor, 0), hints)
 
@@ -169,8 +171,8 @@ def _count_host_copies(problem: LayoutProblem) -> None:
     """Find the layouts of outputs that the host would get element by element."""
     for x in problem.graph.outputs:
         value = problem.values[x]
-        if x not in problem.wanted and not value.hints and not value.is_known:
-            scattered = (k for k, seat in enumerate(value.seats) if is_scattered(seat, x))
+        if x not in problem.permitted_layouts and not value.hints and not value.is_known:
+            scattered = (k for k, seat in enumerate(value.candidates) if is_scattered(seat, x))
             problem.values[x] = replace(value, scattered=frozenset(scattered))
 
 
@@ -205,10 +207,10 @@ def _input_variable(problem: LayoutProblem, tensor: Tensor) -> LayoutVariable:
     any layout.
     """
     is_known = tensor in problem.graph.constants
-    if tensor in problem.wanted:
-        own: Sequence[Layout] = problem.wanted[tensor]
+    if tensor in problem.permitted_layouts:
+        own: Sequence[Layout] = problem.permitted_layouts[tensor]
         return problem.value(tensor, own, range(len(own)), is_known=is_known)
-    own = problem.seats(tensor, ())
+    own = problem.candidate_layouts(tensor, ())
     full = [k for k, each in enumerate(own) if not is_one_to_a_row(each)]
     if not is_known and not problem.machine.is_strict and tensor not in problem.soft:
         every = range(len(own)) if problem.machine.is_lone else full
@@ -227,31 +229,43 @@ def _add(problem: LayoutProblem, op: Operation) -> None:
     reads = [x for x in op.input_tensors if x in values]
     is_known = bool(reads) and all(values[x].is_known for x in reads)
     shown = None if op in problem.opaque else view_of(op)
-    if shown is not None and op.output(0) not in problem.wanted and shown.tensor in values:
+    if (
+        shown is not None
+        and op.output(0) not in problem.permitted_layouts
+        and shown.tensor in values
+    ):
         x = op.output(0)
-        own, ways = _view_candidates(op, values[shown.tensor].seats, problem.seats(x, ()))
+        own, ways = _view_candidates(
+            op, values[shown.tensor].candidates, problem.candidate_layouts(x, ())
+        )
         made = dict.fromkeys(way.outs[0] for way in ways)
         values[x] = problem.value(x, own, made, is_known=is_known)
-        problem.ways[op] = ways
+        problem.combinations[op] = ways
         return
     for x in op.outputs:
-        known = problem.wanted[x] if x in problem.wanted else problem.seats(x, ())
+        known = (
+            problem.permitted_layouts[x]
+            if x in problem.permitted_layouts
+            else problem.candidate_layouts(x, ())
+        )
         if op in problem.opaque:
             known = (plain_layout(x),)
         values[x] = problem.value(x, known, range(len(known)), is_known=is_known)
     if op in problem.opaque:
         reads = [slot.tensor for slot in problem.slots[op]]
-        plain = tuple(values[x].seats.index(plain_layout(x)) for x in reads)
-        problem.ways[op] = (LayoutCombination((0,) * op.num_outputs, plain),)
+        plain = tuple(values[x].candidates.index(plain_layout(x)) for x in reads)
+        problem.combinations[op] = (LayoutCombination((0,) * op.num_outputs, plain),)
         return
-    seats = {x: value.seats for x, value in values.items()}
-    problem.ways[op] = _with_costs(op, machine.ways(op, problem.slots[op], seats), problem)
+    seats = {x: value.candidates for x, value in values.items()}
+    problem.combinations[op] = _with_costs(
+        op, machine.combinations(op, problem.slots[op], seats), problem
+    )
 
 
 def _with_costs(op: Operation, ways: Sequence[LayoutCombination], problem: LayoutProblem) -> tuple[
         LayoutCombination, ...]:
     """Set the costs of combinations; an explicit copy moves all elements."""
-    made = [set(problem.values[x].made) for x in op.outputs]
+    made = [set(problem.values[x].computable_candidates) for x in op.outputs]
     fit = [w for w in ways if all(k in own for k, own in zip(w.outs, made, strict=True))]
     shown = view_of(op)
     if shown is None:
@@ -260,8 +274,8 @@ def _with_costs(op: Operation, ways: Sequence[LayoutCombination], problem: Layou
     source, result = problem.values[shown.tensor], problem.values[op.output(0)]
     priced = []
     for way in fit:
-        to = result.seats[way.outs[0]]
-        view = view_in_layout(op, shown, source.seats[way.inputs[0]])
+        to = result.candidates[way.outs[0]]
+        view = view_in_layout(op, shown, source.candidates[way.inputs[0]])
         is_free = source.is_known or (isinstance(to, Layout) and is_same_place(view, to))
         cost = 0.0 if is_free else float(elements_of(op.output(0)))
         priced.append(LayoutCombination(way.outs, way.inputs, cost))
@@ -270,11 +284,11 @@ def _with_costs(op: Operation, ways: Sequence[LayoutCombination], problem: Layou
 
 def _num_filled_elements(op: Operation, way: LayoutCombination, problem: LayoutProblem) -> float:
     """Return the number of padding elements that an operation must fill explicitly."""
-    out = problem.values[op.output(0)].seats[way.outs[0]]
+    out = problem.values[op.output(0)].candidates[way.outs[0]]
     if not isinstance(out, Layout) or out.pad_value is None:
         return 0.0
     seats = {
-        slot.tensor: problem.values[slot.tensor].seats[n]
+        slot.tensor: problem.values[slot.tensor].candidates[n]
         for slot, n in zip(problem.slots[op], way.inputs, strict=True)
     }
     return 0.0 if has_padding_value(op, out, seats) else float(out.padding_count)
@@ -320,7 +334,7 @@ def _target_candidates(tensor: Tensor, machine: LayoutCapabilities) -> tuple[Lay
 
 def _layouts_of(demand: LayoutRequirement, machine: LayoutCapabilities) -> tuple[Layout, ...]:
     """Return the layouts that a requirement permits."""
-    tensor, asked = demand.tensor, demand.wanted
+    tensor, asked = demand.tensor, demand.permitted
     if demand.axis is not None:
         order = layout_along(machine.target, sizes_of(tensor), tensor.dtype, demand.axis)
         known = dict.fromkeys((*_target_candidates(tensor, machine), order))
@@ -343,16 +357,16 @@ def _layouts_of(demand: LayoutRequirement, machine: LayoutCapabilities) -> tuple
 class LayoutChoice:
     """Solution: the state of each value, and the combination of each operation."""
 
-    found: Assignment
+    assignment: Assignment
     states: Mapping[Tensor, LayoutState]
-    ways: Mapping[Operation, LayoutCombination]
+    combinations: Mapping[Operation, LayoutCombination]
 
 
 def states_of(value: LayoutVariable, *, may_copy: bool) -> list[LayoutState]:
     """Enumerate the candidates of a value together with sets of copies, at most one per reader."""
-    layouts = [k for k, seat in enumerate(value.seats) if isinstance(seat, Layout)]
+    layouts = [k for k, seat in enumerate(value.candidates) if isinstance(seat, Layout)]
     found = []
-    for made in value.made:
+    for made in value.computable_candidates:
         others = [k for k in layouts if k != made]
         for size in range(min(value.readers, len(others)) + 1 if may_copy else 1):
             found += [LayoutState(made, frozenset(each)) for each in combinations(others, size)]
@@ -363,7 +377,7 @@ def minimum_cost_layouts(
     problem: LayoutProblem, states: Mapping[Tensor, Sequence[LayoutState]], count: int
 ) -> LayoutChoice:
     """Find the minimum-cost choice for the first `count` operations."""
-    ways = dict(list(problem.ways.items())[:count])
+    ways = dict(list(problem.combinations.items())[:count])
     around = {x for op in ways for x in (*op.outputs, *(s.tensor for s in problem.slots[op]))}
     own = {x: states[x] for x in problem.values if x in around}
     if not all(own.values()) or not all(ways.values()):
@@ -384,19 +398,28 @@ def _costs(problem: LayoutProblem, tensor: Tensor, states: Sequence[LayoutState]
     """Return the cost of each state of a value: its copies and its unmet hints."""
     value = problem.values[tensor]
     unkept = {
-        made: sum(h.cost for h in value.hints if not satisfies_hint(value.seats[made], tensor, h))
-        for made in value.made
+        made: sum(
+            h.cost for h in value.hints if not satisfies_hint(value.candidates[made], tensor, h)
+        )
+        for made in value.computable_candidates
     }
-    wished = np.array([unkept[state.made] for state in states], float)
-    wished += [value.detour * (state.made != value.made[0]) for state in states]
+    wished = np.array([unkept[state.computed_candidate] for state in states], float)
+    wished += [
+        value.detour * (state.computed_candidate != value.computable_candidates[0])
+        for state in states
+    ]
     # Of assignments that move equally many elements, prefer those with contiguous outputs.
     least = 0.25 / max(len(problem.graph.outputs), 1)
-    wished += [least * value.scattered.issuperset({s.made, *s.copies}) for s in states]
+    wished += [
+        least * value.scattered.issuperset({s.computed_candidate, *s.copies}) for s in states
+    ]
     if not value.is_known:
         return wished + moved_elements(problem, tensor, states)
     # Constants are packed once, so they cost memory only.
-    sizes = [seat.nbytes if isinstance(seat, Layout) else 0 for seat in value.seats]
-    held = np.array([sum(sizes[k] for k in (s.made, *s.copies)) for s in states], float)
+    sizes = [seat.nbytes if isinstance(seat, Layout) else 0 for seat in value.candidates]
+    held = np.array(
+        [sum(sizes[k] for k in (s.computed_candidate, *s.copies)) for s in states], float
+    )
     return wished + problem.share * held
 
 
@@ -407,7 +430,7 @@ def satisfies_hint(seat: Seat, tensor: Tensor, hint: Hint) -> bool:
 
 def copies_of(problem: LayoutProblem, tensor: Tensor, made: Iterable[int]) -> frozenset[int]:
     """Return the given candidates of a value, and the candidates that copies of them can reach."""
-    seats, own = problem.values[tensor].seats, frozenset(made)
+    seats, own = problem.values[tensor].candidates, frozenset(made)
     layouts = {k: seat for k, seat in enumerate(seats) if isinstance(seat, Layout)}
     numbers = list(layouts)
     if problem.values[tensor].detour and problem.machine.is_repeated:
@@ -418,7 +441,7 @@ def copies_of(problem: LayoutProblem, tensor: Tensor, made: Iterable[int]) -> fr
 
 def can_copy(problem: LayoutProblem, tensor: Tensor, made: int, copied: int) -> bool:
     """Return whether the target can copy a value from one candidate to another."""
-    seats = problem.values[tensor].seats
+    seats = problem.values[tensor].candidates
     numbers = [k for k, seat in enumerate(seats) if isinstance(seat, Layout)]
     layouts = tuple(seat for seat in seats if isinstance(seat, Layout))
     return (made, numbers.index(copied)) in problem.machine.prices(tensor, seats, layouts)
@@ -429,8 +452,8 @@ def moved_elements(problem: LayoutProblem, tensor: Tensor, states: Sequence[Layo
     value = problem.values[tensor]
     if not any(state.copies for state in states):
         return np.zeros(len(states))
-    layouts = {k: seat for k, seat in enumerate(value.seats) if isinstance(seat, Layout)}
-    prices = problem.machine.prices(tensor, value.seats, tuple(layouts.values()))
+    layouts = {k: seat for k, seat in enumerate(value.candidates) if isinstance(seat, Layout)}
+    prices = problem.machine.prices(tensor, value.candidates, tuple(layouts.values()))
     number = {k: n for n, k in enumerate(layouts)}
     share = problem.share
     # The host can supply an input in a layout that no device copy produces.
@@ -439,7 +462,9 @@ def moved_elements(problem: LayoutProblem, tensor: Tensor, states: Sequence[Layo
     def cost(made: int, k: int) -> float:
         return prices.get((made, number[k]), other) + share * layouts[k].nbytes
 
-    return np.array([sum(cost(state.made, k) for k in state.copies) for state in states], float)
+    return np.array(
+        [sum(cost(state.computed_candidate, k) for k in state.copies) for state in states], float
+    )
 
 
 def _tables(
@@ -447,15 +472,15 @@ def _tables(
     number: Mapping[Tensor | Operation, int],
 ) -> Iterator[CostTable]:
     """Yield tables that tie the combinations of an operation to the states of its values."""
-    ways = problem.ways[op]
+    ways = problem.combinations[op]
     for k, x in enumerate(op.outputs):
-        made = np.array([state.made for state in states[x]])
+        made = np.array([state.computed_candidate for state in states[x]])
         outs = np.array([way.outs[k] for way in ways], int)
         yield CostTable((number[op], number[x]), np.where(outs[:, None] == made, 0.0, inf))
     for k, slot in enumerate(problem.slots[op]):
         own = states[slot.tensor]
-        there = np.full((len(problem.values[slot.tensor].seats), len(own)), inf)
+        there = np.full((len(problem.values[slot.tensor].candidates), len(own)), inf)
         for n, state in enumerate(own):
-            there[[state.made, *state.copies], n] = 0.0
+            there[[state.computed_candidate, *state.copies], n] = 0.0
         seats = np.array([way.inputs[k] for way in ways], int)
         yield CostTable((number[op], number[slot.tensor]), there[seats])

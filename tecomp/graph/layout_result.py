@@ -77,12 +77,12 @@ class HintOutcome:
     Attributes:
         hint: Hint.
         reason: Reason why the hint was not honoured; empty if it was.
-        inside: Kernels into which the value was fused, if it is not stored in memory.
+        fused_kernels: Kernels into which the value was fused, if it is not stored in memory.
     """
 
     hint: Hint
     reason: str
-    inside: tuple[str, ...] = ()
+    fused_kernels: tuple[str, ...] = ()
 
     @property
     def is_kept(self) -> bool:
@@ -91,7 +91,7 @@ class HintOutcome:
 
     def __str__(self) -> str:
         kept = "is honoured" if self.is_kept else f"is not honoured, {self.reason}"
-        return f"{self.hint} {kept}{_fusion_remark(self.hint.tensor, self.inside)}"
+        return f"{self.hint} {kept}{_fusion_remark(self.hint.tensor, self.fused_kernels)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ class DivisionHintOutcome:
     Attributes:
         hint: Hint.
         refused: Reason why the hint was not honoured; empty if it was.
-        inside: Kernels into which the value was fused, if it is not stored in memory.
+        fused_kernels: Kernels into which the value was fused, if it is not stored in memory.
     """
 
     hint: DivisionHint
     refused: str = ""
-    inside: tuple[str, ...] = ()
+    fused_kernels: tuple[str, ...] = ()
 
     @property
     def is_kept(self) -> bool:
@@ -115,7 +115,7 @@ class DivisionHintOutcome:
 
     def __str__(self) -> str:
         kept = f"is not honoured: {self.refused}" if self.refused else "is honoured"
-        return f"{self.hint} {kept}{_fusion_remark(self.hint.tensor, self.inside)}"
+        return f"{self.hint} {kept}{_fusion_remark(self.hint.tensor, self.fused_kernels)}"
 
 
 def _fusion_remark(tensor: Tensor, inside: Sequence[str]) -> str:
@@ -133,11 +133,11 @@ class ProgramLayouts(Mapping[Tensor, FixedTiledLayout]):
         of: Layout in which each value is computed; for a view, the layout of the viewed tensor.
         relayouts: Copies of values in other layouts.
         certificate: Optimality certificate.
-        seats: As `of`, but with views in place of the layouts that they refer to.
+        layouts_or_views: As `of`, but with views in place of the layouts that they refer to.
         shown: Views, which are not stored in memory.
         reads: Operand slots of each operation, with the layout of the copy that it reads, if any.
         copying: Operations that only copy a value to another layout.
-        asked: Operations whose results have a requested layout and are stored in memory.
+        requested_ops: Operations whose results have a requested layout and are stored in memory.
         wishes: Hints and their outcomes.
         graph: Program.
         for_host: Relayouts of outputs that would otherwise be copied to the host element by
@@ -148,11 +148,11 @@ class ProgramLayouts(Mapping[Tensor, FixedTiledLayout]):
     of: Mapping[Tensor, Layout]
     relayouts: tuple[InsertedCopy, ...]
     certificate: OptimalityCertificate
-    seats: Mapping[Tensor, Seat]
+    layouts_or_views: Mapping[Tensor, Seat]
     shown: frozenset[Tensor]
     reads: Mapping[Operation, tuple[tuple[OperandSlot, Layout | None], ...]]
     copying: frozenset[Operation]
-    asked: frozenset[Operation]
+    requested_ops: frozenset[Operation]
     wishes: tuple[HintOutcome | DivisionHintOutcome, ...]
     graph: ProgramGraph
     for_host: tuple[InsertedCopy, ...] = ()
@@ -172,13 +172,13 @@ class ProgramLayouts(Mapping[Tensor, FixedTiledLayout]):
             raise LayoutError(
                 "layouts: {tensor!r} is not a value of the program; its values are {seats}",
                 kind="layout-requirement", tensor=tensor,
-                seats=", ".join(x.name for x in self.seats),
+                seats=", ".join(x.name for x in self.layouts_or_views),
             )
         found = self.graph.of(tensor)
-        return _fixed_layout(found, self.seats[found])
+        return _fixed_layout(found, self.layouts_or_views[found])
 
     def __contains__(self, tensor: object) -> bool:
-        return isinstance(tensor, Tensor) and self.graph.of(tensor) in self.seats
+        return isinstance(tensor, Tensor) and self.graph.of(tensor) in self.layouts_or_views
 
     def get(self, tensor: Tensor, default: Any = None) -> Any:
         """Return the storage of a value, or `default` if the program has no such value."""
@@ -187,10 +187,10 @@ class ProgramLayouts(Mapping[Tensor, FixedTiledLayout]):
         return self[tensor]
 
     def __iter__(self) -> Iterator[Tensor]:
-        return iter(self.seats)
+        return iter(self.layouts_or_views)
 
     def __len__(self) -> int:
-        return len(self.seats)
+        return len(self.layouts_or_views)
 
     @property
     def moved_bytes(self) -> int:

@@ -84,15 +84,15 @@ def _reachable_candidates(problem: LayoutProblem) -> tuple[Reached, list[Compute
     reached: dict[Tensor, frozenset[int]] = {}
     stuck = []
     for x in (*graph.inputs, *graph.constants):
-        reached[x] = copies_of(problem, x, problem.values[x].made)
-    for op, ways in problem.ways.items():
+        reached[x] = copies_of(problem, x, problem.values[x].computable_candidates)
+    for op, ways in problem.combinations.items():
         fit = [
             way for way in ways
             if all(n in reached[slot.tensor]
                    for slot, n in zip(problem.slots[op], way.inputs, strict=True))
         ]  # fmt: skip
         for k, x in enumerate(op.outputs):
-            made = {way.outs[k] for way in fit} & set(problem.values[x].made)
+            made = {way.outs[k] for way in fit} & set(problem.values[x].computable_candidates)
             # Continue behind an infeasible operation as if it produced dense layouts.
             reached[x] = copies_of(problem, x, made or _full(problem.values[x]))
         if not fit and isinstance(op, ComputeOp) and op not in problem.opaque:
@@ -103,8 +103,8 @@ def _reachable_candidates(problem: LayoutProblem) -> tuple[Reached, list[Compute
 def _full(value: LayoutVariable) -> list[int]:
     """Return the candidates of a value with more than one element per stick."""
     return [
-        k for k in value.made
-        if isinstance(seat := value.seats[k], IndirectAccess) or not is_one_to_a_row(seat)
+        k for k in value.computable_candidates
+        if isinstance(seat := value.candidates[k], IndirectAccess) or not is_one_to_a_row(seat)
     ]
 
 
@@ -125,7 +125,8 @@ def _misaligned_reads(op: ComputeOp, problem: LayoutProblem, reached: Reached) -
     with isl_work("layouts", LayoutError):
         try:
             found = [
-                _misplaced_in(op, k, problem, reached) for k in problem.values[op.output(0)].made
+                _misplaced_in(op, k, problem, reached)
+                for k in problem.values[op.output(0)].computable_candidates
             ]
         except NotAffine:
             return frozenset()
@@ -145,7 +146,7 @@ def _misplaced_in(
     """Return the misaligned reads for one result candidate and the best operand candidates."""
     values, target = problem.values, problem.machine.target
     each = computation(op, op.body[0], {})
-    each = replace(each, out=each.out.at(values[op.output(0)].seats[out]))
+    each = replace(each, out=each.out.at(values[op.output(0)].candidates[out]))
     found: list[int] = []
     for slot in problem.slots[op]:
         uses = {
@@ -155,7 +156,7 @@ def _misplaced_in(
         by_seat = [
             [n for n, use in uses.items()
              if not satisfies_constraints(each.with_inputs((use.at(seat),)), target, is_alone=True)]
-            for seat in (values[slot.tensor].seats[k] for k in sorted(reached[slot.tensor]))
+            for seat in (values[slot.tensor].candidates[k] for k in sorted(reached[slot.tensor]))
         ]  # fmt: skip
         fewest = min(map(len, by_seat), default=0)
         found += next((each for each in by_seat if len(each) == fewest), uses)

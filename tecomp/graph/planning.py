@@ -41,26 +41,26 @@ class ProgramPlan:
     """Decisions made before code generation.
 
     Attributes:
-        asked: Compile request.
+        request: Compile request.
         graph: Operations, including relayouts.
         parts: Fusion groups before scratchpad residency merges them.
         known: Values that depend on constants only and are computed once.
-        chosen: Layout assignment; None if layouts do not matter.
-        made: Program with explicit layouts and copies; None if layouts do not matter.
-        wished: Division hints of each group, by its result.
+        assigned_layouts: Layout assignment; None if layouts do not matter.
+        laid_out_program: Program with explicit layouts and copies; None if layouts do not matter.
+        division_hints: Division hints of each group, by its result.
         of_hints: Operation that computes the hinted value of each division hint.
         residency: Kernels of a program call, and the values that stay in scratchpads.
         lifetimes: First and last kernel that needs each value between these kernels.
         shards: Values of the program that must be in scratchpads, with their shards.
     """
 
-    asked: CompileRequest
+    request: CompileRequest
     graph: ProgramGraph
     parts: tuple[FusionGroup, ...]
     known: frozenset[Tensor]
-    chosen: ProgramLayouts | None
-    made: ProgramWithLayouts | None
-    wished: Mapping[Operation, Sequence[KernelDivision]]
+    assigned_layouts: ProgramLayouts | None
+    laid_out_program: ProgramWithLayouts | None
+    division_hints: Mapping[Operation, Sequence[KernelDivision]]
     of_hints: Mapping[DivisionHint, Operation]
     residency: Residency
     lifetimes: Mapping[Tensor, tuple[int, int]]
@@ -75,24 +75,24 @@ class ProgramPlan:
     @property
     def layouts(self) -> ProgramLayouts | None:
         """Layouts of all values with the fate of hinted values; None if layouts do not matter."""
-        if self.chosen is None or self.made is None:
+        if self.assigned_layouts is None or self.laid_out_program is None:
             return None
-        found = self.made.homes(self.chosen, self.groups)
+        found = self.laid_out_program.homes(self.assigned_layouts, self.groups)
         if not self.shards:
             return found
         near: dict[Tensor, Layout] = {x: shards.layout for x, shards in self.shards.items()}
         near |= {
-            x: layout for x, layout in self.asked.layouts.items()
-            if is_near(layout, self.asked.target) and x in self.graph.inputs
+            x: layout for x, layout in self.request.layouts.items()
+            if is_near(layout, self.request.target) and x in self.graph.inputs
         }
         return replace(
-            found, of={**found.of, **near}, seats={**found.seats, **near},
-            reshards=tuple(self._reshards(self.made)),
+            found, of={**found.of, **near}, layouts_or_views={**found.layouts_or_views, **near},
+            reshards=tuple(self._reshards(self.laid_out_program)),
         )
 
     def _reshards(self, made: ProgramWithLayouts) -> Iterator[InsertedCopy]:
         """Yield the copies of values in scratchpads that readers of other parts read."""
-        before = {made.made.get(x, x): x for x in self.shards}
+        before = {made.replacements.get(x, x): x for x in self.shards}
         for op, (source, readers) in made.copies.items():
             copy = op.output(0)
             x = before[source] if source in before else before[copy]
@@ -104,30 +104,37 @@ class ProgramPlan:
     @property
     def stored(self) -> Mapping[Tensor, Layout]:
         """Layouts of values in memory that are not in row-major order."""
-        return {} if self.made is None else {**self.made.stored, **self.residency.kept}
+        return (
+            {}
+            if self.laid_out_program is None
+            else {**self.laid_out_program.stored, **self.residency.resident_layouts}
+        )
 
     @property
     def copies(self) -> frozenset[Operation]:
         """Operations that copy values to other layouts."""
-        return frozenset() if self.made is None else self.made.apart
+        return (
+            frozenset() if self.laid_out_program is None else self.laid_out_program.copy_operations
+        )
 
     @property
-    def places(self) -> ValueLocations:
+    def locations(self) -> ValueLocations:
         """Storage of the values in memory."""
         graph = self.graph
         arguments = frozenset((*graph.inputs, *graph.outputs, *graph.constants))
-        return ValueLocations(self.asked.target, self.stored, arguments.difference(self.packed))
+        return ValueLocations(self.request.target, self.stored, arguments.difference(self.packed))
 
     @property
     def packed(self) -> tuple[Tensor, ...]:
         """Inputs and outputs that the caller passes in device layout, in the requested order."""
-        before = (*self.asked.inputs, *self.asked.outputs)
+        before = (*self.request.inputs, *self.request.outputs)
         now = dict(zip(before, (*self.graph.inputs, *self.graph.outputs), strict=True))
-        return tuple(now[x] for x in self.asked.packed)
+        return tuple(now[x] for x in self.request.packed)
 
     def value(self, x: Tensor) -> Tensor:
         """Return the tensor that represents a value of the program."""
-        return x if self.made is None else self.made.made.get(x, x)
+        program = self.laid_out_program
+        return x if program is None else program.replacements.get(x, x)
 
     def over(self, group: FusionGroup) -> tuple[int, ...]:
         """Return the positions of the operands that the result of a group may overwrite."""
@@ -149,15 +156,18 @@ class ProgramPlan:
         Raises:
             LayoutError: If a value cannot be in the requested shards.
         """
-        made = self.made
-        now = {} if made is None else made.made
+        made = self.laid_out_program
+        now = {} if made is None else made.replacements
         barred = ResidencyExclusions(
-            self.copies, frozenset() if made is None else made.asked, self.wished.keys(), refused,
+            self.copies,
+            frozenset() if made is None else made.requested_ops,
+            self.division_hints.keys(),
+            refused,
             {now.get(x, x): shards for x, shards in self.shards.items()},
             frozenset() if made is None else frozenset(made.copies),
         )
         parts = [group for group in self.parts if not self.runs_once(group)]
-        places = replace(self, residency=Residency(())).places
+        places = replace(self, residency=Residency(())).locations
         try:
             found = residency(parts, self.graph, places, barred)
         except ReshardError as needed:
@@ -178,18 +188,20 @@ class ProgramPlan:
         Raises:
             LayoutError: If a value cannot be in the given shards.
         """
-        assert self.chosen is not None
+        assert self.assigned_layouts is not None
         made = insert_relayouts(
-            self.chosen, frozenset(map(self.chosen.graph.of, self.asked.packed)), shards
+            self.assigned_layouts,
+            frozenset(map(self.assigned_layouts.graph.of, self.request.packed)),
+            shards,
         )
         return replace(self, shards=shards).with_groups(made).without({})
 
     def with_groups(self, made: ProgramWithLayouts) -> ProgramPlan:
         """Return the plan for a program with explicit layouts, with its fusion groups."""
-        assert self.chosen is not None
-        written, stands = self.chosen.graph, dict(made.made)
+        assert self.assigned_layouts is not None
+        written, stands = self.assigned_layouts.graph, dict(made.replacements)
         near = {stands.get(x, x).op for x in self.shards} | {*made.copies}
-        groups = form_fusion_groups(made.graph, made.apart, made.asked, near=near)
+        groups = form_fusion_groups(made.graph, made.copy_operations, made.requested_ops, near=near)
         known = compile_time_constants(made.graph, groups)
         for x in self.shards:
             if stands.get(x, x) in known:
@@ -198,10 +210,16 @@ class ProgramPlan:
                     "scratchpads exist for one call only; remove its layout",
                     kind="layout-requirement", x=x.name,
                 )
-        hinted = {hint: written.of(hint.tensor) for hint in self.asked.division_hints}
+        hinted = {hint: written.of(hint.tensor) for hint in self.request.division_hints}
         return replace(
-            self, graph=made.graph, parts=groups, known=known, made=made,
-            wished=apply_division_hints(self.asked.division_hints, written, stands, groups),
+            self,
+            graph=made.graph,
+            parts=groups,
+            known=known,
+            laid_out_program=made,
+            division_hints=apply_division_hints(
+                self.request.division_hints, written, stands, groups
+            ),
             of_hints={hint: stands.get(x, x).op for hint, x in hinted.items()},
         )
 
@@ -211,7 +229,7 @@ class ProgramPlan:
         Raises:
             CapacityError: If the memory of the target is too small.
         """
-        asked, graph = self.asked, self.graph
+        asked, graph = self.request, self.graph
         sizes = {x: bytes_of(x, self.stored) for x in self.lifetimes}
         needed = MemoryDemand(self.lifetimes, sizes, over)
         plan = replace(
@@ -262,7 +280,8 @@ def plan_program(asked: CompileRequest) -> ProgramPlan:
         chosen = choose_program_layouts(asked, graph)
         made = insert_relayouts(chosen, frozenset(map(graph.of, asked.packed)), shards)
         if asked.target.core is not None:
-            between = layouts_between_kernels(made.graph, made.stored, made.apart | made.asked)
+            copied = made.copy_operations | made.requested_ops
+            between = layouts_between_kernels(made.graph, made.stored, copied)
             made = replace(made, stored={**made.stored, **between})
         plain = ProgramPlan(
             asked, graph, (), frozenset(), chosen, made, {}, {}, Residency(()), {}, shards)

@@ -97,7 +97,7 @@ class Program(Pictured):
     def layouts(self) -> ProgramLayouts:
         """Layouts of values (`program.layouts[T]`), relayouts, hint outcomes and certificate."""
         found = self.details.layouts or _plain_layouts(self._asked)
-        more = self.details.wishes
+        more = self.details.division_outcomes
         return replace(found, wishes=(*found.wishes, *more)) if more else found
 
     @property

@@ -40,7 +40,7 @@ class KernelReport:
         cores: Number of cores with scratchpads that take part; 0 on processors.
         imbalance: Maximum compute cycles of a core divided by the average.
         tiles: Number of tile and vector operations of the matrix and vector units.
-        copied: Time in seconds in which the host copies as many bytes as the kernel reads and
+        copy_seconds: Time in seconds in which the host copies as many bytes as the kernel reads and
             writes; None if not measured, or if these bytes fit into a cache.
         calls: External functions without a declared cost, which are not counted.
     """
@@ -56,7 +56,7 @@ class KernelReport:
     cores: int = 0
     imbalance: float = 1.0
     tiles: int = 0
-    copied: float | None = None
+    copy_seconds: float | None = None
     calls: tuple[str, ...] = ()
 
     @property
@@ -68,7 +68,7 @@ class KernelReport:
     def limit(self) -> tuple[str, float] | None:
         """Limiting resource and the seconds for which it is busy, as far as known."""
         found = [] if self.bound is None else [(self.bound_by, self.bound)]
-        found += [] if self.copied is None else [("memory", self.copied)]
+        found += [] if self.copy_seconds is None else [("memory", self.copy_seconds)]
         return max(found, key=lambda each: each[1], default=None)
 
     @property
@@ -135,8 +135,8 @@ class ProgramReport:
         target: Target name.
         kernels: Kernel calls in order.
         distinct: Number of distinct kernels.
-        held: Size of the arena between kernels in bytes.
-        least_held: Maximum number of bytes that are live simultaneously.
+        arena_bytes: Size of the arena between kernels in bytes.
+        max_live_bytes: Maximum number of bytes that are live simultaneously.
         constants: Size of the constants in bytes.
         edges: Values that kernels read or compute.
         relayouts: Copies of values in other layouts.
@@ -150,8 +150,8 @@ class ProgramReport:
     target: str
     kernels: tuple[KernelReport, ...]
     distinct: int
-    held: int
-    least_held: int
+    arena_bytes: int
+    max_live_bytes: int
     constants: int
     edges: tuple[EdgeReport, ...] = ()
     relayouts: tuple[RelayoutReport, ...] = ()
@@ -194,7 +194,7 @@ class ProgramReport:
         if self.seconds is not None:
             head += f", measured {_time(self.seconds)}"
         memory = (
-            f"{self.held:_} bytes between kernels, at least {self.least_held:_} live at the peak; "
+            f"{self.arena_bytes:_} bytes between kernels, at least {self.max_live_bytes:_} live at the peak; "
             f"{self.constants:_} bytes of constants"
         )
         said = (
@@ -400,7 +400,7 @@ class ProgramDetails:
         memory: Memory plan of the values between kernels.
         layouts: Layouts of all values; None if layouts do not matter on the target.
         stored: Layouts of values in memory that are not in row-major order.
-        wishes: Division hints and their outcomes.
+        division_outcomes: Division hints and their outcomes.
     """
 
     inputs: tuple[Tensor, ...]
@@ -409,7 +409,7 @@ class ProgramDetails:
     memory: ArenaPlan
     layouts: ProgramLayouts | None
     stored: Mapping[Tensor, Layout]
-    wishes: tuple[DivisionHintOutcome, ...]
+    division_outcomes: tuple[DivisionHintOutcome, ...]
 
     def report(self, name: str, target: Target, constants: int, *, measured: bool) -> ProgramReport:
         """Report the cost of the program.
@@ -425,14 +425,14 @@ class ProgramDetails:
         """
         costs: dict[int, tuple[CostReport, float | None]] = {}
         for call in self.kernels:
-            if id(call.part) not in costs:
-                seconds = call.part.measured() if measured else None
-                costs[id(call.part)] = call.part.report(), seconds
+            if id(call.kernel) not in costs:
+                seconds = call.kernel.measured() if measured else None
+                costs[id(call.kernel)] = call.kernel.report(), seconds
         # The memory bandwidth of the host does not describe an emulated target.
         rate = copy_rate(target) if measured and target.core is not None else None
         labels = labels_of(self.kernels)
         kernels = tuple(
-            _kernel_report(call, name, self.stored, *costs[id(call.part)], rate)
+            _kernel_report(call, name, self.stored, *costs[id(call.kernel)], rate)
             for call, name in ((call, labels[call.group.result]) for call in self.kernels)
         )
         return ProgramReport(
@@ -451,7 +451,7 @@ def _kernel_report(
     | None,
     copy_rate: float | None,
 ) -> KernelReport:
-    group, target = call.group, call.part.build.target
+    group, target = call.group, call.kernel.build.target
     reads = sum(bytes_of(x, stored) for x in group_inputs(group))
     writes = sum(bytes_of(x, stored) for x in group.result.outputs)
     core = None if target is None else target.core

@@ -61,9 +61,9 @@ class Residency:
         cuts: Division of the resident values and of the result of each group, by its result.
         residents: Values that stay in scratchpads within a kernel.
         spills: Other values, with the reasons.
-        kept: Layouts of the values that stay in scratchpads from kernel to kernel.
-        held: Bytes of such values on a core that a kernel neither reads nor computes, by the result
-            of the kernel.
+        resident_layouts: Layouts of the values that stay in scratchpads from kernel to kernel.
+        resident_bytes: Bytes of such values on a core that a kernel neither reads nor computes, by
+            the result of the kernel.
         candidates: For spilled values with several readers that could stay in scratchpads from
             kernel to kernel, the numbers of parts along each axis for which a reader finds its
             part on its own core.
@@ -73,8 +73,8 @@ class Residency:
     cuts: Mapping[Operation, Mapping[Tensor, DivisionSpec]] = field(default_factory=dict)
     residents: tuple[ResidentValue, ...] = ()
     spills: tuple[Spill, ...] = ()
-    kept: Mapping[Tensor, ShardLayout] = field(default_factory=dict)
-    held: Mapping[Operation, int] = field(default_factory=dict)
+    resident_layouts: Mapping[Tensor, ShardLayout] = field(default_factory=dict)
+    resident_bytes: Mapping[Operation, int] = field(default_factory=dict)
     candidates: Mapping[Tensor, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
 
 
@@ -97,7 +97,7 @@ def residency(
     where = placement_of(places.target)
     if where is None:
         return Residency(tuple(groups))
-    return _Chooser(groups, graph, places, where, barred).chosen()
+    return _Chooser(groups, graph, places, where, barred).choose()
 
 _BETWEEN_KERNELS: Container[SpillKind] = ("readers", "many", "room", "division", "copied")
 """Reasons for which a value may still stay in scratchpads from kernel to kernel."""
@@ -112,8 +112,8 @@ class _Chooser:
     Attributes:
         readers: Numbers of the kernels that read each value.
         joints: Core loop of each kernel.
-        kept: Values that stay in scratchpads from kernel to kernel.
-        held: Bytes of such values on a core while each kernel runs.
+        resident_layouts: Values that stay in scratchpads from kernel to kernel.
+        resident_bytes: Bytes of such values on a core while each kernel runs.
         fixed: Kernels whose division is that of such values.
     """
 
@@ -124,18 +124,18 @@ class _Chooser:
     ) -> None:
         self.groups, self.graph, self.places = groups, graph, places
         given = {x: place for x in places.stored if (place := places.of(x)) is not None}
-        self.where, self.barred = replace(where, given=given), barred
+        self.where, self.barred = replace(where, tensor_layouts=given), barred
         self.readers: dict[Tensor, list[int]] = {}
         for k, group in enumerate(groups):
             for x in group_inputs(group):
                 self.readers.setdefault(x, []).append(k)
         self.joints: dict[int, FusedKernels] = {}
-        self.kept: dict[Tensor, ShardLayout] = {}
-        self.held = dict.fromkeys(range(len(groups)), 0)
+        self.resident_layouts: dict[Tensor, ShardLayout] = {}
+        self.resident_bytes = dict.fromkeys(range(len(groups)), 0)
         self.fixed: set[int] = set()
         self.candidates: dict[Tensor, tuple[tuple[int, ...], ...]] = {}
 
-    def chosen(self) -> Residency:
+    def choose(self) -> Residency:
         """Visit all kernels and return the choice."""
         spills: list[Spill] = []
         for k in reversed(range(len(self.groups))):
@@ -164,10 +164,10 @@ class _Chooser:
         view = self._view(k, DivisionSpec(dict(enumerate(self.barred.shards[x].count))))
         refused = self.barred.refused.get(group.result)
         is_hinted = group.result in self.barred.hinted
-        if not isinstance(view.found, DividedResult) or refused is not None or is_hinted:
+        if not isinstance(view.division, DividedResult) or refused is not None or is_hinted:
             if group.result not in self.barred.copies:
                 raise ReshardError(x, ())
-            why = reason if isinstance(view.found, DividedResult) else view.found
+            why = reason if isinstance(view.division, DividedResult) else view.division
             raise self._refusal(x, why[1] if refused is None else refused)
         self.joints[k] = FusedKernels(k, {k: view})
         self._keep(x, k, k)
@@ -206,8 +206,8 @@ class _Chooser:
         size = shards.layout.shard_nbytes
         for m in range(first, last + 1):
             self._check_room(x, m, size)
-            self.held[m] += size
-        self.kept[x] = shards.layout
+            self.resident_bytes[m] += size
+        self.resident_layouts[x] = shards.layout
 
     def _check_room(self, x: Tensor, m: int, size: int) -> None:
         """Check that a kernel fits into the scratchpads beside a value that stays there.
@@ -216,11 +216,11 @@ class _Chooser:
             LayoutError: If the kernel does not fit.
         """
         joint = self.joints[m]
-        view, others = joint.members[m], self.held[m] + joint.taken.get(m, 0)
-        if size + others < self.where.room:
-            if not isinstance(view.found, DividedResult):
+        view, others = joint.members[m], self.resident_bytes[m] + joint.taken.get(m, 0)
+        if size + others < self.where.scratchpad_bytes:
+            if not isinstance(view.division, DividedResult):
                 return
-            if isinstance(self._view(m, view.cut, size + others).found, DividedResult):
+            if isinstance(self._view(m, view.cut, size + others).division, DividedResult):
                 return
         raise self._refusal(x, self._no_room(size, others))
 
@@ -231,8 +231,8 @@ class _Chooser:
         if len(readers) < 2:
             return ()
         views = [self.joints[r].members[r] for r in readers if self._reads_memory(r, x) is None]
-        found = [along.count for view in views if (along := view.along(x)) is not None]
-        own = self.joints[k].members[k].found
+        found = [along.count for view in views if (along := view.division_of(x)) is not None]
+        own = self.joints[k].members[k].division
         if isinstance(own, DividedResult):
             found.append(tuple(own.outline.count))
         return tuple(
@@ -246,13 +246,13 @@ class _Chooser:
             return None
         joint = self.joints[r]
         found = [joint.members[r]]
-        if not joint.near and r not in self.fixed:
+        if not joint.resident_bytes and r not in self.fixed:
             found.append(self._sharded(joint, x, count).members[r])
         return next((view for view in found if self._is_on_same_cores(view, x, count)), None)
 
     @staticmethod
     def _is_on_same_cores(view: DividedKernel, x: Tensor, count: Sequence[int]) -> bool:
-        along = view.along(x)
+        along = view.division_of(x)
         if along is None or along.count != tuple(count):
             return False
         # Parts are assigned to cores in the order of the axes.
@@ -275,7 +275,7 @@ class _Chooser:
         residents: list[ResidentValue] = []
         for k, group in enumerate(self.groups):
             joint = self.joints[k]
-            if not joint.near:
+            if not joint.resident_bytes:
                 groups.append(group)
                 if k in self.fixed:
                     cuts[group.result] = {group.result.output(0): joint.members[k].cut}
@@ -285,17 +285,27 @@ class _Chooser:
                 result = group.result.output(0)
                 cuts[group.result] = {**joint.cuts, result: joint.members[k].cut}
                 residents += self._residents(joint, result)
-        held = {group.result: self._held_outside(group) for group in groups} if self.kept else {}
-        residents += map(self._resident_between, self.kept)
+        held = (
+            {group.result: self._held_outside(group) for group in groups}
+            if self.resident_layouts
+            else {}
+        )
+        residents += map(self._resident_between, self.resident_layouts)
         return Residency(
-            tuple(groups), cuts, tuple(residents), spills, self.kept, held, self.candidates
+            tuple(groups),
+            cuts,
+            tuple(residents),
+            spills,
+            self.resident_layouts,
+            held,
+            self.candidates,
         )
 
     def _resident_between(self, x: Tensor) -> ResidentValue:
         """Return the description of a value that stays in scratchpads from kernel to kernel."""
         last = max(self.readers.get(x, [0]))
         return ResidentValue(
-            x, bytes_of(x, self.places.stored), self.kept[x].shard_nbytes,
+            x, bytes_of(x, self.places.stored), self.resident_layouts[x].shard_nbytes,
             self.barred.shards[x].count, self.groups[last].result.output(0), is_between=True,
         )
 
@@ -303,8 +313,8 @@ class _Chooser:
         """Return the bytes of kept values on a core that a kernel neither reads nor computes."""
         (k,) = [k for k, each in enumerate(self.groups) if each.result is group.result]
         own = {*group_inputs(group), *group.result.outputs}
-        return self.held[k] - sum(
-            layout.shard_nbytes for x, layout in self.kept.items() if x in own
+        return self.resident_bytes[k] - sum(
+            layout.shard_nbytes for x, layout in self.resident_layouts.items() if x in own
         )
 
     def _residents(self, joint: FusedKernels, kernel: Tensor) -> list[ResidentValue]:
@@ -313,7 +323,7 @@ class _Chooser:
                 x, bytes_of(x, self.places.stored), size, tuple(joint.cuts[x].cores.values()),
                 kernel,
             )
-            for x, size in reversed([*joint.near.items()])
+            for x, size in reversed([*joint.resident_bytes.items()])
         ]
 
     def _place(self, k: int) -> UndividedReason | None:
@@ -339,7 +349,7 @@ class _Chooser:
             if any(self.places.is_outside(y) for y in group_inputs(self.groups[k])):
                 return "host", "it is copied from the host"
             return "relayout", "it is a relayout"
-        if op in barred.asked and x not in barred.shards:
+        if op in barred.requested_ops and x not in barred.shards:
             return "asked", "its layout is requested"
         if op in barred.hinted:
             return "hint", "a hint specifies its division"
@@ -347,7 +357,7 @@ class _Chooser:
             return "padding", f"its padding holds {layout.pad_value:g}"
         if op.num_outputs > 1:
             return "steps", f"its kernel computes {op.num_outputs} values"
-        return None if isinstance(best.found, DividedResult) else best.found
+        return None if isinstance(best.division, DividedResult) else best.division
 
     def _is_sent(self, k: int) -> UndividedReason | None:
         """Return a reason if a kernel only copies shards to the shards of other cores."""
@@ -382,12 +392,12 @@ class _Chooser:
             return "relayout", f"{op.name} relayouts it"
         if op in self.barred.hinted:
             return "hint", f"a hint specifies the division of its reader {op.name}"
-        if not isinstance(view.found, DividedResult):
-            kind, text = view.found
+        if not isinstance(view.division, DividedResult):
+            kind, text = view.division
             return kind, f"its reader {op.name} cannot keep it: {text}"
-        if view.own[x] in view.found.far:
+        if view.operand_placeholders[x] in view.division.gathered_inputs:
             return "gather", f"{op.name} gathers from it"
-        if view.own[x] not in view.found.needs:
+        if view.operand_placeholders[x] not in view.division.input_boxes:
             return "copied", f"{op.name} reads a permuted copy of it"
         refused = self.barred.refused.get(self.groups[self.joints[r].last].result)
         return None if refused is None else ("room", refused)
@@ -403,7 +413,7 @@ class _Chooser:
             names = " and ".join(division_text(self.joints[r].members[r]) for r in readers)
             return "readers", f"its readers {names} have separate core loops"
         joint = self.joints[readers[0]]
-        if len(joint.near) == _MAX_RESIDENT_VALUES:
+        if len(joint.resident_bytes) == _MAX_RESIDENT_VALUES:
             name = joint.members[joint.last].name
             return "many", f"{name} has {_MAX_RESIDENT_VALUES} resident values already"
         wanted = self.barred.shards.get(x)
@@ -414,7 +424,7 @@ class _Chooser:
             parts = format_extents(made.cuts[x].cores.values())
             return "division", f"its readers require the division {parts}"
         found = self._attempt(k, best, joint, 0)
-        if isinstance(found, FusedKernels) or joint.near or joint.last in self.fixed:
+        if isinstance(found, FusedKernels) or joint.resident_bytes or joint.last in self.fixed:
             return found
         narrow = self._narrowed(joint, x)
         if narrow is None:
@@ -426,26 +436,28 @@ class _Chooser:
     def _sharded(self, joint: FusedKernels, x: Tensor, wanted: Sequence[int]) -> FusedKernels:
         """Divide the single kernel of a core loop to match the shards of an operand."""
         view = joint.members[joint.last]
-        is_fixed = bool(joint.near) or joint.last in self.fixed
-        if is_fixed or not isinstance(view.found, DividedResult):
+        is_fixed = bool(joint.resident_bytes) or joint.last in self.fixed
+        if is_fixed or not isinstance(view.division, DividedResult):
             return joint
-        axes, cores = view.found.axes, dict[int, int]()
-        for span, count in zip(view.found.needs[view.own[x]], wanted, strict=True):
+        axes, cores = view.division.axes, dict[int, int]()
+        for span, count in zip(
+            view.division.input_boxes[view.operand_placeholders[x]], wanted, strict=True
+        ):
             terms = span.terms or ()
             walked = [k for k, axis in enumerate(axes) if any(axis is own for own, _ in terms)]
             if count > 1 and len(walked) == 1:
                 cores[walked[0]] = count
         other = self._view(joint.last, DivisionSpec(cores or {0: 1}))
-        found = isinstance(other.found, DividedResult)
+        found = isinstance(other.division, DividedResult)
         return replace(joint, members={joint.last: other}) if found else joint
 
     def _narrowed(self, joint: FusedKernels, x: Tensor) -> tuple[FusedKernels, int] | None:
         """Return a single-kernel loop divided along fewer axes to match a value, and its cost."""
         view = joint.members[joint.last]
-        assert isinstance(view.found, DividedResult)
-        least = view.found.least_for(view.own[x], self.where.units(x))
-        other = self._view(joint.last, DivisionSpec(least=least))
-        if not isinstance(other.found, DividedResult):
+        assert isinstance(view.division, DividedResult)
+        least = view.division.least_for(view.operand_placeholders[x], self.where.units(x))
+        other = self._view(joint.last, DivisionSpec(min_extents=least))
+        if not isinstance(other.division, DividedResult):
             return None
         return replace(joint, members={joint.last: other}), other.cost(view)
 
@@ -463,7 +475,7 @@ class _Chooser:
         """
         x = self.groups[k].result.output(0)
         readers = [joint.members[r] for r in self.readers[x]]
-        found = [view.along(x) for view in readers]
+        found = [view.division_of(x) for view in readers]
         along, first = found[0], readers[0]
         if along is None or any(each != along for each in found):
             first = readers[found.index(None)] if None in found else readers[-1]
@@ -474,11 +486,11 @@ class _Chooser:
             )
         near = self._bytes_near(x, along.count)
         cut = DivisionSpec(dict(enumerate(along.count)))
-        made = self._view(k, cut, near) if near < self.where.room else best
-        if not isinstance(made.found, DividedResult) or made is best:
-            is_full = made is best or made.found[0] == "room"
-            return ("room", self._no_room(near, 0)) if is_full else made.found
-        parts = zip(along.count, made.found.outline.core, first.part_of(x), strict=True)
+        made = self._view(k, cut, near) if near < self.where.scratchpad_bytes else best
+        if not isinstance(made.division, DividedResult) or made is best:
+            is_full = made is best or made.division[0] == "room"
+            return ("room", self._no_room(near, 0)) if is_full else made.division
+        parts = zip(along.count, made.division.outline.core, first.part_of(x), strict=True)
         if any(count > 1 and own != part for count, own, part in parts):
             return "division", (
                 f"it is divided {best.parts}, but {division_text(first)} reads parts of "
@@ -502,24 +514,24 @@ class _Chooser:
             m: joint.taken.get(m, 0) + (near if m <= last else 0) for m in joint.members
         }
         # Values that are kept while the kernel runs leave less free memory.
-        held = max(self.held[m] for m in (k, *joint.members))
+        held = max(self.resident_bytes[m] for m in (k, *joint.members))
         for m in (k, *(m for m in joint.members if m <= last)):
-            if taken[m] + held >= self.where.room:
+            if taken[m] + held >= self.where.scratchpad_bytes:
                 return "room", self._no_room(near, taken[m] + held - near)
         for r in self.readers[x]:
             view = self._view(r, joint.members[r].cut, taken[r] + held)
-            if not isinstance(view.found, DividedResult):
+            if not isinstance(view.division, DividedResult):
                 return "room", self._no_room(near, taken[r] + held - near)
         cuts = {**joint.cuts, x: DivisionSpec(made.cut.cores)}
         return FusedKernels(
-            joint.last, {k: made, **joint.members}, {**joint.near, x: near}, taken, cuts
+            joint.last, {k: made, **joint.members}, {**joint.resident_bytes, x: near}, taken, cuts
         )
 
     def _no_room(self, near: int, others: int) -> str:
         beside = f" and {others:_} bytes of other values" if others else ""
         return (
             f"its {near:_} bytes per core{beside} leave no space for its readers in "
-            f"{self.where.scratchpad}, which has {self.where.room:_} bytes per core"
+            f"{self.where.scratchpad}, which has {self.where.scratchpad_bytes:_} bytes per core"
         )
 
     def _bytes_near(self, x: Tensor, count: Sequence[int]) -> int:
@@ -541,7 +553,7 @@ class _Chooser:
         places = {new: self.places.of(old) for old, new in (*own.items(), (x, result))}
         given = {new: place for new, place in places.items() if place is not None}
         where = replace(
-            self.where, given=given, room=self.where.room - taken,
+            self.where, tensor_layouts=given, scratchpad_bytes=self.where.scratchpad_bytes - taken,
             cuts={} if cut == DivisionSpec() else {result: cut},
         )
         size, cores = bytes_of(x, self.places.stored), tuple(range(len(x.shape)))

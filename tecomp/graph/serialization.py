@@ -43,7 +43,8 @@ def encode_native(native: NativeProgram) -> bytes:
     """Serialize the machine code of a program: header length, header, and code images."""
     codes = native.codes
     faces = tuple(
-        (code.face, code.params, tuple(map(len, code.images)), code.has_places) for code in codes
+        (code.interface, code.params, tuple(map(len, code.images)), code.has_places)
+        for code in codes
     )
     words = encode(
         (

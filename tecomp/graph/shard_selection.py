@@ -46,7 +46,7 @@ class PlannedKernels:
     def calls(self) -> list[ProgramKernel]:
         """Kernels of a program call."""
         pairs = zip(self.plan.groups, self.kernels, strict=True)
-        return [kernel.part for group, kernel in pairs if not self.plan.runs_once(group)]
+        return [kernel.kernel for group, kernel in pairs if not self.plan.runs_once(group)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ def keep_between_kernels(
         make: Function that generates the kernels of a plan, without the values that do not fit
             after lowering.
     """
-    where = placement_of(plan.asked.target)
-    if plan.made is None or where is None or where.scratchpad not in MEMORY_SPACES:
+    where = placement_of(plan.request.target)
+    if plan.laid_out_program is None or where is None or where.scratchpad not in MEMORY_SPACES:
         return plan
     if not plan.residency.candidates:
         return plan
@@ -110,8 +110,8 @@ def _with_reasons(plan: ProgramPlan, spills: Mapping[Tensor, Spill]) -> ProgramP
 
 def _candidates(plan: ProgramPlan) -> Iterator[tuple[Tensor, Sequence[tuple[int, ...]]]]:
     """Yield the values of the program to try, largest first, with the numbers of their parts."""
-    assert plan.made is not None
-    written = {made: x for x, made in plan.made.made.items()}
+    assert plan.laid_out_program is not None
+    written = {made: x for x, made in plan.laid_out_program.replacements.items()}
     every = [x for x in plan.residency.candidates if x in written and written[x] not in plan.shards]
     every.sort(key=lambda x: -bytes_of(x, plan.stored))
     for x in every[:_MAX_VALUES]:
@@ -128,7 +128,7 @@ def _best(
     for count in divisions:
         parts = " x ".join(map(str, count))
         try:
-            layout = _shards(x, count, before.plan.asked.target)
+            layout = _shards(x, count, before.plan.request.target)
             if layout is None:
                 continue
             shards = {**before.plan.shards, x: Shards(layout, count)}

@@ -86,7 +86,7 @@ class ResidencyExclusions:
 
     Attributes:
         relayouts: Copies between layouts.
-        asked: Operations whose results were requested in memory.
+        requested_ops: Operations whose results were requested in memory.
         hinted: Results of kernels with a division hint.
         refused: Results of kernels that failed to compile with resident values, with the reasons.
         shards: Values that must be in scratchpads, with their shards.
@@ -94,7 +94,7 @@ class ResidencyExclusions:
     """
 
     relayouts: Container[Operation]
-    asked: Container[Operation]
+    requested_ops: Container[Operation]
     hinted: Container[Operation]
     refused: Mapping[Operation, str]
     shards: Mapping[Tensor, Shards] = field(default_factory=dict)

@@ -167,7 +167,7 @@ class TomlPosition:
     text: str = ""
     path: Path = ()
 
-    def inside(self, *keys: str | int) -> TomlPosition:
+    def nested(self, *keys: str | int) -> TomlPosition:
         """Return the position of a nested table."""
         return TomlPosition(self.source, self.root, self.text, (*self.path, *keys))
 

@@ -175,11 +175,11 @@ def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition, k
         return _read_plain(kind, marks, value, place, key)
     origin = get_origin(kind)
     if origin in (Union, UnionType):
-        return _one_of_kinds(get_args(kind), value, place.inside(key))
+        return _one_of_kinds(get_args(kind), value, place.nested(key))
     if is_dataclass(kind) and isinstance(kind, type):
-        return read_table(kind, value, place.inside(key))
+        return read_table(kind, value, place.nested(key))
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        return _read_mapping(get_args(kind), value, place.inside(key))
+        return _read_mapping(get_args(kind), value, place.nested(key))
     if origin is tuple and _is_table(get_args(kind)[0]):
         return _tables(get_args(kind)[0], value, place, key)
     read = _read_plain(kind, marks, value, place, key)
@@ -218,7 +218,7 @@ def _tables(kind: Any, value: Any, place: TomlPosition, key: str) -> tuple[Any, 
             key, key=key, value=value,
         )
     return tuple(
-        _one_of_kinds(get_args(kind) or (kind,), entry, place.inside(key, k))
+        _one_of_kinds(get_args(kind) or (kind,), entry, place.nested(key, k))
         for k, entry in enumerate(value)
     )
 

@@ -110,14 +110,14 @@ class Apply:
                 )
 
     @property
-    def made(self) -> tuple[Parameter, ...]:
+    def named_results(self) -> tuple[Parameter, ...]:
         """Named results, in order."""
         first = () if self.result is None else (Parameter(self.result, self.type),)
         return (*first, *self.more)
 
     def __str__(self) -> str:
         types = ", ".join(map(str, self.types))
-        names = ", ".join(f"%{each.name}" for each in self.made)
+        names = ", ".join(f"%{each.name}" for each in self.named_results)
         head = f"{names} = " if names else ""
         results = format_result_types([self.type, *[each.type for each in self.more]])
         return f"{head}{operation_text(self.op, self.operands)}: ({types}) -> {results}"
@@ -180,7 +180,7 @@ class Function:
             if parameter.name == name:
                 return parameter.type
         for apply in self.body:
-            for made in apply.made:
+            for made in apply.named_results:
                 if made.name == name:
                     return made.type
         raise ArrayValueError(
@@ -259,7 +259,7 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
         if isinstance(value, AttributeOperand):
             taken = _PLACES.get(name) or _NUMBERS[attribute_types(apply.op.__class__)[name] is int]
             _check_argument(f"@{function}: %{apply.result}", name, value, known, taken)
-    for made in apply.made:
+    for made in apply.named_results:
         declare(known, made.name, made.type, function)
 
 
@@ -365,7 +365,7 @@ def _check_call(
             kind="ptensor", where=where,
         )
     results = [(name, callee.type_of(name)) for name in callee.results]
-    counts = len(apply.types), len(op.gives)
+    counts = len(apply.types), len(op.result_types)
     if counts != (len(callee.parameters), len(results)):
         raise ArrayValueError(
             "{where}: expected {parameter_count} operands and {result_count} results, got {count} "
@@ -375,7 +375,7 @@ def _check_call(
         )
     for given, parameter in zip(apply.types, callee.parameters, strict=True):
         _check_passed(f"{where}: parameter %{parameter.name}", parameter.type, given)
-    for wanted, (name, type) in zip(op.gives, results, strict=True):
+    for wanted, (name, type) in zip(op.result_types, results, strict=True):
         _check_passed(f"{where}: result %{name}", wanted, type)
 
 

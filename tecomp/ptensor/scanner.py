@@ -59,13 +59,13 @@ class Reader:
         match = _TOKEN.match(self.text, position)
         token = match[0] if match else ""
         found = f"got `{token[:40]}`" if token else "got the end of the text"
-        line, column = self.place(position)
+        line, column = self.line_and_column(position)
         raise ParseError(
             "line {line}, column {column}: " + template + ", {found}",
             kind="ptensor", line=line, column=column, found=found, **parameters,
         )
 
-    def place(self, position: int) -> tuple[int, int]:
+    def line_and_column(self, position: int) -> tuple[int, int]:
         """Return line and column of a position, counted from 1."""
         start = self.text.rfind("\n", 0, position) + 1
         return self.text.count("\n", 0, position) + 1, position - start + 1
@@ -120,7 +120,7 @@ class Reader:
         except ParseError:
             raise
         except TecompError as error:
-            line, _ = self.place(position)
+            line, _ = self.line_and_column(position)
             raise type(error)(f"line {line}: {error.message}", kind=error.kind) from error
 
     def _skip(self) -> None:

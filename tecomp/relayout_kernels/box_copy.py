@@ -59,17 +59,20 @@ class CopyEndpoint:
 
     Attributes:
         index_map: Map from tensor indices to physical indices.
-        places: Extents of the physical indices; the memory stores their box in row-major order.
+        physical_extents: Extents of the physical indices; the memory stores their box in row-major
+            order.
     """
 
     index_map: IndexMapNode
-    places: tuple[int, ...]
+    physical_extents: tuple[int, ...]
 
     @property
     def key(self) -> tuple[str, tuple[int, ...]]:
         """Key that is equal for equal sides: map with canonical variable names, and extents."""
         names = {old: Var(f"i{k}", INT64) for k, old in enumerate(self.index_map.initial_indices)}
-        return str([substitute(e, names) for e in self.index_map.final_indices]), self.places
+        return str(
+            [substitute(e, names) for e in self.index_map.final_indices]
+        ), self.physical_extents
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CopyEndpoint) and self.key == other.key
@@ -205,15 +208,15 @@ class CopiedBox:
         source: Offset of the first element in the source.
         result: Offset of the first element in the result.
         memories: Source and result buffers.
-        joined: Dimension of the source elements that form one result element; None if each source
-            element is one result element.
+        contiguous_dim: Dimension of the source elements that form one result element; None if each
+            source element is one result element.
     """
 
     dims: tuple[Dim, ...]
     source: Expr
     result: Expr
     memories: Memories
-    joined: Dim | None = None
+    contiguous_dim: Dim | None = None
 
 
 def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
@@ -336,18 +339,18 @@ class _Walk:
         box: Box to copy.
         axes: Axes of the copy stage, one per dimension of the box.
         loops: Rectangular loops of the stage.
-        around: Loops around the statements of one step.
+        outer_loops: Loops around the statements of one step.
     """
 
     box: CopiedBox
     axes: tuple[IterVar, ...]
     loops: RectangularLoops
-    around: tuple[IterVar, ...]
+    outer_loops: tuple[IterVar, ...]
 
     @property
     def at_once(self) -> tuple[IterVar, ...]:
-        """Loops of one step, inside `around`."""
-        return self.loops.stage.leaves[len(self.around) :]
+        """Loops of one step, inside `outer_loops`."""
+        return self.loops.stage.leaves[len(self.outer_loops) :]
 
     def offsets(
         self, source: Expr, result: Expr, values: Mapping[IterVar, Expr]
@@ -377,7 +380,7 @@ class _Walk:
                 statement = Let(var, start, statement)
             return statement
 
-        return self.loops.nest(self.around, {}, inside)
+        return self.loops.nest(self.outer_loops, {}, inside)
 
 
 def _walk(box: CopiedBox, moves: Moves, threads: int = 1) -> _Walk:
@@ -420,12 +423,12 @@ def _element(box: CopiedBox, source: Expr, result: Expr) -> Stmt:
     memories, dtype = box.memories, box.memories.result.dtype
     if isinstance(memories.source, int):
         return BufferStore(memories.result, Const(memories.source, dtype), (result,))
-    if box.joined is None:
+    if box.contiguous_dim is None:
         return BufferStore(memories.result, BufferLoad(memories.source, (source,)), (result,))
     bits = memories.source.dtype.bits
     total: Expr | None = None
-    for k in range(box.joined.count):
-        place = plus(source, index_value(k * box.joined.source))
+    for k in range(box.contiguous_dim.count):
+        place = plus(source, index_value(k * box.contiguous_dim.source))
         value: Expr = Cast(dtype, BufferLoad(memories.source, (place,)))
         if k:
             value = binary(BinOp.SHL, value, Const(k * bits, dtype))

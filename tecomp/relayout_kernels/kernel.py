@@ -49,9 +49,9 @@ class _Maker:
 
     def __init__(self, copy: CopySpec, core: Core) -> None:
         self._copy = copy
-        self._source = Buffer("source", (prod(copy.source.places),), copy.dtype)
-        self._result = Buffer("result", (prod(copy.result.places),), copy.dtype)
-        self._bytes = prod(copy.result.places) * copy.dtype.bytes
+        self._source = Buffer("source", (prod(copy.source.physical_extents),), copy.dtype)
+        self._result = Buffer("result", (prod(copy.result.physical_extents),), copy.dtype)
+        self._bytes = prod(copy.result.physical_extents) * copy.dtype.bytes
         self._threads = core.count if self._bytes >= _SHARED_BYTES else 1
         bits = DType(f"uint{8 * copy.dtype.bytes}")
         (reads,), (writes,) = self._source.shape, self._result.shape
@@ -67,16 +67,16 @@ class _Maker:
     def function(self, name: str) -> PrimFunc:
         copy = self._copy
         parts: list[Stmt] = []
-        if prod(copy.result.places):
+        if prod(copy.result.physical_extents):
             parts = list(self._parts()) if prod(copy.shape) else list(self._filled())
         return PrimFunc(name, (self._source, self._result), seq(*parts))
 
     def _parts(self) -> Iterator[Stmt]:
         copy = self._copy
         cut = common_digits(copy.shape, [
-            (side.index_map, side.places) for side in (copy.source, copy.result)
+            (side.index_map, side.physical_extents) for side in (copy.source, copy.result)
         ])
-        places = prod(copy.result.places)
+        places = prod(copy.result.physical_extents)
         if copy.fill is not None and prod(copy.shape) < places:
             boxes = padding_boxes(cut.axes, cut.offsets[1], places)
             if boxes is None or len(boxes) > _MAX_BOXES:
@@ -92,7 +92,7 @@ class _Maker:
     def _filled(self) -> Iterator[Stmt]:
         """Fill the whole result."""
         if self._copy.fill is not None:
-            yield self._fill([(prod(self._copy.result.places), 1)], 0)
+            yield self._fill([(prod(self._copy.result.physical_extents), 1)], 0)
 
     def _fill(self, dims: Sequence[tuple[int, int]], start: int) -> Stmt:
         """Fill a box of the result.
@@ -118,7 +118,12 @@ class _Maker:
             guarded: Axes that also get loops, and a check of their index against the extent.
         """
         offsets = [index_value(offset.const) for offset in cut.offsets]
-        named = {var for o in cut.offsets if o.rest is not None for var in free_variables(o.rest)}
+        named = {
+            var
+            for o in cut.offsets
+            if o.remainder is not None
+            for var in free_variables(o.remainder)
+        }
         starts: list[Expr] = list(offsets)
         dims: list[Dim] = []
         loops: list[tuple[Var, int, int]] = []
@@ -133,7 +138,7 @@ class _Maker:
                     dims.append(Dim(count, *steps))
                 starts = [plus(e, at, n) for e, n in zip(starts, steps, strict=True)]
         source, result = (
-            start if offset.rest is None else plus(start, offset.rest)
+            start if offset.remainder is None else plus(start, offset.remainder)
             for start, offset in zip(starts, cut.offsets, strict=True)
         )
         threads = 1 if loops else self._threads
@@ -180,7 +185,7 @@ def _index(axis: DigitAxis) -> Expr:
 def kernel_of(copy: CopySpec, name: str = "copy") -> Kernel:
     """Compile a copy; the kernel takes arrays with the shapes `places` of source and result."""
     signature = [
-        Buffer("source", copy.source.places, copy.dtype),
-        Buffer("result", copy.result.places, copy.dtype),
+        Buffer("source", copy.source.physical_extents, copy.dtype),
+        Buffer("result", copy.result.physical_extents, copy.dtype),
     ]
     return Kernel(host_function(copy, name), signature)

@@ -265,7 +265,7 @@ def rfactor(
     body = tuple(
         Reduce(
             combiner, loads, (combined,), Const(True, reduce.condition.dtype), reduce.init, k,
-            given=reduce.given,
+            invariants=reduce.invariants,
         )
         for k in range(compute.num_outputs)
     )
@@ -391,8 +391,8 @@ def _factored_op(
     moved = {**dict(zip(compute.axis, data, strict=True)), **found.axes}
     condition = _guard_condition(found.conditions, substitute(reduce.condition, moved))
     source = tuple(substitute(value, moved) for value in reduce.source)
-    given = tuple(substitute(value, moved) for value in reduce.given)
-    made = replace(reduce, source=source, condition=condition, init=(), given=given)
+    given = tuple(substitute(value, moved) for value in reduce.invariants)
+    made = replace(reduce, source=source, condition=condition, init=(), invariants=given)
     if rest:
         order = [*(a for a in compute.reduce_axis if a in rest), *rest]
         left = tuple(dict.fromkeys(rest[a] for a in order))

@@ -276,7 +276,7 @@ def create_group(
     parent: GroupKey | None = None
     for group in state.groups:
         theirs = {stage.key for stage in stages_of(state, group)}
-        if members <= theirs and (parent is None or parent in state.around(group)):
+        if members <= theirs and (parent is None or parent in state.enclosing_groups(group)):
             parent = group
         elif theirs < members:
             inside.append(group)
@@ -331,14 +331,14 @@ def place_group(
 
 def stages_of(state: ScheduleState, group: GroupKey) -> list[StageState]:
     """Return the stages of a group and of its inner groups."""
-    return [stage for stage in state if group in state.around(stage.group)]
+    return [stage for stage in state if group in state.enclosing_groups(stage.group)]
 
 
 def _is_placed_by(state: ScheduleState, stage: StageState, group: GroupKey) -> bool:
     """Return whether a stage is at the root, or is placed by a group or an enclosing group."""
     if isinstance(stage.attach, AtRoot):
         return True
-    around = state.around(group)
+    around = state.enclosing_groups(group)
     return isinstance(stage.attach, ComputedAt) and stage.attach.group in set(around)
 
 

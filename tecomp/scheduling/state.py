@@ -264,7 +264,7 @@ class ScheduleState:
         at = next(k for k, s in enumerate(self.stages) if s.key is before)
         return replace(self, stages=(*self.stages[:at], stage, *self.stages[at:]))
 
-    def around(self, group: GroupKey | None) -> Iterator[GroupKey]:
+    def enclosing_groups(self, group: GroupKey | None) -> Iterator[GroupKey]:
         """Yield a group and its enclosing groups, innermost first."""
         while group is not None:
             yield group
@@ -272,7 +272,7 @@ class ScheduleState:
 
     def place_in_groups(self, group: GroupKey | None) -> AtRoot | ComputedAt:
         """Return the placement that a stage inherits from its groups, the root by default."""
-        places = (self.groups[each].attach for each in self.around(group))
+        places = (self.groups[each].attach for each in self.enclosing_groups(group))
         return next((place for place in places if isinstance(place, ComputedAt)), AtRoot())
 
     def redefine(self, stage: StageState, op: ComputeOp) -> ScheduleState:

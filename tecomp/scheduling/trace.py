@@ -137,7 +137,7 @@ class TraceStep:
         args: Positional arguments, with axes and tensors encoded by name.
         kwargs: Keyword arguments.
         results: Names of the returned values.
-        needs: Names that the arguments use for the first time.
+        required_names: Names that the arguments use for the first time.
         returns_many: Whether the call returns a tuple.
     """
 
@@ -146,13 +146,13 @@ class TraceStep:
     args: tuple[Json, ...]
     kwargs: tuple[tuple[str, Json], ...]
     results: tuple[str, ...]
-    needs: tuple[Need, ...]
+    required_names: tuple[Need, ...]
     returns_many: bool
 
     def to_json(self) -> Json:
         """Return the JSON form of the call."""
         return {
-            "needs": [need.to_json() for need in self.needs],
+            "needs": [need.to_json() for need in self.required_names],
             "call": self.call,
             "stage": self.stage,
             "args": list(self.args),
@@ -182,7 +182,7 @@ class Trace:
         outputs: Names of the output operations.
         operations: Operations by name.
         axes: Names of the axes used so far.
-        said: Names of tensors and sizes that the Python text has bound so far.
+        bound_names: Names of tensors and sizes that the Python text has bound so far.
         sizes: Names of all size variables of the computation.
         steps: Recorded calls.
         intrinsics: Intrinsics passed to `tensorize`, by name.
@@ -209,7 +209,7 @@ class Trace:
     outputs: tuple[str, ...]
     operations: Mapping[str, Operation]
     axes: Mapping[IterVar, str]
-    said: frozenset[str]
+    bound_names: frozenset[str]
     sizes: frozenset[str]
     steps: tuple[TraceStep, ...] = ()
     intrinsics: Mapping[str, TensorIntrin] = field(default_factory=dict)
@@ -265,14 +265,14 @@ class Trace:
         plain_kwargs = tuple((name, encode(name, value)) for name, value in kwargs.items())
         results = writer.results(result)
         step = TraceStep(
-            call, owner, plain_args, plain_kwargs, results, tuple(writer.needs),
+            call, owner, plain_args, plain_kwargs, results, tuple(writer.required_names),
             isinstance(result, tuple),
         )
         return replace(
             self,
             operations=writer.names.operations,
             axes=writer.axes,
-            said=frozenset(writer.said),
+            bound_names=frozenset(writer.bound_names),
             steps=(*self.steps, step),
             intrinsics=writer.intrinsics,
             groups=writer.groups,
@@ -313,7 +313,7 @@ class Trace:
             f"    s = te.create_schedule({ops if len(self.outputs) == 1 else f'[{ops}]'})",
         ]
         for step in self.steps:
-            lines += [f"    {need.to_python()}" for need in step.needs]
+            lines += [f"    {need.to_python()}" for need in step.required_names]
             lines.append(f"    {step.to_python()}")
         return "\n".join([*lines, "    return s"]) + "\n"
 
@@ -355,17 +355,17 @@ class _StepEncoder:
         self.groups = dict(trace.groups)
         self.intrinsics = dict(trace.intrinsics)
         self.axes = dict(trace.axes)
-        self.said = set(trace.said)
-        self.needs: list[Need] = []
+        self.bound_names = set(trace.bound_names)
+        self.required_names: list[Need] = []
         self.before = before
         self.layout = None if stage is None else after.stage(stage).layout
         self.n_maps = 0 if stage is None else len(before.stage(stage).layout.maps)
 
     def operation(self, op: Operation) -> str:
         name = self.names.of(self.before.stage(op).key)
-        if name not in self.said:
-            self.said.add(name)
-            self.needs.append(Need(name, "tensor", (name,)))
+        if name not in self.bound_names:
+            self.bound_names.add(name)
+            self.required_names.append(Need(name, "tensor", (name,)))
         return name
 
     def argument(self, call: str, name: str | int, value: Any) -> Json:
@@ -443,15 +443,15 @@ class _StepEncoder:
     def _sizes(self, value: Expr) -> None:
         """Record the size variables of an expression as needed names."""
         for var in free_variables(value):
-            if var.name not in self.said:
-                self.said.add(var.name)
-                self.needs.append(Need(var.name, "size", (var.name,)))
+            if var.name not in self.bound_names:
+                self.bound_names.add(var.name)
+                self.required_names.append(Need(var.name, "size", (var.name,)))
 
     def _introduce(self, key: Operation, kind: str, family: tuple[IterVar, ...]) -> None:
         owner = self.operation(key)
         names = tuple(self.names.fresh(axis.name) for axis in family)
         self.axes.update(zip(family, names, strict=True))
-        self.needs.append(Need(owner, kind, names))
+        self.required_names.append(Need(owner, kind, names))
 
     def _layout_argument(self, name: str | int, value: Any) -> Json:
         """Encode an argument of transform_layout; functions become the maps that they gave."""
@@ -474,7 +474,7 @@ class _StepEncoder:
                 names.append(self.axes[item])
             elif isinstance(item, Tensor):
                 name = self.names.operation(item.op, item.op.name)
-                self.said.add(name)
+                self.bound_names.add(name)
                 names.append(name)
             elif isinstance(item, GroupKey):
                 self.groups[item] = self.names.fresh("group")

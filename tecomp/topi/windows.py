@@ -112,7 +112,7 @@ class SlidingWindows:
         images: Images that the windows read.
         sizes: Extents of a window in elements.
         steps: Strides between windows.
-        apart: Dilation: distances between the elements of a window.
+        dilations: Dilation: distances between the elements of a window.
         before: Padding before the images.
         after: Padding after the images.
     """
@@ -120,14 +120,14 @@ class SlidingWindows:
     images: Images
     sizes: Sequence[Size]
     steps: Sequence[int]
-    apart: Sequence[int]
+    dilations: Sequence[int]
     before: Sequence[int]
     after: Sequence[int]
 
     @property
     def reaches(self) -> list[Size]:
         """Extents of a window including dilation."""
-        return [_reach(size, gap) for size, gap in zip(self.sizes, self.apart, strict=True)]
+        return [_reach(size, gap) for size, gap in zip(self.sizes, self.dilations, strict=True)]
 
     def padded_extent(self, k: int) -> Size:
         """Return the extent of spatial axis `k` including padding."""
@@ -153,7 +153,7 @@ class SlidingWindows:
         """Return the index of a window element in the padded images."""
         at = list(place)
         for k, axis in enumerate(self.images.spatial):
-            at[axis] = place[axis] * self.steps[k] + taps[k] * self.apart[k]
+            at[axis] = place[axis] * self.steps[k] + taps[k] * self.dilations[k]
         return at
 
 

@@ -51,7 +51,7 @@ class Domain:
         leaves: Value of each loop at each point.
         thread: Number of the thread of each point; points with equal numbers run sequentially.
         time: Position of each point in its thread; points that run at once have equal numbers.
-        at: Values of all variables.
+        values: Values of all variables.
     """
 
     axes: tuple[IterVar, ...]
@@ -61,7 +61,7 @@ class Domain:
     leaves: Mapping[IterVar, Numbers]
     thread: Numbers
     time: Numbers
-    at: At
+    values: At
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -238,7 +238,7 @@ def steps(state: ScheduleState, stage: StageState, domain: Domain) -> list[Arrow
                 holds &= _evaluate_at_points(condition, at, domain.shape).astype(bool)
             for k, (axis, index) in enumerate(zip(axes, indices, strict=True)):
                 if k not in places:
-                    holds &= index == domain.at[axis]
+                    holds &= index == domain.values[axis]
             for point in map(tuple, np.argwhere(holds).tolist()):
                 source = tuple(
                     int(indices[k][point]) - first
@@ -258,15 +258,15 @@ def _terms(read: StepRead, domain: Domain) -> Iterator[At]:
     variables = dict.fromkeys(
         node for node in walk(*read.indices, *read.conditions)
         if isinstance(node, IterVar) and node not in domain.axes
-        and (node.kind is IterKind.REDUCE or node not in domain.at)
+        and (node.kind is IterKind.REDUCE or node not in domain.values)
     )
     counts = [
-        range(first := int(values(index_value(axis.low), domain.at)),
-              first + min(int(values(index_value(axis.extent), domain.at)), _MOST_TERMS))
+        range(first := int(values(index_value(axis.low), domain.values)),
+              first + min(int(values(index_value(axis.extent), domain.values)), _MOST_TERMS))
         for axis in variables
     ]
     for chosen in islice(product(*counts), _MOST_TERMS ** 2):
-        yield {**domain.at, **dict(zip(variables, map(np.asarray, chosen), strict=True))}
+        yield {**domain.values, **dict(zip(variables, map(np.asarray, chosen), strict=True))}
 
 
 def enclosing_scan(state: ScheduleState, stage: StageState) -> ScanOp | None:
@@ -399,7 +399,7 @@ def _slice(op: ComputeOp, chosen: Sequence[IterVar], domain: Domain) -> str:
     """Describe the definition and the fixed values of the axes that are not drawn."""
     text = truncate(" ".join(str(op).split()), 120)
     others = [axis for axis in (*op.axis, *op.reduce_axis) if axis not in chosen]
-    fixed = ", ".join(f"{axis.name} = {int(domain.at[axis])}" for axis in others)
+    fixed = ", ".join(f"{axis.name} = {int(domain.values[axis])}" for axis in others)
     return f"{text}, where {fixed}" if fixed else text
 
 

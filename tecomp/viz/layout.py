@@ -321,14 +321,14 @@ def _memory_width(layout: Layout, memory: MemoryPanel, scale: Scale) -> float:
 
 
 def _memory_name(memory: MemoryPanel) -> str:
-    return f"core ({', '.join(map(str, memory.at))})" if memory.at else ""
+    return f"core ({', '.join(map(str, memory.index))})" if memory.index else ""
 
 
 def _slab_name(layout: Layout, slab: Slab) -> str:
     """Return the index of a slab in its memory, and its address, as text."""
     byte = _byte(layout, slab.offset)
     where = f"@{slab.offset:,}" if byte is None else f"@{byte:#x}"
-    return f"[{','.join(map(str, slab.at))}] {where}" if slab.at else where
+    return f"[{','.join(map(str, slab.index))}] {where}" if slab.index else where
 
 
 def _memory(

@@ -67,9 +67,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Slab:
-    """Blocks drawn below each other: outer index `at`, and `offset` in the memory of the core."""
+    """Blocks drawn below each other: outer index, and `offset` in the memory of the core."""
 
-    at: Index
+    index: Index
     offset: int
     blocks: tuple[Block | None, ...]
 
@@ -79,7 +79,7 @@ class MemoryPanel:
     """The parts of the memory of one core that are shown."""
 
     core: int
-    at: Index
+    index: Index
     slabs: tuple[Slab | None, ...]
 
 
@@ -113,12 +113,12 @@ class DrawnSpace:
 
     Attributes:
         layout: Layout to show.
-        few: Whether every place is shown individually.
+        shows_all: Whether every place is shown individually.
         by_rows: Whether colours distinguish tensor rows rather than cores.
     """
 
     layout: StoredTensor
-    few: bool
+    shows_all: bool
     by_rows: bool
 
     @property
@@ -206,7 +206,7 @@ def parts_of(layout: StoredTensor, *, by_rows: bool = False) -> Parts:
     space = DrawnSpace(
         layout, layout.num_places <= _MAX_LABELLED_PLACES, by_rows or prod(layout.grid_shape) == 1
     )
-    most = 4 if space.few else 3
+    most = 4 if space.shows_all else 3
     memories: list[MemoryPanel | None] = []
     before = -1
     for number, core in enumerate(_cores(layout.grid_shape)):
@@ -228,8 +228,8 @@ def _cores(grid: Index) -> list[int]:
 
 def _memory(space: DrawnSpace, core: int, number: int, most: int) -> MemoryPanel:
     several = space.cores > 1
-    most_rows = 16 if space.few else 4 if several else 8
-    most_slabs = 16 if space.few else most if several else 4
+    most_rows = 16 if space.shows_all else 4 if several else 8
+    most_slabs = 16 if space.shows_all else most if several else 4
     slabs = [
         None if n is None else _slab(space, core, number, n, most_rows)
         for n in sample_indices(space.slabs, most_slabs)
@@ -252,8 +252,8 @@ def _pieces(space: DrawnSpace, core: int, number: int, start: int) -> Iterator[D
     """Yield the pieces of the block that starts at `start`; None marks omitted pieces."""
     count = min(space.size, _MAX_PLACES)
     found = space.elements(core, start, count)
-    cuts = _cuts(found, space.few)
-    chosen = [*sample_indices(len(cuts) - 1, 1 << 9 if space.few else 5)]
+    cuts = _cuts(found, space.shows_all)
+    chosen = [*sample_indices(len(cuts) - 1, 1 << 9 if space.shows_all else 5)]
     for n in chosen:
         if n is None:
             yield None

@@ -94,7 +94,7 @@ class KernelRow:
 
     Attributes:
         name: Label.
-        made: Values that the row produces.
+        outputs: Values that the row produces.
         read: Values that the row reads.
         remark: Produced values with their shapes.
         relayouts: Operands that the kernel packs, with their shapes in memory.
@@ -102,7 +102,7 @@ class KernelRow:
     """
 
     name: str
-    made: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
     read: tuple[Tensor, ...]
     remark: str
     relayouts: str
@@ -115,13 +115,13 @@ def draw_program(program: Program) -> Svg:
     rows = [KernelRow(x.name, (x,), (), _text(x, stored), "", NEUTRAL) for x in details.inputs]
     colours: dict[int, str] = {}
     for call in details.kernels:
-        fill = colours.setdefault(id(call.part), colour(len(colours), len(colours) // 8))
+        fill = colours.setdefault(id(call.kernel), colour(len(colours), len(colours) // 8))
         rows.append(_kernel_row(call, details.outputs, stored, fill))
     whole, rows = len(rows), rows[:_MAX_ROWS]
     width = max((_box_width(row) for row in rows), default=0.0)
     canvas = Canvas()
     calls = format_count(len(details.kernels), "call")
-    kinds = format_count(len({id(call.part) for call in details.kernels}), "kernel")
+    kinds = format_count(len({id(call.kernel) for call in details.kernels}), "kernel")
     head(canvas, program.name, f"{calls} of {kinds} on {program.target.name}")
     end = heading(canvas, MARGIN, 82, "Kernels", "in the order in which they run")
     for number, row in enumerate(rows):
@@ -185,7 +185,7 @@ def _draw_row(canvas: Canvas, y: float, row: KernelRow, width: float) -> None:
 def _draw_values(canvas: Canvas, rows: Sequence[KernelRow], right: float) -> float:
     """Draw connectors from producers to consumers of values; return the right x coordinate."""
     made: dict[Tensor, tuple[int, list[int]]] = {
-        tensor: (k, []) for k, row in enumerate(rows) for tensor in row.made
+        tensor: (k, []) for k, row in enumerate(rows) for tensor in row.outputs
     }
     for k, row in enumerate(rows):
         for tensor in row.read:

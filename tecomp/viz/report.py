@@ -61,7 +61,7 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
                   f"{roof.title}: at most {roof.rate:,.4g} operations in a {roofline.unit}",
                   is_dashed=roof.cores > 1)
     _write(canvas, plot, labels)
-    places = [plot.at(mark.intensity, mark.speed) for mark in roofline.marks]
+    places = [plot.canvas_point(mark.intensity, mark.speed) for mark in roofline.marks]
     below = _count_covered([
         (round(x) * 1e4 + round(y), fills[mark.memory])
         for (x, y), mark in zip(places, roofline.marks, strict=True)
@@ -107,7 +107,7 @@ def _labels(roofline: Roofline) -> list[_Label]:
     ]
     for mark in roofline.marks:
         if mark.is_main:
-            said = f": {mark.said(format_short(mark.speed))}"
+            said = f": {mark.describe(format_short(mark.speed))}"
             words = with_tail(mark.kernel, said, _WORDS, _SIZE)
             found.append(_Label(words, mark.intensity, mark.speed, "", mark.kernel + said))
     return found
@@ -115,7 +115,7 @@ def _labels(roofline: Roofline) -> list[_Label]:
 
 def _write(canvas: Canvas, plot: _Plot, labels: Sequence[_Label]) -> None:
     """Write the labels in a column on the right, ordered by their points, with leader lines."""
-    points = [plot.at(label.x or plot.high, label.y) for label in labels]
+    points = [plot.canvas_point(label.x or plot.high, label.y) for label in labels]
     # At equal height the rightmost point comes first, so that leader lines do not cross.
     order = sorted(range(len(labels)), key=lambda k: (round(points[k][1]), -points[k][0]))
     for k, y in zip(
@@ -178,7 +178,7 @@ class _Plot:
         self.bottom, self.top = _enclosing_powers_of_ten(ys)
         self.right_edge, self.bottom_edge = self._x + self._wide, self._y + self._high
 
-    def at(self, x: float, y: float) -> tuple[float, float]:
+    def canvas_point(self, x: float, y: float) -> tuple[float, float]:
         """Return the canvas coordinates of a point."""
         across = (log10(x) - log10(self.low)) / (log10(self.high) - log10(self.low))
         up = (log10(y) - log10(self.bottom)) / (log10(self.top) - log10(self.bottom))
@@ -188,7 +188,7 @@ class _Plot:
         """Draw the frame and the powers of ten along it."""
         canvas.frame(self._x, self._y, self._wide, self._high)
         for power in _powers(self.low, self.high, 8):
-            x, _ = self.at(10.0**power, self.bottom)
+            x, _ = self.canvas_point(10.0**power, self.bottom)
             canvas.text(
                 x,
                 self.bottom_edge + 14,
@@ -198,7 +198,7 @@ class _Plot:
                 anchor="middle",
             )
         for power in _powers(self.bottom, self.top, 8):
-            _, y = self.at(self.low, 10.0**power)
+            _, y = self.canvas_point(self.low, 10.0**power)
             canvas.text(self._x - 6, y + 3, format_short(10.0**power), size=9, style="mono soft",
                         anchor="end")
 
@@ -210,12 +210,17 @@ class _Plot:
         (x0, y0), (x1, y1) = points
         if y0 < self.bottom and y1 > y0:
             x0, y0 = x0 * self.bottom / y0, self.bottom
-        canvas.line([self.at(x0, y0), self.at(x1, y1)], fill, title=title, width=width,
-                    is_dashed=is_dashed)
+        canvas.line(
+            [self.canvas_point(x0, y0), self.canvas_point(x1, y1)],
+            fill,
+            title=title,
+            width=width,
+            is_dashed=is_dashed,
+        )
 
     def dot(self, canvas: Canvas, mark: RooflinePoint, fill: str, radius: float, unit: str) -> None:
         """Draw a kernel: a filled dot if its time was measured, else a ring."""
-        across, up = self.at(mark.intensity, mark.speed)
+        across, up = self.canvas_point(mark.intensity, mark.speed)
         bound = "" if mark.bound == float("inf") else f", of {mark.bound:,.4g}"
         canvas.dot(across, up, radius, fill,
                    f"{mark.kernel} and {mark.memory}: {mark.intensity:.4g} operations for a byte, "

@@ -29,7 +29,7 @@ class _Bar:
     name: str
     start: float
     stop: float
-    said: str
+    label: str
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ def _draw_bar(
     scale = (_WIDE - left) / end
     words = f"{bar.name}: {bar.start:,.4g} to {bar.stop:,.4g} us"
     canvas.box(left + bar.start * scale, y + 2, max((bar.stop - bar.start) * scale, 0.6), 14,
-               fill, f"{words}; {bar.said}" if bar.said else words, bar.name)
+               fill, f"{words}; {bar.label}" if bar.label else words, bar.name)
 
 
 def _merge_bars(bars: Sequence[_Bar], end: float) -> list[_Bar]:
@@ -152,7 +152,7 @@ def _merge_bars(bars: Sequence[_Bar], end: float) -> list[_Bar]:
     for bar in sorted(bars, key=lambda bar: bar.start):
         last = made[-1] if made else None
         if last and last.name == bar.name and bar.start - last.stop < _MAX_MERGED_GAP * end:
-            made[-1] = _Bar(bar.name, last.start, max(bar.stop, last.stop), last.said)
+            made[-1] = _Bar(bar.name, last.start, max(bar.stop, last.stop), last.label)
         else:
             made.append(bar)
     return made

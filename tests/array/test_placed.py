@@ -659,7 +659,7 @@ def test_element_wise_operations_on_shards_stay_in_scratchpads() -> None:
     xp.eval(y)
 
     program = device_buffer_of(y._node).program
-    scopes = {param.scope for param in program.kernels[0].part.lowered.final.params}
+    scopes = {param.scope for param in program.kernels[0].kernel.lowered.final.params}
     assert (len(program.kernels), scopes) == (1, {"l1"})
     assert program.report().kernels[0].bound_by == "l1 read"
 

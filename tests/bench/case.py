@@ -67,7 +67,7 @@ class Case:
         threads: Fixed number of threads, or 0 for that of the run.
         is_fresh: If True, each measurement is the first one of a new process, without warm caches.
         has_blas: If True, NumPy delegates the work to OpenBLAS.
-        given: Function that returns the inputs. Default: random numbers of `dtype`.
+        make_inputs: Function that returns the inputs. Default: random numbers of `dtype`.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Case:
     threads: int = 0
     is_fresh: bool = False
     has_blas: bool = False
-    given: Callable[[], list[Array]] | None = None
+    make_inputs: Callable[[], list[Array]] | None = None
 
     @property
     def family(self) -> str:
@@ -109,8 +109,8 @@ class Case:
 
     def inputs(self) -> list[Array]:
         """Return reproducible inputs: standard normal, or all values of a small integer dtype."""
-        if self.given is not None:
-            return self.given()
+        if self.make_inputs is not None:
+            return self.make_inputs()
         random = np.random.default_rng(20)
         if self.dtype == "int8":
             return [random.integers(-128, 128, shape, np.int8) for shape in self.shapes]

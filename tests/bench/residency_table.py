@@ -21,7 +21,7 @@ MACHINES = ("stick128", "tensix_wh")
 
 def reported(outline: ProgramPlan) -> ProgramReport:
     """Return the modelled cost of a program with the given residency."""
-    return details_from(outline, is_final=True).report("program", outline.asked.target, 0, measured=False)
+    return details_from(outline, is_final=True).report("program", outline.request.target, 0, measured=False)
 
 
 def moved(report: ProgramReport) -> int:

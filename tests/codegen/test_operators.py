@@ -110,7 +110,7 @@ def test_math_of_floats(elementwise: Elementwise, name: str, lanes: int) -> None
     def dyadic(function: str) -> Callable[[Expr, Expr], Expr]:
         return lambda x, y: Call(function, (x, y), x.dtype)
 
-    kinds = {n: k for n, k in INTRINSICS.items() if k.takes == "float" and k.gives == 0}
+    kinds = {n: k for n, k in INTRINSICS.items() if k.takes == "float" and k.result_rule == 0}
     functions = [unary(n) if k.arguments == 1 else dyadic(n) for n, k in kinds.items()]
     # The C library and NumPy round differently, each by less than two ulps.
     elementwise(lanes, [name, name], functions, roundings=4)
@@ -122,7 +122,7 @@ def test_classes_of_floats(elementwise: Elementwise, name: str, lanes: int) -> N
     def test(function: str) -> Callable[[Expr], Expr]:
         return lambda x: Call(function, (x,), BOOL.with_lanes(x.dtype.lanes))
 
-    elementwise(lanes, [name], [test(n) for n, k in INTRINSICS.items() if k.gives == "bool"
+    elementwise(lanes, [name], [test(n) for n, k in INTRINSICS.items() if k.result_rule == "bool"
                                 and k.takes == "float"])
 
 

@@ -68,7 +68,7 @@ def test_elements_are_transferred_from_the_producing_core() -> None:
 
 def test_transfers_exclude_local_elements() -> None:
     sites = program(3, 2, "c * 2 + j", "X[(c * 2 + j + 1) % 6]")
-    uses = {data.name: (len(each.own), len(each.copies)) for data, each in uses_of(sites).items()}
+    uses = {data.name: (len(each.local_accesses), len(each.copies)) for data, each in uses_of(sites).items()}
 
     assert uses == {"A": (1, 0), "X": (1, 1), "Y": (1, 0)}
 

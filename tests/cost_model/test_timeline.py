@@ -37,7 +37,7 @@ def iterations_of(piece: int, count: int) -> set[int]:
 def needed(activities: list[Activity], at: Event) -> set[tuple[int, int]]:
     """Return the slices that must end before a slice starts."""
     activity = activities[at.activity]
-    counts = dict(activity.after)
+    counts = dict(activity.dependences)
     found = {(at.activity, at.slice - 1)} if at.slice else set()
     for k, before in enumerate(activities):
         if before.statement == activity.statement:

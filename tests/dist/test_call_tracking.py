@@ -44,12 +44,12 @@ class Window:
 def calls_of(*made: list[str], ended: tuple[int, ...] = (), waits: dict[int, str] | None = None) -> CollectiveLog:
     calls = CollectiveLog(Node(len(made)), Window())
     for rank, names in enumerate(made):
-        calls._mine = rank
+        calls._own_calls = rank
         for name in names:
             calls.began(name)
         if rank in ended:
-            calls.ended(by_error=False)
-        calls.waits((waits or {}).get(rank, ""))
+            calls.record_end(by_error=False)
+        calls.record_wait((waits or {}).get(rank, ""))
     return calls
 
 
@@ -89,7 +89,7 @@ def test_a_rank_that_ended_is_missed_only_where_it_is_needed() -> None:
 
 def test_an_error_is_not_commented_on() -> None:
     calls = calls_of(["a"], ["b"])
-    calls.ended(by_error=True)
+    calls.record_end(by_error=True)
 
     assert calls.failed
     assert calls.complaint() is None
@@ -98,11 +98,11 @@ def test_an_error_is_not_commented_on() -> None:
 def test_errors_are_reported_by_the_first_rank() -> None:
     calls = calls_of([], [], [])
     for rank, said in enumerate(("one", "other", "one")):
-        calls._mine = rank
+        calls._own_calls = rank
         calls.failed_with(said)
 
     told = []
     for rank, said in enumerate(("one", "other", "one")):
-        calls._mine = rank
+        calls._own_calls = rank
         told.append(calls.is_told(said))
     assert told == [False, False, True]

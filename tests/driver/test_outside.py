@@ -100,7 +100,7 @@ def test_numbers_of_every_type(dtype: str) -> None:
 
 def test_an_exception_reaches_the_caller_as_it_is() -> None:
     error = ArithmeticError("no result")
-    kept = set(RAISED._kept)
+    kept = set(RAISED._exceptions)
 
     def fails(x: Any, y: Any) -> None:
         raise error
@@ -114,7 +114,7 @@ def test_an_exception_reaches_the_caller_as_it_is() -> None:
         names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
         assert names[-1] == "fails"
         error.__traceback__ = None
-    assert set(RAISED._kept) == kept
+    assert set(RAISED._exceptions) == kept
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
@@ -160,7 +160,7 @@ def test_every_thread_may_fail() -> None:
     for _ in range(400):
         with pytest.raises(LookupError):
             kernel(a, np.zeros_like(a))
-    assert len(RAISED._kept) <= 256
+    assert len(RAISED._exceptions) <= 256
 
 
 def test_functions_may_call_kernels_and_kernels_run_in_threads() -> None:

@@ -34,9 +34,9 @@ def forward_relayouts(graph: ProgramGraph, target: Target) -> tuple[int, int] | 
         layouts after the choices for its predecessors.
     """
     problem = build_layout_problem(graph, LayoutCapabilities(target), [], ())
-    made = {x: value.made[0] for x, value in problem.values.items()}
+    made = {x: value.computable_candidates[0] for x, value in problem.values.items()}
     elements, nbytes = 0, 0
-    for op, ways in problem.ways.items():
+    for op, ways in problem.combinations.items():
         costs = [_cost_now(problem, op, way, made) for way in ways]
         way = min(ways, key=lambda each: costs[ways.index(each)], default=None)
         if way is None or min(costs) == inf:
@@ -44,7 +44,7 @@ def forward_relayouts(graph: ProgramGraph, target: Target) -> tuple[int, int] | 
         elements += int(min(costs))
         made.update(zip(op.outputs, way.outs, strict=True))
         for tensor, number in _copied(problem, op, way, made):
-            value, seat = problem.values[tensor], problem.values[tensor].seats[number]
+            value, seat = problem.values[tensor], problem.values[tensor].candidates[number]
             nbytes += seat.nbytes if isinstance(seat, Layout) and not value.is_known else 0
     return elements, nbytes
 
@@ -61,13 +61,13 @@ def _cost_now(
     problem: LayoutProblem, op: Operation, way: LayoutCombination, made: Mapping[Tensor, int]
 ) -> float:
     """Return the elements moved for one operation, given the layouts of its predecessors."""
-    if any(k not in problem.values[x].made for k, x in zip(way.outs, op.outputs, strict=True)):
+    if any(k not in problem.values[x].computable_candidates for k, x in zip(way.outs, op.outputs, strict=True)):
         return inf
     cost = way.cost
     for tensor, number in _copied(problem, op, way, made):
         state = LayoutState(made[tensor], frozenset({number}))
         value = problem.values[tensor]
-        is_layout = isinstance(value.seats[number], Layout)
+        is_layout = isinstance(value.candidates[number], Layout)
         moved = moved_elements(problem, tensor, [state])[0] if is_layout else inf
         cost += 0.0 if value.is_known and is_layout else moved
     return cost

@@ -252,7 +252,7 @@ def test_factors_are_loaded_in_memory_order() -> None:
     W = te.placeholder((256, 256), "float16", name="W")
     program = tecomp.compile(topi.nn.dense(X, W), [X, W], "stick128")
     (product,) = (
-        call.part.report() for call in program.kernels
+        call.kernel.report() for call in program.kernels
         if call.group.result.name == "T_matmul_NT" and not call.is_relayout
     )
     (load,) = (link for link in product.links if link.link == "load")

@@ -77,7 +77,7 @@ def test_equal_layers_share_one_kernel() -> None:
     (x,) = arrays((SIZE, SIZE))
 
     assert len(program.kernels) == 5
-    assert len({id(call.part) for call in program.kernels}) == 1
+    assert len({id(call.kernel) for call in program.kernels}) == 1
     assert [op.name for op in program.kernels[1].group.operations] == ["sums1", "layer1"]
     check(program(x), x)
 
@@ -90,8 +90,8 @@ def test_kernels_are_shared_across_source_locations() -> None:
     calls = tecomp.compile(last, [X]).kernels
 
     # These kernels allocate temporary memory while they run; the program plan does not contain it.
-    assert [bool(call.part.module.sites) for call in calls] == [True] * 2
-    assert calls[0].part is calls[1].part
+    assert [bool(call.kernel.module.sites) for call in calls] == [True] * 2
+    assert calls[0].kernel is calls[1].kernel
 
 
 def test_values_take_turns_in_memory() -> None:
@@ -449,7 +449,7 @@ def test_constant_expressions_are_computed_once() -> None:
     assert_product(wide_product, x, w * np.exp(s.astype("float64")))
     assert_layers(layer, x, w, 1)
     # The remaining kernel reads nothing that was precomputed from constants at compile time.
-    assert "exp" not in str(by_product.part.lowered.final)
+    assert "exp" not in str(by_product.kernel.lowered.final)
 
 
 def test_kernels_of_constants_alone_run_once() -> None:
@@ -628,7 +628,7 @@ def test_common_operands_of_reductions_are_fused() -> None:
 
     (kernel,) = program.kernels
     assert [op.name for op in kernel.group.operations] == ["shifted", "ends"]
-    assert "as shifted" not in str(kernel.part.lowered.final)
+    assert "as shifted" not in str(kernel.kernel.lowered.final)
     (x,) = arrays((4, 100))
     np.testing.assert_array_equal(program(x)[0], np.full(4, 99))
     assert_close(program(x)[1], np.sum(np.exp(x) - 2, axis=1), rtol=1e-5,
@@ -650,7 +650,7 @@ def test_operations_may_carry_anything() -> None:
     Y = [te.compute((4,), lambda i: X[i] + 1.0, name="Y", attrs={"note": x}) for x in notes]
     program = tecomp.compile(Y, [X])
 
-    assert len({id(call.part) for call in program.kernels}) == 3
+    assert len({id(call.kernel) for call in program.kernels}) == 3
     np.testing.assert_array_equal(program(np.zeros(4, "float32")), np.ones((3, 4)))
 
 

@@ -43,7 +43,7 @@ def test_the_memory_of_the_device_is_used(memory: str) -> None:
     assert_close(program(a), np.exp(a + a), rtol=1e-5)
     (value,) = (each for each in program.memory.values if each.tensor.name == "B")
     made = next(call for call in program.kernels if call.group.result is value.tensor.op)
-    params = made.part.lowered.final.params
+    params = made.kernel.lowered.final.params
     assert params[-1].scope == "ddr"
 
 
@@ -138,7 +138,7 @@ def test_rows_in_the_memory_of_the_device() -> None:
     kernels = [call.group.result.name for call in program.kernels]
     assert (kernels[0], kernels[-1]) == ("A", "C")
     assert len(kernels) == len(outside.kernels) + 2
-    scopes = {param.scope for param in program.kernels[1].part.lowered.final.params}
+    scopes = {param.scope for param in program.kernels[1].kernel.lowered.final.params}
     assert scopes == {"ddr"}
 
 
@@ -317,7 +317,7 @@ def test_readers_of_other_parts_read_a_copy() -> None:
     assert (last.bound_by, copied.bound_by) == ("dram write", "dram write")
     scopes = {
         param.name: param.scope for call in program.kernels
-        for param in call.part.lowered.final.params if "T" in param.name
+        for param in call.kernel.lowered.final.params if "T" in param.name
     }
     assert scopes == {"T": "l1", "T_copy": "dram"}
 
@@ -348,7 +348,7 @@ def test_packed_arguments_in_shards() -> None:
     assert_close(near.unpack(program(near.pack(x))), np.exp(x) * 2, rtol=1e-5)
     assert dict(program.packed) == {X: near, Z: near}
     (call,), (kernel,) = program.kernels, program.report().kernels
-    assert {param.scope for param in call.part.lowered.final.params} == {"l1"}
+    assert {param.scope for param in call.kernel.lowered.final.params} == {"l1"}
     assert kernel.bound_by == "compute"
 
 

@@ -126,7 +126,7 @@ def test_kernels_write_it(machine: str) -> None:
     plain = Layout.of((DEPTH, COLUMNS), HALF, layout.index_map, pad_value=0)
     w = np.random.default_rng(0).standard_normal((DEPTH, COLUMNS)).astype(HALF)
     out = np.full(layout.num_places, np.nan, HALF)
-    tecomp.evaluate(maker.part.lowered.final, [source.pack(w).reshape(-1), out])
+    tecomp.evaluate(maker.kernel.lowered.final, [source.pack(w).reshape(-1), out])
 
     assert_close(
         out.reshape(layout.physical_shape), plain.pack(np.exp(w)).reshape(layout.physical_shape),

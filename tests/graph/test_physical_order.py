@@ -31,7 +31,7 @@ def loops_of(program: CompiledProgram) -> list[str]:
         def numbered(found: re.Match[str], numbers: dict[str, str] = numbers) -> str:
             return numbers.setdefault(found[0], f"n{len(numbers)}")
 
-        texts.append(re.sub(r"[^\W\d]\w*", numbered, str(call.part.lowered.final)))
+        texts.append(re.sub(r"[^\W\d]\w*", numbered, str(call.kernel.lowered.final)))
     return texts
 
 
@@ -80,7 +80,7 @@ def test_a_convolution_is_recognized_if_one_image_is_permuted() -> None:
         )
         (kernel,) = mixed.kernels
         # Only the schedule of convolutions packs the filters.
-        assert "W_global" in str(kernel.part.lowered.final)
+        assert "W_global" in str(kernel.kernel.lowered.final)
 
 
 def random_program(random: np.random.Generator) -> tuple[te.Tensor, list[te.Tensor]]:

@@ -47,7 +47,7 @@ def test_calls_are_rows_and_values_are_lines() -> None:
         f"{row.title} {name}: float32[24, 24]" + " (output)" * (name in ("layer2", "last"))
         for row, name in zip(rows, names, strict=True)]
     assert rows[0].fill == figure.legend["an input"]
-    one_to_one((id(call.part), row.fill) for call, row in zip(program.kernels, rows[1:], strict=True))
+    one_to_one((id(call.kernel), row.fill) for call, row in zip(program.kernels, rows[1:], strict=True))
     assert hue(rows[1].fill) == hue(figure.legend["a kernel, each with a colour of its own"])
     assert {(title.partition(":")[0], names[start], names[end]) for title, start, end in figure.connections(rows)} == {
         ("X", "X", "layer0"), ("layer0", "layer0", "layer1"), ("layer0", "layer0", "last"),

@@ -34,7 +34,7 @@ def check_sizes(program: Any) -> None:
     stored = program.details.stored
     for call in program.kernels:
         around = [*group_inputs(call.group), *call.group.result.outputs]
-        params = call.part.lowered.final.params
+        params = call.kernel.lowered.final.params
         assert [prod(p.shape) * p.dtype.bytes for p in params] == [
             bytes_of(x, stored) for x in around
         ]

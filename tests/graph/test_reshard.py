@@ -60,7 +60,7 @@ def test_random_shards_to_random_shards(seed: int) -> None:
     if first.grid == second.grid:
         return
     (copy,) = (call for call in program.kernels if call.group.result.name == "R")
-    assert {param.scope for param in copy.part.lowered.final.params} == {"l1"}
+    assert {param.scope for param in copy.kernel.lowered.final.params} == {"l1"}
 
 
 def test_collapsed_axes() -> None:
@@ -86,7 +86,7 @@ def test_packed_arguments() -> None:
     x = np.random.default_rng(0).standard_normal(shape, dtype="float32")
     np.testing.assert_array_equal(second.unpack(program(first.pack(x))), x)
     (call,) = program.kernels
-    report = call.part.report()
+    report = call.kernel.report()
     assert {transfer.link for transfer in report.links} == {"noc"}
     # Parts 8 x 4 are on cores (y, x), and parts 2 x 2 on cores (2 y + x, 0).
     row, column = np.indices(shape)

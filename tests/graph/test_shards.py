@@ -122,7 +122,7 @@ def is_in_scratchpads(p: Any, x: te.Tensor) -> bool:
         return True
     names = {x.name, f"{x.name}_shards"}
     found = {
-        param.scope for call in p.kernels for param in call.part.lowered.final.params
+        param.scope for call in p.kernels for param in call.kernel.lowered.final.params
         if getattr(param, "name", "") in names
     }
     return "l1" in found

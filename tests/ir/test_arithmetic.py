@@ -248,7 +248,7 @@ def test_functions(name: str, dtype: str) -> None:
     vector = call_function(name, kind.with_lanes(16))(*arguments)
     scalar = [call_function(name, kind)(*each) for each in zip(*arguments, strict=True)]
 
-    assert vector.dtype == ("bool" if INTRINSICS[name].gives == "bool" else kind.numpy)
+    assert vector.dtype == ("bool" if INTRINSICS[name].result_rule == "bool" else kind.numpy)
     np.testing.assert_array_equal(vector, np.array(scalar))
     assert_close(vector.astype(float), wanted(*wide), rtol=step, atol=step / 8)
 

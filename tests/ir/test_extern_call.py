@@ -148,7 +148,7 @@ def broken(func: PrimFunc, **changes: Any) -> Diagnostic:
 def test_malformed_extern_calls() -> None:
     func = parse(TEXT)
     array = call_of(func).arrays[0]
-    place = array.place
+    place = array.element
 
     assert broken(func, shape=array.shape[:1]) == (
         Diagnostic("internal", function="f", node="reads(lambda i_1, j: A[i_1, j], (4,))")

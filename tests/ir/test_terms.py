@@ -29,7 +29,7 @@ def check(world: World, expr: Expr) -> None:
     total = terms.sum_of(expr)
     text = terms.expr(total)
     note(f"{expr} is {total}, written {text}")
-    assert_same(world, text, world.at(expr))
+    assert_same(world, text, world.evaluate(expr))
     assert terms.sum_of(text) == total
     assert terms.expr(total) is text
     again = TermTable()

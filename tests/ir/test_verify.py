@@ -416,12 +416,12 @@ def test_nodes_of_another_language_are_refused() -> None:
     class Reduce(Expr):
         dtype: DType
 
-        def pieces(self) -> tuple[str, ...]:
+        def print_tokens(self) -> tuple[str, ...]:
             return ("sum(...)",)
 
     @dataclass(frozen=True, slots=True, eq=False, repr=False)
     class Prefetch(Stmt):
-        def pieces(self) -> tuple[str, ...]:
+        def print_tokens(self) -> tuple[str, ...]:
             return ("prefetch",)
 
     value = Reduce(FLOAT32)

@@ -143,7 +143,7 @@ def test_padding_of_each_core_is_what_no_element_takes(layout: ShardLayout) -> N
     assert layout.padding_per_core.sum() == layout.padding_count
     for core in itertools.product(*map(range, layout.grid)):
         padding = layout.core_padding(core)
-        at = dict(zip(padding.places, np.indices(layout.shard_shape), strict=True))
+        at = dict(zip(padding.shard_variables, np.indices(layout.shard_shape), strict=True))
         found = np.broadcast_to(brute_force.values(padding.condition, at), layout.shard_shape)
         assert np.array_equal(found, ~taken[core])
         assert padding.count == found.sum()

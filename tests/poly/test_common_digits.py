@@ -41,15 +41,15 @@ def test_an_axis_is_cut_where_one_of_the_layouts_cuts_it() -> None:
     high, low = (digit.var for digit in rows.digits)
     assert [offset.strides[low] for offset in found.offsets] == [200, 1, 16]
     assert [offset.strides[high] for offset in found.offsets] == [3200, 1024, 256]
-    assert [offset.rest for offset in found.offsets] == [None, None, None]
+    assert [offset.remainder for offset in found.offsets] == [None, None, None]
 
 
 def test_cuts_that_do_not_fit_together_share_what_divides_both() -> None:
     found, _ = cut((96,), lambda i: [i % 12, i // 12], lambda i: [i % 8, i // 8])
 
     assert units(found.axes[0]) == [(12, 8), (4, 3), (1, 4)]
-    assert found.offsets[0].rest is None
-    assert str(found.offsets[1].rest) == (
+    assert found.offsets[0].remainder is None
+    assert str(found.offsets[1].remainder) == (
         "48 * ((3 * i0_12 + i0_4) % 2) + (3 * i0_12 + i0_4) // 2"
     )
 
@@ -67,7 +67,7 @@ def test_axes_that_are_counted_together_become_one() -> None:
 def test_a_swizzle_leaves_the_digits_that_it_does_not_touch() -> None:
     found, _ = cut((64, 64), lambda i, j: [i, j], lambda i, j: [i, j ^ i % 8 * 8])
 
-    rest = found.offsets[1].rest
+    rest = found.offsets[1].remainder
     low = found.axes[1].digits[-1]
     assert (low.unit, low.size) == (1, 8)
     assert found.offsets[1].strides[low.var] == 1
@@ -135,7 +135,7 @@ def test_non_digit_sums_remain_expressions() -> None:
         expected = np.sort(np.ravel_multi_index(
             tuple(np.broadcast_arrays(*function(*np.indices(shape)))), extents).reshape(-1))
         result = Buffer("result", (1,), INT64)
-        total = offset.rest if offset.rest is not None else digits[0].var * 0
+        total = offset.remainder if offset.remainder is not None else digits[0].var * 0
         func = PrimFunc("at", (result, *(d.var for d in digits)),
                         BufferStore(result, total, (digits[0].var * 0,)))
         got = []

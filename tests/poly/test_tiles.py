@@ -129,7 +129,7 @@ def test_two_points_that_clash_and_views_where_none_do() -> None:
         told: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
         for point in box:
             where = dict(zip((X, Y), point, strict=True))
-            own, other = (tuple(at(e, where) for e in side) for side in (access.own, access.others))
+            own, other = (tuple(at(e, where) for e in side) for side in (access.operand_indices, access.tensor_indices))
             told.setdefault(own, set()).add(other)
 
         found = clash(access, tile)
@@ -138,8 +138,8 @@ def test_two_points_that_clash_and_views_where_none_do() -> None:
         assert (found is None) == all(len(others) == 1 for others in told.values())
         if found is not None:
             first, second = found
-            assert [at(e, first) for e in access.own] == [at(e, second) for e in access.own]
-            assert [at(e, first) for e in access.others] != [at(e, second) for e in access.others]
+            assert [at(e, first) for e in access.operand_indices] == [at(e, second) for e in access.operand_indices]
+            assert [at(e, first) for e in access.tensor_indices] != [at(e, second) for e in access.tensor_indices]
             continue
         seen = view(access, tile, indices)
         for element, (other,) in told.items():
@@ -151,7 +151,7 @@ def test_two_points_that_clash_and_views_where_none_do() -> None:
 def test_readable_elements_are_those_of_requested_points() -> None:
     indices = (Var("a"), Var("b"))
     for tile, box, asked in tiles_at_random(40):
-        access = OperandAccess((X, Y // 2), tile.places)
+        access = OperandAccess((X, Y // 2), tile.coordinates)
         condition = readable_condition(access, tile, indices, None)
         wanted = {(x, y // 2) for x, y in asked}
         for x, y in box:

@@ -93,7 +93,7 @@ def test_overwritten_values_were_read_before() -> None:
 
         assert_close(program(values[X]), values[Y], rtol=1e-3, atol=1e-3)
         _watch(program)
-        count += sum("in_place" in call.part.lowered.functions for call in program.kernels)
+        count += sum("in_place" in call.kernel.lowered.functions for call in program.kernels)
     assert count >= 5
 
 

@@ -56,7 +56,7 @@ class Taps:
         """Number of windows."""
         return (self.extent + self.before + self.after - self.reach) // self.stride + 1
 
-    def at(self, window: Any, tap: Any) -> Any:
+    def tap_index(self, window: Any, tap: Any) -> Any:
         """Return the index of a tap before border handling."""
         return window * self.stride + tap * self.dilation - self.before
 
@@ -78,7 +78,7 @@ class Taps:
         """Return the largest index range from the oldest element still needed to the newest one."""
         rows = np.arange(self.extent)[:, None]
         wide = padded(rows + 1, self, Taps("zero", 1, 1, 1, 1, 0, 0))[:, 0] - 1
-        reads = [wide[self.at(window, np.arange(self.count)) + self.before]
+        reads = [wide[self.tap_index(window, np.arange(self.count)) + self.before]
                  for window in range(self.windows)]  # fmt: skip
         reads = [found[found >= 0] for found in reads]
         return max(
@@ -118,7 +118,7 @@ def program(rows: Taps, columns: Taps, along: int) -> tuple[te.Schedule, list[te
         total: te.Expr = te.const(0, "int32")
         for k in range(rows.count):
             for l in range(columns.count):  # noqa: E741  (a tap of the other axis)
-                at = rows.at(y, k), columns.at(x, l)
+                at = rows.tap_index(y, k), columns.tap_index(x, l)
                 value: te.Expr = P[rows.read(at[0]), columns.read(at[1])]
                 guards = [t.guard(place) for t, place in zip((rows, columns), at, strict=True)
                           if t.kind == "zero"]  # fmt: skip

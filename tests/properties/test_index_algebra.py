@@ -55,7 +55,7 @@ def check(world: World, expr: Expr) -> None:
     simple = simplify(expr, world.ranges)
     note(f"{expr}\nis simplified to\n{simple}\nwhere {world}")
 
-    wanted = world.at(expr)
+    wanted = world.evaluate(expr)
 
     assert_same(world, simple, wanted)
     low, high = bounds(expr, world.ranges)
@@ -65,7 +65,7 @@ def check(world: World, expr: Expr) -> None:
 
 
 def assert_same(world: World, expr: Expr, wanted: NDArray[Any]) -> None:
-    found = world.at(expr)
+    found = world.evaluate(expr)
     wrong = np.flatnonzero(found != wanted)
     if wrong.size:
         at = {var.name: int(column[wrong[0]]) for var, column in world.points.items()}

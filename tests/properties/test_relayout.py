@@ -145,11 +145,11 @@ def test_threads_and_small_caches_move_the_same(
     maps = [IndexMap.from_func(function_of(text), ndim=len(shape)) for text in texts]
     sides = [CopyEndpoint(each, tuple(int(str(n)) for n in each.map_shape(shape))) for each in maps]
     copy = CopySpec(shape, DType(dtype), sides[0], sides[1], 7)
-    source = random_bits(copy.source.places, dtype).reshape(-1)
+    source = random_bits(copy.source.physical_extents, dtype).reshape(-1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "_SHARED_BYTES", 0)
         shared = kernel.function_of(copy, core)
-    found, wanted = (np.zeros(prod(copy.result.places), source.dtype) for _ in range(2))
+    found, wanted = (np.zeros(prod(copy.result.physical_extents), source.dtype) for _ in range(2))
 
     Kernel(shared)(source, found)
     Kernel(kernel.host_function(copy))(source, wanted)

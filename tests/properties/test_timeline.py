@@ -257,7 +257,7 @@ def test_slices_follow_what_they_wait_for(drawn: list[tuple[int, int, int, int, 
 
     assert len(when) == SLICES * len(parts)
     for (k, piece), event in when.items():
-        for source, iterations in parts[k].after:
+        for source, iterations in parts[k].dependences:
             assert when[source, last_slice(piece, iterations)].end <= event.start
     for resource in {part.resource for part in parts}:
         mine = sorted((e.start, e.end) for e in when.values() if parts[e.activity].resource == resource)

@@ -69,13 +69,13 @@ def test_every_layout_from_rows_columns_and_sticks(
     for source in ("rows", "columns", "sticks"):
         copy = CopySpec(SHAPE, DType(dtype), side(MAPS[source], SHAPE), side(MAPS[result], SHAPE), 9)
         random = np.random.default_rng(0)
-        array = Guarded(random.integers(0, 255, copy.source.places, dtype))
-        out = Guarded(np.zeros(copy.result.places, dtype))
+        array = Guarded(random.integers(0, 255, copy.source.physical_extents, dtype))
+        out = Guarded(np.zeros(copy.result.physical_extents, dtype))
         func = function_of(copy, core)
 
         Kernel(func)(array.array.reshape(-1), out.array.reshape(-1))
 
-        wanted = expected(array.array, MAPS[source], MAPS[result], copy.result.places)
+        wanted = expected(array.array, MAPS[source], MAPS[result], copy.result.physical_extents)
         np.testing.assert_array_equal(out.array, wanted)
         out.check()
         if core is not CORE:
@@ -100,7 +100,7 @@ def test_a_result_of_many_bytes_is_shared_by_threads() -> None:
 
 def test_places_without_an_element_stay_if_nothing_fills_them() -> None:
     copy = CopySpec(SHAPE, DType("uint8"), side(ROWS, SHAPE), side(STICKS, SHAPE), None)
-    out = np.full(copy.result.places, 7, np.uint8)
+    out = np.full(copy.result.physical_extents, 7, np.uint8)
 
     kernel_of(copy)(np.zeros(SHAPE, np.uint8), out)
 

@@ -46,7 +46,7 @@ source = "assumed"
     found = placement_of(read_target(text, "near.toml"))
 
     assert found is not None
-    assert (found.device, found.scratchpad, found.room) == ("other", "lx", 65536)
+    assert (found.device, found.scratchpad, found.scratchpad_bytes) == ("other", "lx", 65536)
     alone = replace(found.target, memories={
         name: found.target.memories[name] for name in ("global", "lx")})
     found = placement_of(alone)
@@ -57,7 +57,7 @@ source = "assumed"
 def test_a_scratchpad_of_the_chip_is_shared() -> None:
     vtcm = placed("vtcm2d")
 
-    assert vtcm.room == (vtcm.target.memory("global.vtcm").usable_bytes or 0) // vtcm.target.cores
+    assert vtcm.scratchpad_bytes == (vtcm.target.memory("global.vtcm").usable_bytes or 0) // vtcm.target.cores
 
 
 @pytest.mark.parametrize("change", [{"grid": None}, {"memory": {"lx": {"capacity_bytes": None,
@@ -124,10 +124,10 @@ def test_the_largest_part() -> None:
         return int(where.bytes((rows, 1000), "float16"))
 
     rows = where.largest(10_000, 1, need)
-    assert need(rows) <= where.room < need(rows + 1)
+    assert need(rows) <= where.scratchpad_bytes < need(rows + 1)
     assert where.largest(10, 1, need) == 10
     assert where.largest(10, 32, need) == 32
-    assert where.largest(10, 1, lambda rows: where.room + 1) == 1
+    assert where.largest(10, 1, lambda rows: where.scratchpad_bytes + 1) == 1
 
 
 @pytest.mark.exhaustive(keep=21)

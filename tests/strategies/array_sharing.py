@@ -43,7 +43,7 @@ class Foreign:
     """Memory of an external owner that writes to it; `is_lent` if an array borrows it."""
 
     data: Buffer
-    wanted: Buffer
+    expected: Buffer
     is_lent: bool = False
 
 
@@ -74,7 +74,7 @@ class Program:
     def check(self) -> None:
         """Compare all arrays with the model."""
         for foreign in self.foreign:
-            np.testing.assert_array_equal(foreign.data, foreign.wanted)
+            np.testing.assert_array_equal(foreign.data, foreign.expected)
         for value in self.draws.shuffled(self.values):
             np.testing.assert_array_equal(np.asarray(value.ours), value.expected)
         for data, expected in self.exported:
@@ -172,7 +172,7 @@ class Program:
         at = self.draws.pick(free)
         number = 7000 + self.draws.below(1000)
         self.foreign[at].data[...] = number
-        self.foreign[at].wanted[...] = number
+        self.foreign[at].expected[...] = number
         self.note(f"f{at}[...] = {number}")
 
     def key(self, shape: tuple[int, ...]) -> Any:

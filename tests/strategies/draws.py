@@ -19,12 +19,12 @@ class Dice:
     """Source of choices without Hypothesis: given numbers first, then numbers from a seed.
 
     Attributes:
-        given: First numbers.
-        seed: Seed of the numbers after `given`; None makes them 0.
+        first_numbers: First numbers.
+        seed: Seed of the numbers after `first_numbers`; None makes them 0.
         rolled: All numbers so far.
     """
 
-    given: Sequence[int] = ()
+    first_numbers: Sequence[int] = ()
     seed: int | None = None
     rolled: list[int] = field(default_factory=list)
 
@@ -34,8 +34,8 @@ class Dice:
     def below(self, count: int) -> int:
         """Draw an integer from 0 to `count - 1`."""
         at = len(self.rolled)
-        if at < len(self.given):
-            number = min(self.given[at], count - 1)
+        if at < len(self.first_numbers):
+            number = min(self.first_numbers[at], count - 1)
         else:
             number = 0 if self.seed is None else self._random.randrange(count)
         self.rolled.append(number)

@@ -62,7 +62,7 @@ class World:
         """Number of points."""
         return len(self.points[self.sizes[0]])
 
-    def at(self, expr: Expr) -> NDArray[Any]:
+    def evaluate(self, expr: Expr) -> NDArray[Any]:
         """Evaluate `expr` at all points with NumPy."""
         return np.broadcast_to(values(expr, self.points), (self.count,))
 

@@ -26,7 +26,7 @@ class Shards:
     Attributes:
         layout: Layout under test.
         box: Extents of the sharded axes.
-        at: Index of every element along each sharded axis.
+        shard_indices: Index of every element along each sharded axis.
         shard: Extents of a shard.
         grid: Number of shards along each axis.
         tile: Shape of a tile; None without tiles.
@@ -34,17 +34,17 @@ class Shards:
 
     layout: Layout
     box: tuple[int, ...]
-    at: list[Array]
+    shard_indices: list[Array]
     shard: tuple[int, ...]
     grid: tuple[int, ...]
     tile: tuple[int, int] | None
 
     def addresses(self, *, gap: int) -> Array:
         """Return the address of every element, with `gap` unused positions after each core."""
-        core, each = np.zeros_like(self.at[0]), self._places() + gap
-        for value, size, count in zip(self.at, self.shard, self.grid, strict=True):
+        core, each = np.zeros_like(self.shard_indices[0]), self._places() + gap
+        for value, size, count in zip(self.shard_indices, self.shard, self.grid, strict=True):
             core = core * count + value // size
-        inside = [value % size for value, size in zip(self.at, self.shard, strict=True)]
+        inside = [value % size for value, size in zip(self.shard_indices, self.shard, strict=True)]
         counts = list(self.shard)
         if self.tile is not None:
             inner = inside[-2:]

@@ -20,14 +20,14 @@ class Program:
 
     Attributes:
         inputs: Input tensors.
-        given: Values of the inputs.
+        input_values: Values of the inputs.
         values: All tensors so far with their values.
     """
 
     dice: random.Random
     most: int = 40
     inputs: list[te.Tensor] = field(default_factory=list)
-    given: list[Array] = field(default_factory=list)
+    input_values: list[Array] = field(default_factory=list)
     values: list[tuple[te.Tensor, Array]] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
 
@@ -45,7 +45,7 @@ class Program:
             value = numbers.uniform(-1, 1, shape).astype(dtype)
         tensor = te.placeholder(shape, dtype, name=f"I{len(self.inputs)}")
         self.inputs.append(tensor)
-        self.given.append(value)
+        self.input_values.append(value)
         return tensor if high else self.add(tensor, value)
 
     def pick(self, rank: int | None = None) -> tuple[te.Tensor, Array]:
@@ -67,7 +67,7 @@ class Program:
             found = set(todo.pop().op.input_tensors) - seen
             seen |= found
             todo += found
-        pairs = [pair for pair in zip(self.inputs, self.given, strict=True) if pair[0] in seen]
+        pairs = [pair for pair in zip(self.inputs, self.input_values, strict=True) if pair[0] in seen]
         return [x for x, _ in pairs], [value for _, value in pairs]
 
     @property
@@ -114,7 +114,7 @@ def broadcast(p: Program) -> None:
     shape = [1] * len(A.shape)
     shape[axis] = -1
     p.add(te.compute(A.shape, lambda *i: A(*i) + b(i[axis]), name=p.name),
-          a + p.given[-1].reshape(shape))
+          a + p.input_values[-1].reshape(shape))
 
 
 def reduction(p: Program) -> None:
@@ -150,7 +150,7 @@ def product(p: Program) -> None:
     k, n = int(A.shape[-1]), p.size()
     turned = p.dice.random() < 0.5
     B = p.input(*((n, k) if turned else (k, n)))
-    b = p.given[-1].T if turned else p.given[-1]
+    b = p.input_values[-1].T if turned else p.input_values[-1]
     r = te.reduce_axis((0, k), name="k")
     p.add(te.compute(
         (*A.shape[:-1], n),
@@ -279,7 +279,7 @@ def gather(p: Program) -> None:
     count = p.size()
     index = p.input(count, dtype="int32", high=int(A.shape[0]))
     p.add(te.compute((count, *A.shape[1:]), lambda i, *j: A(index[i], *j), name=p.name),
-          a[p.given[-1]])
+          a[p.input_values[-1]])
 
 
 def concatenate(p: Program) -> None:
@@ -307,16 +307,16 @@ def batched(p: Program) -> None:
     B = p.input(int(A.shape[0]), p.size(), int(A.shape[2]))
     p.add(te.compute((A.shape[0], A.shape[1], B.shape[1]),
                      lambda b, i, j: te.sum(A[b, i, k] * B[b, j, k], axis=k), name=p.name),
-          (a @ p.given[-1].transpose(0, 2, 1)).astype("f4"))
+          (a @ p.input_values[-1].transpose(0, 2, 1)).astype("f4"))
 
 
 def convolution(p: Program) -> None:
     n, h, w, c, k = 1, p.dice.randint(3, 9), p.dice.randint(3, 9), p.size(), p.size()
     first = p.dice.random() < 0.5
     X = p.input(*((n, c, h, w) if first else (n, h, w, c)))
-    x = p.given[-1] if first else p.given[-1].transpose(0, 3, 1, 2)
+    x = p.input_values[-1] if first else p.input_values[-1].transpose(0, 3, 1, 2)
     W = p.input(*((k, c, 3, 3) if first else (3, 3, c, k)))
-    f = p.given[-1] if first else p.given[-1].transpose(3, 2, 0, 1)
+    f = p.input_values[-1] if first else p.input_values[-1].transpose(3, 2, 0, 1)
     r, s, d = (te.reduce_axis((0, m), name=name) for m, name in ((3, "r"), (3, "s"), (c, "c")))
     shape = (n, k, h - 2, w - 2) if first else (n, h - 2, w - 2, k)
 

@@ -200,7 +200,7 @@ def shard_or_reshard(
         node = _copy(node)
     found = shard_replicated(node, target)
     if copies and found.part.data is not None:
-        found.found(_copy(found.part), found.partition)
+        found.set_shard(_copy(found.part), found.partition)
     return found
 
 

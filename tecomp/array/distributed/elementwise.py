@@ -82,7 +82,7 @@ def _compute(
 ) -> None:
     assert x.made_of is not None
     op, _ = x.made_of
-    x.found(record(op, *[y.part for y in xs]), target)
+    x.set_shard(record(op, *[y.part for y in xs]), target)
     depend_on_pending(x, leaves)
 
 

@@ -45,15 +45,15 @@ class PendingArray:
 
     Attributes:
         node: Node that receives the elements.
-        after: Ticket of the last arrival on which the sent elements depend.
+        dependency_ticket: Ticket of the last arrival on which the sent elements depend.
         source: Local shard that is sent.
-        why: Operation that requires the message.
+        reason: Operation that requires the message.
     """
 
     node: Node
-    after: int
+    dependency_ticket: int
     source: Node
-    why: str
+    reason: str
 
 
 @dataclass(slots=True, eq=False)
@@ -87,19 +87,19 @@ class MessageQueue:
 
     Attributes:
         waiting: Arrivals whose messages have not been sent.
-        flying: Number of arrivals whose messages are in flight.
-        done: Ticket of the last completed arrival.
+        num_in_flight: Number of arrivals whose messages are in flight.
+        completed_ticket: Ticket of the last completed arrival.
         steps: Number of operations recorded since the first waiting arrival.
-        why: Operation that is being recorded.
+        reason: Operation that is being recorded.
         lock: Lock held while messages are sent.
     """
 
     team: Team
     waiting: list[PendingArray] = field(default_factory=list)
-    flying: int = 0
-    done: int = 0
+    num_in_flight: int = 0
+    completed_ticket: int = 0
     steps: int = 0
-    why: str = ""
+    reason: str = ""
     lock: WorkLock = field(default_factory=WorkLock)
 
     def add(self, arrival: PendingArray) -> int:
@@ -110,11 +110,11 @@ class MessageQueue:
     @property
     def last(self) -> int:
         """Ticket of the last requested arrival."""
-        return self.done + self.flying + len(self.waiting)
+        return self.completed_ticket + self.num_in_flight + len(self.waiting)
 
     def step(self, why: str) -> None:
         """Count a recorded operation."""
-        self.why = waits.why = why
+        self.reason = waits.reason = why
         if self.waiting:
             self.steps += 1
             if len(self.waiting) >= MAX_QUEUED_MESSAGES or self.steps >= MOST_STEPS:
@@ -141,25 +141,28 @@ class MessageQueue:
             finally:
                 self._land(flight)
                 # Failed messages are dropped: a later attempt would block the other ranks.
-                self.done, self.flying = self.done + self.flying, 0
+                self.completed_ticket += self.num_in_flight
+                self.num_in_flight = 0
             self.steps = 0
-            waits.why = self.why
+            waits.reason = self.reason
 
     def _next(self) -> _MessageBatch:
         """Return the longest prefix of waiting arrivals that do not depend on each other."""
-        first = self.done + self.flying + 1
+        first = self.completed_ticket + self.num_in_flight + 1
         count = next(
-            (k for k, each in enumerate(self.waiting) if each.after >= first), len(self.waiting))
+            (k for k, each in enumerate(self.waiting) if each.dependency_ticket >= first),
+            len(self.waiting),
+        )
         group, self.waiting = self.waiting[:count], self.waiting[count:]
-        self.flying += count
+        self.num_in_flight += count
         return _MessageBatch(self.team, group)
 
     def _land(self, flight: InFlightExchange | None) -> None:
         """Wait for the messages in flight."""
         if flight is not None:
             flight.wait()
-            self.flying -= flight.count
-            self.done += flight.count
+            self.num_in_flight -= flight.count
+            self.completed_ticket += flight.count
 
 
 _queues: dict[int, MessageQueue] = {}
@@ -185,7 +188,7 @@ def pending_array(
     """Return the array that a redistribution of shards or partial values produces."""
     queue = queue_of(_number(type))
     node = _wait_for(type, target.local_shape(queue.team.rank))
-    ticket = queue.add(PendingReshard(node, after, source, queue.why, moves))
+    ticket = queue.add(PendingReshard(node, after, source, queue.reason, moves))
     return ShardedNode(type, node, target, ticket)
 
 
@@ -195,7 +198,7 @@ def defer_halo(
     """Return a window of an array whose halo is received on first use."""
     queue = queue_of(_number(type))
     node = _wait_for(type, target.local_shape(queue.team.rank))
-    ticket = queue.add(PendingHalo(node, base.ticket, base.part, queue.why, base, window))
+    ticket = queue.add(PendingHalo(node, base.ticket, base.part, queue.reason, base, window))
     return ShardedNode(type, node, target, ticket)
 
 
@@ -203,7 +206,7 @@ def defer_allgather(type: PTensorType, source: Node, after: int) -> tuple[Node, 
     """All-gather shards of one shape along a new first axis; return the node and its ticket."""
     queue = queue_of(_number(type))
     node = _wait_for(source.type, (queue.team.size, *source.type.shape))
-    return node, queue.add(PendingAllGather(node, after, source, queue.why))
+    return node, queue.add(PendingAllGather(node, after, source, queue.reason))
 
 
 def flush_messages(xs: Sequence[ShardedNode], then: bool = False) -> None:
@@ -218,13 +221,17 @@ def flush_messages(xs: Sequence[ShardedNode], then: bool = False) -> None:
         x.part  # noqa: B018  # chooses the sharding, which may add messages
     for team in dict.fromkeys([_number(x.type) for x in xs]):
         queue, own = queue_of(team), [x for x in xs if x.type.team == team]
-        if any(x.ticket > queue.done for x in own):
+        if any(x.ticket > queue.completed_ticket for x in own):
             queue.flush([x.part for x in own] if then else ())
 
 
 def is_settled(x: ShardedNode) -> bool:
     """Return whether the shard of an array is known and depends on no pending message."""
-    return x.made_of is None and x.part.is_there and x.ticket <= queue_of(_number(x.type)).done
+    return (
+        x.made_of is None
+        and x.part.is_there
+        and x.ticket <= queue_of(_number(x.type)).completed_ticket
+    )
 
 
 def explain(xs: Sequence[ShardedNode]) -> tuple[str, ...]:
@@ -240,7 +247,7 @@ def explain(xs: Sequence[ShardedNode]) -> tuple[str, ...]:
 
 def _describe(each: PendingArray, size: int) -> str:
     if isinstance(each, PendingAllGather):
-        return f"all_gather for {each.why}: {each.source.type.size} elements per rank"
+        return f"all_gather for {each.reason}: {each.source.type.size} elements per rank"
     moves: TransferPlan
     if isinstance(each, PendingHalo):
         moves = windows_of(each.base.partition, (each.window,)).halo
@@ -248,10 +255,10 @@ def _describe(each: PendingArray, size: int) -> str:
         assert isinstance(each, PendingReshard)
         moves = each.moves
         if each.moves.reduced:
-            return f"all_reduce for {each.why}: {each.moves.nbytes} bytes"
+            return f"all_reduce for {each.reason}: {each.moves.nbytes} bytes"
     sent = [m for rank in range(size) for m in moves.sent_by(rank) if m.source != m.target]
     what = "halo for " if isinstance(each, PendingHalo) else ""
-    return f"{what}{each.why}: {sum(m.nbytes for m in sent)} bytes in {len(sent)} messages"
+    return f"{what}{each.reason}: {sum(m.nbytes for m in sent)} bytes in {len(sent)} messages"
 
 
 def _number(type: PTensorType) -> int:
@@ -270,14 +277,14 @@ class _Halo(NamedTuple):
         node: Shard.
         seen: Windows that are read.
         plan: Positions of the windows.
-        room: Memory for the shard and its halo.
+        buffer: Memory for the shard and its halo.
         core: View of the shard in that memory.
     """
 
     node: Node
     seen: Sequence[PendingHalo]
     plan: WindowSet
-    room: Buffer
+    buffer: Buffer
     core: Buffer
 
 
@@ -286,15 +293,15 @@ class _MessageBatch:
 
     def __init__(self, team: Team, arrivals: Sequence[PendingArray]) -> None:
         self.team, self.arrivals = team, arrivals
-        self.moved = [each for each in arrivals if isinstance(each, PendingReshard)]
-        self.told = [each for each in arrivals if isinstance(each, PendingAllGather)]
+        self.sent_bytes = [each for each in arrivals if isinstance(each, PendingReshard)]
+        self.is_reported = [each for each in arrivals if isinstance(each, PendingAllGather)]
         self.bases: dict[tuple[Node, Partition], list[PendingHalo]] = defaultdict(list)
         for each in arrivals:
             if isinstance(each, PendingHalo):
                 self.bases[each.source, each.base.partition].append(each)
         self.jobs: list[tuple[str, Any, TransferJob]] = []
         self.halos: list[_Halo] = []
-        self.coming: dict[Node, Box | None] = {}
+        self.expected_arrivals: dict[Node, Box | None] = {}
 
     def compute(self, flight: InFlightExchange | None) -> None:
         """Compute the elements to send from completed arrivals and arrivals in flight."""
@@ -304,19 +311,19 @@ class _MessageBatch:
             if each.node.data is None and each.core.flags.c_contiguous
         }
         sources = [each.node for each in self.halos]
-        sources += [each.source for each in (*self.moved, *self.told)]
+        sources += [each.source for each in (*self.sent_bytes, *self.is_reported)]
         evaluate(sources, into, None if flight is None else flight.compute)
 
     def send(self) -> InFlightExchange:
         """Send the messages, and register where the received elements belong."""
-        why = waits.why = " and ".join(dict.fromkeys([each.why for each in self.arrivals]))
+        why = waits.reason = " and ".join(dict.fromkeys([each.reason for each in self.arrivals]))
         for halo in self.halos:
             self._surround(halo)
-        for each in self.moved:
+        for each in self.sent_bytes:
             if not each.moves.reduced:
                 self._move(each)
-        flight = InFlightExchange(why, len(self.arrivals), self._started(), self.coming)
-        self._combine([each for each in self.moved if each.moves.reduced])
+        flight = InFlightExchange(why, len(self.arrivals), self._started(), self.expected_arrivals)
+        self._combine([each for each in self.sent_bytes if each.moves.reduced])
         self._tell()
         return flight
 
@@ -334,7 +341,7 @@ class _MessageBatch:
                 own.node.data = own.core
         halo = own.plan.halo
         self.jobs.append(
-            (f"halo for {own.seen[0].why}", halo, TransferJob(halo, own.core, own.room)))
+            (f"halo for {own.seen[0].reason}", halo, TransferJob(halo, own.core, own.buffer)))
         rank = self.team.rank
         places = zip(own.plan.indices(rank), own.plan.inner(rank), strict=True)
         for each, (index, inner) in zip(own.seen, places, strict=True):
@@ -342,15 +349,15 @@ class _MessageBatch:
                 # An empty window may begin out of range, where slicing would change other extents.
                 each.node.computed(empty(each.node.type))
                 continue
-            each.node.computed(own.room[index])
-            self.coming[each.node] = inner
+            each.node.computed(own.buffer[index])
+            self.expected_arrivals[each.node] = inner
 
     def _move(self, each: PendingReshard) -> None:
         made = empty(each.node.type)
         job = TransferJob(each.moves, _data(each.source), made, each.moves.op)
-        self.jobs.append((each.why, each.moves, job))
+        self.jobs.append((each.reason, each.moves, job))
         each.node.computed(made)
-        self.coming[each.node] = None
+        self.expected_arrivals[each.node] = None
 
     def _started(self) -> Transfer | None:
         if not self.jobs:
@@ -389,23 +396,23 @@ class _MessageBatch:
         for each, part in zip(
             chosen, _split_rows(made, [part.size for part in parts]), strict=True
         ):
-            counters.sent[f"all_reduce for {each.why}"] += part.nbytes
+            counters.sent[f"all_reduce for {each.reason}"] += part.nbytes
             each.node.computed(part.reshape(each.node.type.shape))
 
     def _tell(self) -> None:
         """Run all all-gathers in one message, as bytes."""
-        if not self.told:
+        if not self.is_reported:
             return
-        rows = [np.ascontiguousarray(_data(each.source)).reshape(-1) for each in self.told]
+        rows = [np.ascontiguousarray(_data(each.source)).reshape(-1) for each in self.is_reported]
         sizes = [row.nbytes for row in rows]
         row = np.concatenate([row.view(np.uint8) for row in rows])
         made = allgather(self.team, row[None])
         counters.collectives += self.team.size > 1
         ends = [*np.cumsum(sizes).tolist()]
-        for each, end, size in zip(self.told, ends, sizes, strict=True):
+        for each, end, size in zip(self.is_reported, ends, sizes, strict=True):
             part = np.ascontiguousarray(made[:, end - size : end])
             dtype = numpy_dtype(each.node.type.dtype)
-            counters.sent[f"all_gather for {each.why}"] += size
+            counters.sent[f"all_gather for {each.reason}"] += size
             each.node.computed(part.view(dtype).reshape(each.node.type.shape))
 
 
@@ -455,4 +462,4 @@ def _count_collective(team: int, what: str, nbytes: int) -> None:
     queue = queue_of(team)
     if queue.team.size > 1:
         counters.collectives += 1
-        counters.sent[f"{what} for {queue.why}"] += nbytes
+        counters.sent[f"{what} for {queue.reason}"] += nbytes

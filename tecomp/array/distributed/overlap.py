@@ -123,16 +123,16 @@ class InFlightExchange:
     """Messages in flight, and elements that are available after their arrival.
 
     Attributes:
-        why: Purpose of the messages.
+        reason: Purpose of the messages.
         count: Number of arrivals.
-        coming: For each waiting node, the box of elements that do not depend on messages; None if
-            all elements do.
+        independent_boxes: For each waiting node, the box of elements that do not depend on
+            messages; None if all elements do.
     """
 
     def __init__(
         self, why: str, count: int, transfer: Transfer | None, coming: Mapping[Node, Box | None]
     ) -> None:
-        self.why, self.count, self.coming = why, count, coming
+        self.reason, self.count, self.independent_boxes = why, count, coming
         self._transfer = transfer
         self._start = perf_counter()
 
@@ -140,7 +140,7 @@ class InFlightExchange:
         """Wait for all messages."""
         transfer, self._transfer = self._transfer, None
         if transfer is not None:
-            waits.why = self.why
+            waits.reason = self.reason
             transfer.wait()
 
     def compute(self, work: PendingGraph) -> None:
@@ -175,7 +175,9 @@ class InFlightExchange:
             return None  # elements in device memory
         graph = OpGraph(tuple([node.type for node in work.leaves]), work.steps, work.outputs)
         given = [
-            self.coming[node] if node in self.coming else full_box(node.type.shape)
+            self.independent_boxes[node]
+            if node in self.independent_boxes
+            else full_box(node.type.shape)
             for node in work.leaves
         ]
         return plan_overlap(graph, tuple(given))

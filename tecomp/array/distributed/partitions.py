@@ -119,7 +119,7 @@ class ShiftedWindow(NamedTuple):
     periodic: tuple[bool, ...]
     target: Partition
 
-    def wanted(self, rank: int) -> tuple[Span, ...]:
+    def received_span(self, rank: int) -> tuple[Span, ...]:
         """Return the index span of the array along each axis that a rank receives."""
         return tuple([
             (at.start + start, at.stop + start) if at.stop > at.start else (0, 0)
@@ -158,7 +158,7 @@ def _indices(windows: WindowSet, rank: int) -> list[tuple[slice, ...]]:
             slice(inside.start + low - first, inside.start + high - first)
             if high > low else slice(0, 0)
             for (low, high), (first, _), inside in zip(
-                window.wanted(rank), own, core, strict=True)
+                window.received_span(rank), own, core, strict=True)
         ]))
     return made
 
@@ -213,7 +213,7 @@ def _widths(base: Partition, window: ShiftedWindow) -> tuple[tuple[int, int], ..
     """Return the halo widths of a window per axis; None if shards and window do not overlap."""
     widths = [[0, 0] for _ in base.shape]
     for rank in range(base.mesh.size):
-        wanted, own = window.wanted(rank), _owned_spans(base, rank)
+        wanted, own = window.received_span(rank), _owned_spans(base, rank)
         if any(high == low for low, high in wanted):
             continue
         if any(high == low for low, high in own):

@@ -65,7 +65,7 @@ def depend_on_pending(x: ShardedNode, of: Sequence[ShardedNode]) -> ShardedNode:
     """Let an array wait for the pending messages of the arrays from which it is computed."""
     x.ticket = max([x.ticket, *[y.ticket for y in of]])
     # A shard without pending messages is local and can be evaluated at any time.
-    if x.part.pending > MIN_OPERATIONS and x.ticket <= queue_of(team_number(x)).done:
+    if x.part.pending > MIN_OPERATIONS and x.ticket <= queue_of(team_number(x)).completed_ticket:
         flush_if_long(x.part)
     return x
 

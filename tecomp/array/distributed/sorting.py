@@ -347,7 +347,7 @@ class _Different:
     def __init__(self, x: ShardedNode, data: Buffer) -> None:
         counters.libraries["numpy.unique"] += 1
         self._team = team_number(x)
-        values, first, self._own, counts = np.unique(
+        values, first, self._local, counts = np.unique(
             data.reshape(-1), return_index=True, return_inverse=True, return_counts=True,
             equal_nan=False)
         ends = ends_of(x, values, descending=False, together=True)
@@ -374,7 +374,7 @@ class _Different:
         numbers = np.empty(len(self._order), np.int64)
         numbers[self._order] = np.cumsum(self._differs) - 1 + first
         ends = [0, *np.cumsum(self._lengths).tolist()]
-        return np.concatenate(counted_alltoall(self._team, split_at(numbers, ends)))[self._own]
+        return np.concatenate(counted_alltoall(self._team, split_at(numbers, ends)))[self._local]
 
 
 def _places(x: ShardedNode) -> Buffer:

@@ -55,11 +55,11 @@ class AccessPattern(NamedTuple):
     Attributes:
         operands: Access along each axis of each operand; None if any element of the result needs
             all indices along the axis.
-        whole: Axes of the result that can only be computed as a whole.
+        unsplit_axes: Axes of the result that can only be computed as a whole.
     """
 
     operands: tuple[tuple[AxisAccess | None, ...], ...]
-    whole: tuple[int, ...] = ()
+    unsplit_axes: tuple[int, ...] = ()
 
 
 def access_pattern(
@@ -299,7 +299,7 @@ def ready_regions(graph: OpGraph, given: Sequence[Box | None]) -> list[Box | Non
             box = found[place] if place >= 0 else given[-1 - place]
             extents = graph.type(place, types).shape
             spans = _narrow_box(spans, along, box, extents, type.shape)
-        if spans is not None and any(spans[k] != (0, type.shape[k]) for k in own.whole):
+        if spans is not None and any(spans[k] != (0, type.shape[k]) for k in own.unsplit_axes):
             spans = None
         is_left = spans is not None and all(low < end for low, end in spans)
         found.append(tuple(spans) if spans is not None and is_left else None)
@@ -386,7 +386,7 @@ class _RegionBuilder:
     """Builder of the operations that compute boxes."""
 
     def __init__(self, graph: OpGraph, wanted: Mapping[int, Box]) -> None:
-        self.graph, self.wanted = graph, wanted
+        self.graph, self.required_boxes = graph, wanted
         self.types = graph.types()
         self.reads = graph.reads(self.types)
         self.boxes = dict(wanted)
@@ -395,7 +395,7 @@ class _RegionBuilder:
                 self._ask(k)
         self.number = {place: j for j, place in enumerate(k for k in self.boxes if k < 0)}
         self.steps: list[Step] = []
-        self.made: list[PTensorType] = []
+        self.operations: list[PTensorType] = []
         self.leaves = [
             self._shaped(graph.leaves[-1 - place], self.boxes[place]) for place in self.number
         ]
@@ -404,7 +404,7 @@ class _RegionBuilder:
     def _ask(self, k: int) -> None:
         """Add the boxes of the operands that the box of a result reads."""
         box = list(self.boxes[k])
-        for axis in self.reads[k].whole:
+        for axis in self.reads[k].unsplit_axes:
             box[axis] = (0, self.types[k].shape[axis])
         self.boxes[k] = tuple(box)
         op, places = self.graph.steps[k]
@@ -426,11 +426,11 @@ class _RegionBuilder:
         for k in range(len(self.graph.steps)):
             if k in self.boxes:
                 self.places[k] = self._step(k)
-        outputs = [(place, self._part(place, box)) for place, box in self.wanted.items()]
+        outputs = [(place, self._part(place, box)) for place, box in self.required_boxes.items()]
         graph = OpGraph(tuple(self.leaves), tuple(self.steps), tuple([own for _, own in outputs]))
         leaves = tuple([(-1 - place, index_of(self.boxes[place])) for place in self.number])
-        boxes = tuple([(place, index_of(box)) for place, box in self.wanted.items()])
-        return RegionGraph(graph, tuple(self.made), leaves, boxes)
+        boxes = tuple([(place, index_of(box)) for place, box in self.required_boxes.items()])
+        return RegionGraph(graph, tuple(self.operations), leaves, boxes)
 
     def _step(self, k: int) -> int:
         op, places = self.graph.steps[k]
@@ -451,13 +451,13 @@ class _RegionBuilder:
         return self._add(ExtractSlice(cut), [self.places[place]])
 
     def _add(self, op: PTensorOp, given: Sequence[int]) -> int:
-        types = [self.made[p] if p >= 0 else self.leaves[-1 - p] for p in given]
+        types = [self.operations[p] if p >= 0 else self.leaves[-1 - p] for p in given]
         type = type_of(op, *types)
         if isinstance(op, ExtractSlice) and type == types[0] and _keeps(op):
             return given[0]
         self.steps.append((op, tuple(given)))
-        self.made.append(type)
-        return len(self.made) - 1
+        self.operations.append(type)
+        return len(self.operations) - 1
 
     @staticmethod
     def _shaped(type: PTensorType, box: Box) -> PTensorType:

@@ -111,7 +111,7 @@ def computable(nodes: Sequence[Node]) -> PendingGraph:
             wait(written)
     if not all([node.is_there for node in work.leaves]):  # an argument of a recorded function
         raise no_elements()
-    if tracing.depth and not tracing.captured.isdisjoint(map(id, work.leaves)):
+    if tracing.depth and not tracing.outer_nodes.isdisjoint(map(id, work.leaves)):
         raise no_elements()
     return work
 
@@ -190,7 +190,7 @@ def _compute_pieces(work: PendingGraph, what: str) -> None:
             [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
             piece.steps, piece.outputs, into,
         ), what)
-        for place in piece.done:
+        for place in piece.dead_values:
             del nodes[place]
 
 
@@ -214,13 +214,13 @@ def _compiler() -> Any:
 def data_of(node: Node, why: str = "values") -> Buffer:
     """Return the elements of a node; a pending node is evaluated first."""
     data, stored = node.data, node.stored
-    if tracing.depth and id(node) in tracing.captured:
+    if tracing.depth and id(node) in tracing.outer_nodes:
         raise no_elements()
     if data is not None:
         return data
     if stored is None:
         if node.type.team is not None:
-            return distributed_hooks().whole(node, why)
+            return distributed_hooks().gather_all(node, why)
         if node.type.device not in (None, CPU) and (seen := _host_view(node)) is not None:
             return seen
         evaluate((node,))

@@ -33,21 +33,21 @@ class WriteInProgress(Node):
     """Placeholder for the elements of an array that is being written; other threads wait for it.
 
     Attributes:
-        by: Identifier of the writing thread.
+        writer_thread: Identifier of the writing thread.
         is_done: Whether the write is complete.
     """
 
-    __slots__ = ("by", "is_done")
+    __slots__ = ("is_done", "writer_thread")
 
     def __init__(self, type: PTensorType) -> None:
         # Inlined for speed: each assignment creates a placeholder per view of the array.
         self.type, self.op, self.operands = type, None, ()
         self.data = self.stored = None
         self.since = self.pending = 0
-        self.by = get_ident()
+        self.writer_thread = get_ident()
         self.is_done = False
 
-    def done(self, node: Node) -> None:
+    def finish(self, node: Node) -> None:
         """Forward to the written elements, for readers that found the placeholder."""
         if node.data is not None:
             self.data = node.data
@@ -61,7 +61,11 @@ class WriteInProgress(Node):
 
 def writers(nodes: Iterable[Node]) -> list[int]:
     """Return the threads that are writing elements of the nodes."""
-    return [node.by for node in nodes if isinstance(node, WriteInProgress) and not node.is_done]
+    return [
+        node.writer_thread
+        for node in nodes
+        if isinstance(node, WriteInProgress) and not node.is_done
+    ]
 
 
 def mark_computing(nodes: list[Node]) -> None:

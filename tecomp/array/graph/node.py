@@ -111,12 +111,12 @@ class TraceState(threading.local):
 
     Attributes:
         depth: Number of nested functions that are being recorded.
-        captured: `id`s of the nodes of arrays outside the function, whose elements can differ in
+        outer_nodes: `id`s of the nodes of arrays outside the function, whose elements can differ in
             later runs.
     """
 
     depth = 0
-    captured: frozenset[int] | set[int] = frozenset()
+    outer_nodes: frozenset[int] | set[int] = frozenset()
 
     def __enter__(self) -> None:
         self.depth += 1
@@ -289,28 +289,28 @@ class DistributedHooks(NamedTuple):
 
     Attributes:
         record: Record an operation and return its result.
-        whole: Return all elements of an array; the string gives the cause for reports.
+        gather_all: Return all elements of an array; the string gives the cause for reports.
         like_operands: Shard replicated results if the operands were sharded.
-        called: Compute a library operation on shards; None if it needs whole arrays.
-        places: Return the flat indices where a mask is true.
+        run_library_call: Compute a library operation on shards; None if it needs whole arrays.
+        flat_nonzero: Return the flat indices where a mask is true.
         from_start: Convert negative indices, and return an index that is out of bounds.
         put: Return an array with elements at indices replaced.
         repeated: Repeat elements along an axis, and return the first negative count.
-        place: Determine the partition of an array.
+        resolve_partition: Determine the partition of an array.
         explain: Describe the messages that are sent before the shards of arrays are computed.
         settle: Wait for the messages that the shards depend on; compute the shards meanwhile if
             they are needed at once.
     """
 
     record: Callable[[PTensorOp, PTensorType, tuple[Node, ...]], Node]
-    whole: Callable[[Node, str], Buffer]
+    gather_all: Callable[[Node, str], Buffer]
     like_operands: Callable[[tuple[Node, ...], tuple[Node, ...]], tuple[Node, ...]]
-    called: Callable[[Any, tuple[Node, ...]], tuple[Node, ...] | None]
-    places: Callable[[Node], Node]
+    run_library_call: Callable[[Any, tuple[Node, ...]], tuple[Node, ...] | None]
+    flat_nonzero: Callable[[Node], Node]
     from_start: Callable[[Node, int], tuple[Node, int | None]]
     put: Callable[..., Node]
     repeated: Callable[[Node, Node, int], tuple[Node, tuple[int, int] | None]]
-    place: Callable[[Any], None]
+    resolve_partition: Callable[[Any], None]
     explain: Callable[[Sequence[Any]], tuple[str, ...]]
     settle: Callable[[Sequence[Any], bool], None]
 
@@ -381,7 +381,7 @@ class ShardedNode(Node):
         self.view: Any = None
         self.handle: tuple[int, int] | None = None
 
-    def found(self, part: Node, partition: Partition) -> None:
+    def set_shard(self, part: Node, partition: Partition) -> None:
         """Set the shard and the partition."""
         self._part, self._partition = part, partition
         self.made_of, self.steps = None, 0
@@ -390,7 +390,7 @@ class ShardedNode(Node):
     def part(self) -> Node:
         """Shard of this process; its type has no team."""
         if self._part is None:
-            distributed_hooks().place(self)
+            distributed_hooks().resolve_partition(self)
         assert self._part is not None
         return self._part
 
@@ -398,7 +398,7 @@ class ShardedNode(Node):
     def partition(self) -> Partition:
         """Partition that gives the owner of each element."""
         if self._partition is None:
-            distributed_hooks().place(self)
+            distributed_hooks().resolve_partition(self)
         assert self._partition is not None
         return self._partition
 

@@ -146,14 +146,14 @@ class GraphSegment:
         nodes: Positions of the results of the operations.
         steps: Operation of each result, with operand positions as in `PendingGraph`.
         outputs: Results that are required or read by later pieces.
-        done: Positions of values that are neither required nor read by later pieces.
+        dead_values: Positions of values that are neither required nor read by later pieces.
     """
 
     leaves: tuple[int, ...]
     nodes: tuple[int, ...]
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
-    done: tuple[int, ...]
+    dead_values: tuple[int, ...]
 
 
 def pieces_of(

@@ -250,17 +250,17 @@ class Place:
         array: Weak reference to the array; returns None once the array is released.
         outer: Place of the array from which the view was taken; None for the root of the tree.
         view: View of the array at `outer`; None for the root.
-        kept: Array at `outer`, if another view of it requires that it stays alive.
+        live_array: Array at `outer`, if another view of it requires that it stays alive.
         inner: Weak references to the places of its views.
     """
 
-    __slots__ = ("__weakref__", "array", "inner", "kept", "outer", "view")
+    __slots__ = ("__weakref__", "array", "inner", "live_array", "outer", "view")
 
     def __init__(self, array: Any, outer: Place | None, view: ViewRelation | None) -> None:
         self.array: Callable[[], Any] = ref(array)
         self.outer = outer
         self.view = view
-        self.kept: Any = None
+        self.live_array: Any = None
         self.inner: list[Callable[[], Place | None]] = []
 
 
@@ -289,7 +289,7 @@ def _have_common_base(part: Any, whole: Any, view: ViewRelation, node: Node) -> 
             _shorten(outer)
         made = part._place = Place(part, outer, view)
         if _has_views(outer):
-            made.kept = whole
+            made.live_array = whole
         outer.inner.append(ref(made))
         return True
 
@@ -322,7 +322,7 @@ def _shorten(place: Place) -> None:
         assert below.view is not None
         view = compose_views(one.view, below.view)
         if view is not None:
-            below.outer, below.view, below.kept = one.outer, view, one.kept
+            below.outer, below.view, below.live_array = one.outer, view, one.live_array
             one.outer.inner.append(ref(below))
 
 
@@ -330,13 +330,13 @@ class _Sharing(NamedTuple):
     """Arrays that share elements.
 
     Attributes:
-        whole: Outermost array.
+        base_array: Outermost array.
         path: Views from the outermost array to the written array, outermost first.
         parts: All views in topological order: the number of the parent, counted from 1, or 0 for
             the outermost array; the array, or None if it is released; and the mapping.
     """
 
-    whole: Any
+    base_array: Any
     path: list[ViewRelation]
     parts: list[tuple[int, Any, ViewRelation]]
 
@@ -370,10 +370,12 @@ def _write_alone(array: Any, change: Callable[[Any], None], seen: NodeHolder | N
                     found = None
                     return False
                 del seen._node
-            holder = NodeHolder(found.whole._node)
-            part = holder if found.whole is array else PartHolder(holder, found.path, array._node)
+            holder = NodeHolder(found.base_array._node)
+            part = (
+                holder if found.base_array is array else PartHolder(holder, found.path, array._node)
+            )
             # Placeholders make other threads wait and leave the holder as the only reference.
-            for each in (found.whole, *[inner for _, inner, _ in found.parts]):
+            for each in (found.base_array, *[inner for _, inner, _ in found.parts]):
                 if each is not None:
                     each._node = WriteInProgress(each._node.type)
         if isinstance(part, PartHolder):
@@ -392,22 +394,22 @@ def _change_part(part: PartHolder, change: Callable[[Any], None]) -> None:
     """Change some elements of the outermost array, in its memory if possible."""
     if tracing.depth:
         change(part)
-        _write_to_parents(part.whole, part.path, part._node)
+        _write_to_parents(part.base_holder, part.path, part._node)
         return
-    data_of(part.whole._node)
-    if part.whole._node.data is not None:
+    data_of(part.base_holder._node)
+    if part.base_holder._node.data is not None:
         del part._node  # drops a possible operation on the whole array
-        part._node = part.of(part.whole._node)
+        part._node = part.of(part.base_holder._node)
     change(part)
     if part.memory is not None and part._node.data is part.memory:
         return
     given = data_of(part._node)
     del part._node
-    memory = part.within(private_memory(part.whole))
+    memory = part.within(private_memory(part.base_holder))
     if memory is not None:
         copy_to(memory, given)
     else:
-        _write_to_parents(part.whole, part.path, materialized_node(given, part.type))
+        _write_to_parents(part.base_holder, part.path, materialized_node(given, part.type))
 
 
 def replace_node(array: Any, seen: NodeHolder, node: Node) -> bool:
@@ -437,7 +439,7 @@ def _replace(node: Node, holder: Any) -> None:
 def _share(found: _Sharing, node: Node) -> None:
     """Set the nodes of all arrays that share elements."""
     nodes = [node]
-    _say(found.whole, node)
+    _say(found.base_array, node)
     for outer, array, view in found.parts:
         around = nodes[outer]
         data = None if tracing.depth or array is None else around.data
@@ -452,7 +454,7 @@ def _say(array: Any, node: Node) -> None:
     stand_in = array._node
     if isinstance(stand_in, WriteInProgress):
         array._node = node
-        stand_in.done(node)
+        stand_in.finish(node)
 
 
 def _write_together(array: Any, change: Callable[[Any], None]) -> None:
@@ -476,7 +478,7 @@ def _sharing_arrays(array: Any) -> _Sharing:
     with looking:
         while True:
             found = _tree(array)
-            arrays = [found.whole, *[part for _, part, _ in found.parts if part is not None]]
+            arrays = [found.base_array, *[part for _, part, _ in found.parts if part is not None]]
             written = writers([each._node for each in arrays])
             if not written:
                 return found
@@ -517,7 +519,7 @@ def _parts(top: Place) -> list[tuple[int, Any, ViewRelation]]:
 def outermost(array: Any) -> Any:
     """Return the outermost array of the view tree of an array."""
     with looking:
-        return _tree(array).whole
+        return _tree(array).base_array
 
 
 def _write_to_parents(holder: Any, path: Sequence[ViewRelation], part: Node) -> None:

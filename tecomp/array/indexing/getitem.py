@@ -67,7 +67,7 @@ def row_of_places(mask: Node) -> Node:
     """Return the flat row-major indices where a mask is true, as a one-dimensional array."""
     check_recordable("a mask, or `nonzero`,")
     if mask.type.team is not None:
-        return distributed_hooks().places(mask)
+        return distributed_hooks().flat_nonzero(mask)
     places = places_of(ascontiguous(data_of(mask)).reshape(-1))
     dtype = default_dtype("int64", mask.type.device)
     data = places.astype(numpy_dtype(dtype), copy=False)

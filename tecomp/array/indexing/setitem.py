@@ -167,17 +167,17 @@ class PartHolder(NodeHolder):
     """Node of a view that is written in the memory of the whole array if possible.
 
     Attributes:
-        whole: Holder of the node of the whole array.
+        base_holder: Holder of the node of the whole array.
         path: Views from the whole array to this view, outermost first.
         type: Type of the view.
         memory: Memory of the view, once it is writable.
     """
 
-    __slots__ = ("memory", "path", "type", "whole")
+    __slots__ = ("base_holder", "memory", "path", "type")
 
     def __init__(self, whole: NodeHolder, path: Sequence[Any], node: Node) -> None:
         super().__init__(node)
-        self.whole = whole
+        self.base_holder = whole
         self.path = path
         self.type = node.type
         self.memory: Buffer | None = None
@@ -196,16 +196,16 @@ class PartHolder(NodeHolder):
             node = view.of(node)
         return node
 
-    def own(self) -> Buffer | None:
+    def view_memory(self) -> Buffer | None:
         """Return the memory of the view in the whole memory; None if it is not addressable."""
-        if self.memory is None and self.whole._node.data is not None:
+        if self.memory is None and self.base_holder._node.data is not None:
             # A node with a view of this memory would count as a reference to the whole array.
-            is_apart = self.within(self.whole._node.data) is None
+            is_apart = self.within(self.base_holder._node.data) is None
             node = self._node if is_apart else None
             del self._node
-            self.memory = self.within(private_memory(self.whole))
+            self.memory = self.within(private_memory(self.base_holder))
             if self.memory is None:
-                self._node = node or self.of(self.whole._node)
+                self._node = node or self.of(self.base_holder._node)
             else:
                 self._node = materialized_node(self.memory, self.type)
         return self.memory
@@ -317,7 +317,7 @@ def _put_together(node: Node, entries: list[Entry], value: Node) -> Node:
 
 def private_memory(holder: MutableNodeHolder) -> Buffer:
     """Return memory that no other array reads: the memory of the array, or a copy in its place."""
-    if isinstance(holder, PartHolder) and (memory := holder.own()) is not None:
+    if isinstance(holder, PartHolder) and (memory := holder.view_memory()) is not None:
         return memory
     data_of(holder._node)
     is_own = holder._node.data is not None and holder._node.data.flags.writeable

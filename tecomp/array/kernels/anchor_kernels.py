@@ -174,20 +174,20 @@ class _Parts:
     """Pending operations around one anchor operation.
 
     Attributes:
-        at: Position of the anchor.
+        anchor_position: Position of the anchor.
         shape: Shape of its operand.
         axes: Axes along which it reduces or scans.
-        kept: Axes of the operand that its result has.
-        before: Leaves of the prologue, in ascending order.
-        after: Leaves of the epilogue, in ascending order.
+        kept_axes: Axes of the operand that its result has.
+        prologue_leaves: Leaves of the prologue, in ascending order.
+        epilogue_leaves: Leaves of the epilogue, in ascending order.
     """
 
-    at: int
+    anchor_position: int
     shape: Shape
     axes: tuple[int, ...]
-    kept: tuple[int, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+    kept_axes: tuple[int, ...]
+    prologue_leaves: tuple[int, ...]
+    epilogue_leaves: tuple[int, ...]
 
 
 def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
@@ -195,24 +195,24 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
     parts = _parts(work)
     if parts is None:
         return None
-    small = tuple([parts.shape[k] for k in parts.kept])
-    before = strides_of([work.leaves[k] for k in parts.before], parts.shape)
+    small = tuple([parts.shape[k] for k in parts.kept_axes])
+    before = strides_of([work.leaves[k] for k in parts.prologue_leaves], parts.shape)
     after = _kept_strides(work, parts, small)
     if before is None or after is None:
         return None
     kinds = [k in parts.axes for k in range(len(parts.shape))]
-    whole = [_expand_strides(s, parts.kept, len(kinds)) for s in (*after, dense(small))]
+    whole = [_expand_strides(s, parts.kept_axes, len(kinds)) for s in (*after, dense(small))]
     groups = merge_axes(parts.shape, [*before, *whole], kinds)
-    op, sources = work.steps[parts.at]
+    op, sources = work.steps[parts.anchor_position]
     if isinstance(op, ContractionCore) and _is_down_columns(groups, kinds, before):
         # `x.T @ v` adds up rows of x; the order of the results does not change.
         *outer, column, row = groups
         groups = (*outer, row, column)
     loops = tuple([prod(parts.shape[axis] for axis in group) for group in groups])
     operands: dict[int, KernelOperand] = {}
-    for k, strides in zip(parts.before, before, strict=True):
+    for k, strides in zip(parts.prologue_leaves, before, strict=True):
         operands[k] = operand_of(work.leaves[k], groups, loops, strides)
-    for k, strides in zip(parts.after, whole, strict=False):
+    for k, strides in zip(parts.epilogue_leaves, whole, strict=False):
         operands[k] = operand_of(work.leaves[k], groups, loops, strides)
     how = tuple([operands[k] for k in range(len(work.leaves))])
     along = tuple([k for k, group in enumerate(groups) if kinds[group[0]]])
@@ -222,9 +222,15 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
     if any(k not in result and all(k not in operand.axes for operand in how) for k in along):
         return None  # no operand determines the extent of this loop
     steps = list(work.steps)
-    steps[parts.at] = (on_a_row(op), sources)
-    what = tuple(steps), parts.at, along, work.outputs, tuple([n.type.dtype for n in work.leaves])
-    short = _short_row(work, parts.at)
+    steps[parts.anchor_position] = (on_a_row(op), sources)
+    what = (
+        tuple(steps),
+        parts.anchor_position,
+        along,
+        work.outputs,
+        tuple([n.type.dtype for n in work.leaves]),
+    )
+    short = _short_row(work, parts.anchor_position)
     most = _short_row_bound(op, loops, short) if len(loops) - 1 in along else None
     build = partial(_build, *what, how, most)
     key = what, tuple([operand.lies for operand in how]), len(loops), most
@@ -336,11 +342,11 @@ def _leaves(steps: Sequence[Step]) -> set[int]:
 
 def _kept_strides(work: PendingGraph, parts: _Parts, small: Shape) -> list[Strides] | None:
     """Return the strides of the epilogue leaves along the kept axes."""
-    result = work.nodes[parts.at].type.shape
-    found = strides_of([work.leaves[k] for k in parts.after], result)
+    result = work.nodes[parts.anchor_position].type.shape
+    found = strides_of([work.leaves[k] for k in parts.epilogue_leaves], result)
     if found is None or len(result) == len(small):
         return found
-    return [tuple([strides[k] for k in parts.kept]) for strides in found]
+    return [tuple([strides[k] for k in parts.kept_axes]) for strides in found]
 
 
 def _build(

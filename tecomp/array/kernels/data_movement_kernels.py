@@ -158,15 +158,15 @@ class _GatherAxis:
 
     Attributes:
         extent: Extent.
-        own: Axis of the source.
-        said: Axis of the broadcast index arrays.
-        by: Number of the index array that indexes the axis; None for a loop.
+        source_axis: Axis of the source.
+        index_axis: Axis of the broadcast index arrays.
+        index_number: Number of the index array that indexes the axis; None for a loop.
     """
 
     extent: int
-    own: int | None = None
-    said: int | None = None
-    by: int | None = None
+    source_axis: int | None = None
+    index_axis: int | None = None
+    index_number: int | None = None
 
 
 def gather_recipe(work: PendingGraph) -> KernelRecipe | None:
@@ -181,14 +181,17 @@ def gather_recipe(work: PendingGraph) -> KernelRecipe | None:
     own = _strides(given, axes, result.type.shape)
     if own is None:
         return None
-    kinds = [("by", axis.by) if axis.by is not None else axis.said is not None for axis in axes]
+    kinds = [
+        ("by", axis.index_number) if axis.index_number is not None else axis.index_axis is not None
+        for axis in axes
+    ]
     groups = merge_axes(tuple([axis.extent for axis in axes]), own, kinds)
     loops = tuple([prod(axes[k].extent for k in group) for group in groups])
     how = tuple([
         operand_of(node, groups, loops, strides)
         for node, strides in zip(given, own, strict=False)
     ])
-    by = tuple([axes[group[0]].by for group in groups])
+    by = tuple([axes[group[0]].index_number for group in groups])
     what = "gather", tuple([node.type.dtype for node in given]), by
     build = partial(_build_gather, what[1], by, how)
     shape = result.type.shape
@@ -206,12 +209,12 @@ def _axes(op: Take | TakeAlongAxis, types: Sequence[PTensorType]) -> list[_Gathe
     if isinstance(op, TakeAlongAxis):
         shape = broadcast_shapes([
             (*t.shape[: op.axis], 1, *t.shape[op.axis + 1 :]) for t in types], op.name)
-        axes = [_GatherAxis(n, own=k, said=k) for k, n in enumerate(shape)]
-        along = [_GatherAxis(indices[0].shape[op.axis], said=op.axis),
-                 _GatherAxis(x.shape[op.axis], own=op.axis, by=0)]
+        axes = [_GatherAxis(n, source_axis=k, index_axis=k) for k, n in enumerate(shape)]
+        along = [_GatherAxis(indices[0].shape[op.axis], index_axis=op.axis),
+                 _GatherAxis(x.shape[op.axis], source_axis=op.axis, index_number=0)]
         return [*axes[: op.axis], *along, *axes[op.axis + 1 :]]
     middle = broadcast_shapes([t.shape for t in indices], op.name)
-    inside = [_GatherAxis(n, said=k) for k, n in enumerate(middle)]
+    inside = [_GatherAxis(n, index_axis=k) for k, n in enumerate(middle)]
     found: list[_GatherAxis] = []
     rest = 0
     for k, n in enumerate(x.shape):
@@ -219,7 +222,9 @@ def _axes(op: Take | TakeAlongAxis, types: Sequence[PTensorType]) -> list[_Gathe
         if rest == op.place and not is_said:
             found += inside
             inside = []
-        found.append(_GatherAxis(n, own=k, by=op.axis.index(k) if is_said else None))
+        found.append(
+            _GatherAxis(n, source_axis=k, index_number=op.axis.index(k) if is_said else None)
+        )
         rest += not is_said
     return [*found, *inside]
 
@@ -230,20 +235,20 @@ def _strides(
     """Return the strides of the source, the index arrays and the result along all axes."""
     x, *indices = given
     own = strides_of([x], x.type.shape)
-    n_said = 1 + max([axis.said for axis in axes if axis.said is not None], default=-1)
+    n_said = 1 + max([axis.index_axis for axis in axes if axis.index_axis is not None], default=-1)
     said = [1] * n_said
     for axis in axes:
-        if axis.said is not None:
-            said[axis.said] = axis.extent
+        if axis.index_axis is not None:
+            said[axis.index_axis] = axis.extent
     others = strides_of(indices, tuple(said))
     if own is None or others is None:
         return None
     written = iter(dense(shape))
     return [
-        tuple([0 if axis.own is None else own[0][axis.own] for axis in axes]),
-        *[tuple([0 if axis.said is None else steps[axis.said] for axis in axes])
+        tuple([0 if axis.source_axis is None else own[0][axis.source_axis] for axis in axes]),
+        *[tuple([0 if axis.index_axis is None else steps[axis.index_axis] for axis in axes])
           for steps in others],
-        tuple([0 if axis.by is not None else next(written) for axis in axes]),
+        tuple([0 if axis.index_number is not None else next(written) for axis in axes]),
     ]
 
 
@@ -278,22 +283,22 @@ class Concatenation:
     Attributes:
         shape: Shape of the result.
         dtype: dtype of the result.
-        pieces: Number of each source array, with its slice of the result.
+        sources: Number of each source array, with its slice of the result.
         order: Axis order of the result in memory.
-        back: Inverse permutation of `order`.
+        inverse_permutation: Inverse permutation of `order`.
     """
 
     shape: Shape
     dtype: np.dtype[Any]
-    pieces: tuple[tuple[int, ExtractSlice | None], ...]
+    sources: tuple[tuple[int, ExtractSlice | None], ...]
     order: tuple[int, ...]
-    back: tuple[int, ...]
+    inverse_permutation: tuple[int, ...]
 
     def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
         """Return the result for the elements of the leaves."""
         lying = np.empty([self.shape[k] for k in self.order], self.dtype)
-        result = lying.transpose(self.back)
-        for number, place in self.pieces:
+        result = lying.transpose(self.inverse_permutation)
+        for number, place in self.sources:
             target = result if place is None else view_of(place, result)
             assert target is not None
             copy(leaves[number], target)

@@ -151,7 +151,7 @@ def plan_of(
             constants = [node.data for node in work.leaves[known:] if node.data is not None]
             most = _most_calls(parts, stages)
             return ExecutionPlan(tuple(stages), work.outputs, tuple(constants), most)
-        inside = [part.inside for part in missing]
+        inside = [part.split_positions for part in missing]
         if not all(inside):
             return None
         stored.update(*inside)
@@ -271,11 +271,11 @@ def _recipe(work: PendingGraph, in_order: bool = False) -> KernelRecipe | None:
 def _along_memory(work: PendingGraph, in_order: bool) -> KernelRecipe | None:
     """Return the recipe of a kernel whose loops follow the axis order of memory."""
     other = permute_to_memory_order(work)
-    if other is None or (in_order and other.back is not None):
+    if other is None or (in_order and other.result_permutation is not None):
         return _of_arrays(work)
     found = _of_arrays(other.work)
     if found is not None:
-        found.sources, found.back = other.sources, other.back
+        found.sources, found.result_permutation = other.sources, other.result_permutation
     return found
 
 
@@ -302,7 +302,7 @@ def run(work: PendingGraph) -> None:
 
 def _run_kernel(recipe: KernelRecipe, work: PendingGraph) -> None:
     given = [node.data for node in work.leaves if node.data is not None]
-    is_direct = work.into is not None and recipe.back is None
+    is_direct = work.into is not None and recipe.result_permutation is None
     results = call_kernel(
         recipe, given, [work.memory(place) for place in work.outputs] if is_direct else None)
     for place, result in zip(work.outputs, results, strict=True):

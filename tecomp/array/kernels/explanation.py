@@ -77,7 +77,7 @@ def explain_execution(
     if recipe is not None and recipe.is_worth_it:
         return _of_kernels(function, lowered, recipes_of(recipe), messages)
     program = placed_program_of(work).program if is_on_device else program_of(work)
-    parts = [call.part for call in program.kernels]
+    parts = [call.kernel for call in program.kernels]
     schedules = tuple([str(part.build.schedule.trace) for part in parts])
     loops = tuple([str(part.lowered.final) for part in parts])
     return ExecutionExplanation(

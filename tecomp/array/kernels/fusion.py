@@ -47,16 +47,16 @@ class KernelRegion:
             shape.
         sources: Position of each leaf in the whole.
         outputs: Position of each result in the whole.
-        places: Position of each operation in the whole.
+        positions: Position of each operation in the whole.
     """
 
     work: PendingGraph
     sources: tuple[int, ...]
     outputs: tuple[int, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
 
     @property
-    def inside(self) -> list[int]:
+    def split_positions(self) -> list[int]:
         """Positions in the whole of the values to store next, so that the part is split.
 
         The split first separates the epilogue of an anchor operation, then its prologue, then the
@@ -69,9 +69,9 @@ class KernelRegion:
             _operands([steps[k] for k in own if is_view(steps[k][0])]),
             [k for k in own if is_view(steps[k][0])],
         ]
-        stored = {self.places[k] for k in self.work.outputs}
+        stored = {self.positions[k] for k in self.work.outputs}
         for places in found:
-            inside = [self.places[k] for k in places if self.places[k] not in stored]
+            inside = [self.positions[k] for k in places if self.positions[k] not in stored]
             if inside:
                 return inside
         return []

@@ -114,13 +114,13 @@ class KernelRecipe:
         is_slow: Whether the kernel takes so long to build that a single set of sizes gets its own
             program.
         is_product: Whether results are tiled along several loops.
-        back: Permutation from the axis order of the results in memory to the requested order; None
-            if they are equal.
+        result_permutation: Permutation from the axis order of the results in memory to the
+            requested order; None if they are equal.
         short: Extent up to which a loop extent is compiled in: of the last loop, or of any loop of
             a product.
         is_built_in: Whether the kernel is specialized on these extents.
         calls: Number of calls so far.
-        own: Kernel, once it is resolved.
+        resolved_kernel: Kernel, once it is resolved.
         most_calls: Number of calls after which the kernel is specialized on its sizes.
         is_plain: Whether leaves and results are passed unchanged; None if not yet determined.
     """
@@ -136,11 +136,11 @@ class KernelRecipe:
     sources: tuple[tuple[int, Chain], ...] | None = None
     is_slow: bool = False
     is_product: bool = False
-    back: tuple[int, ...] | None = None
+    result_permutation: tuple[int, ...] | None = None
     short: int = SHORT
     is_built_in: bool = False
     calls: int = 0
-    own: Any = None
+    resolved_kernel: Any = None
     most_calls: int = field(init=False)
     is_plain: bool | None = None
 
@@ -150,9 +150,9 @@ class KernelRecipe:
     @property
     def kernel(self) -> Any:
         """Kernel that takes the operands and the results, built on first use."""
-        if self.own is None:
-            self.own = build_dynamic_kernel(self.key, self.build, self.known)
-        return self.own
+        if self.resolved_kernel is None:
+            self.resolved_kernel = build_dynamic_kernel(self.key, self.build, self.known)
+        return self.resolved_kernel
 
     @property
     def known(self) -> tuple[int | None, ...]:
@@ -162,7 +162,7 @@ class KernelRecipe:
     @property
     def is_worth_it(self) -> bool:
         """Whether the kernel exists, is quick to build, or was requested with other sizes too."""
-        if not self.is_slow or self.own is not None:
+        if not self.is_slow or self.resolved_kernel is not None:
             return True
         if _kernels.get((self.key, self.known), None) is not None:
             return True
@@ -186,7 +186,7 @@ class KernelRecipe:
         """Specialize the kernel on its sizes, if the loops can benefit."""
         if len(self.extents) > 1 and self.points >= MANY:
             with compiling:
-                self.own = self.build(self.extents)
+                self.resolved_kernel = self.build(self.extents)
                 counters.compiled += 1
             self.is_built_in = True
 
@@ -252,9 +252,9 @@ def call_kernel(
         results = [memory(recipe.shape, dtype) for dtype in recipe.dtypes]
     if 0 not in recipe.shape:
         _call(recipe, leaves, results)
-    if recipe.back is None:
+    if recipe.result_permutation is None:
         return results
-    return [result.transpose(recipe.back) for result in results]
+    return [result.transpose(recipe.result_permutation) for result in results]
 
 
 def _call(recipe: KernelRecipe, leaves: Sequence[Buffer], results: Sequence[Buffer]) -> None:
@@ -264,7 +264,7 @@ def _call(recipe: KernelRecipe, leaves: Sequence[Buffer], results: Sequence[Buff
         recipe.build_in()
     if recipe.is_plain is None:
         recipe.is_plain = recipe.passes_as_they_are()
-    kernel = recipe.own or recipe.kernel
+    kernel = recipe.resolved_kernel or recipe.kernel
     if recipe.is_plain:
         kernel(*leaves, *results)
         return

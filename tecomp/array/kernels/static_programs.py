@@ -132,7 +132,7 @@ def _value(tensor: te.Tensor, type: PTensorType, at: StridedArray | PermutedArra
     def view(*part: int) -> te.Tensor:
         made: te.Tensor = te.compute(
             type.shape,
-            lambda *i: tensor(*at.place(i), *part), name=tensor.name)
+            lambda *i: tensor(*at.index_of(i), *part), name=tensor.name)
         return made
 
     return ComplexTensor(view(0), view(1)) if type.dtype in PART else view()

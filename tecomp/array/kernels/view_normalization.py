@@ -140,7 +140,7 @@ class PermutedArray:
         """Return the shape of the memory."""
         return tuple([shape[axis] for axis in self.order])
 
-    def place(self, index: Sequence[Any]) -> tuple[Any, ...]:
+    def index_of(self, index: Sequence[Any]) -> tuple[Any, ...]:
         """Return the index of an element in the memory."""
         return tuple([index[axis] for axis in self.order])
 
@@ -167,7 +167,7 @@ class StridedArray:
         """Return the shape of the memory."""
         return (self.span,)
 
-    def place(self, index: Sequence[Any]) -> tuple[Any, ...]:
+    def index_of(self, index: Sequence[Any]) -> tuple[Any, ...]:
         """Return the index of an element in the memory."""
         result: Any = self.start
         for i, stride in zip(index, self.strides, strict=True):
@@ -220,13 +220,13 @@ class PermutedGraph:
     Attributes:
         work: Permuted operations.
         sources: For each leaf of `work`, the original leaf and the view operations on it.
-        back: Permutation from the axes of the results to the requested order; None for the
-            identity.
+        result_permutation: Permutation from the axes of the results to the requested order; None
+            for the identity.
     """
 
     work: PendingGraph
     sources: tuple[tuple[int, Chain], ...]
-    back: Order | None
+    result_permutation: Order | None
 
 
 def permute_to_memory_order(work: PendingGraph) -> PermutedGraph | None:

@@ -53,8 +53,8 @@ class Controller:
         self.comm = comm
         self._lock = WorkLock()
         self._count = 0
-        self._dead: list[Handle] = []
-        self._known: dict[Handle, ref[Any]] = {}
+        self._failure: list[Handle] = []
+        self._known_ids: dict[Handle, ref[Any]] = {}
 
     def call(self, name: str, function: Callable[..., R], *arguments: Any) -> R:
         """Run a function on all processes and return its result; nested calls are not sent.
@@ -63,7 +63,7 @@ class Controller:
             Exception: If the function raises an error, which then occurs on all processes.
         """
         with self._lock:
-            if not alone.waits:
+            if not alone.is_serving:
                 return function(*arguments)
             given = encode_value(arguments)
             number, self._count = self._count, self._count + 1
@@ -89,20 +89,20 @@ class Controller:
             return result
         handle = names[0], next(names[1])
         if result.handle is not None:  # an operand, which has a handle already
-            self._dead.append(handle)
+            self._failure.append(handle)
             return result
         result.handle = handle
-        self._known[handle] = ref(result, partial(self._let_go, handle))
+        self._known_ids[handle] = ref(result, partial(self._let_go, handle))
         return result
 
     def _let_go(self, handle: Handle, _: object) -> None:
-        self._dead.append(handle)
+        self._failure.append(handle)
 
     def _freed(self) -> tuple[Handle, ...]:
         found = []
-        while self._dead:
-            found.append(self._dead.pop())
-            self._known.pop(found[-1], None)
+        while self._failure:
+            found.append(self._failure.pop())
+            self._known_ids.pop(found[-1], None)
         return tuple(found)
 
     def _send(self, message: Message) -> None:
@@ -185,7 +185,7 @@ def main(words: list[str]) -> None:
     controller = Controller(comm)
     atexit.register(controller.end)  # runs after the threads of the script have ended
     send_by(controller)
-    alone.waits = True
+    alone.is_serving = True
     _run(words)
 
 

@@ -157,7 +157,14 @@ class Kernel(Pictured):
     """
 
     __slots__ = (
-        "_block", "_head", "_parameters", "_quick", "_scalars", "_stored", "compiled", "name",
+        "_block",
+        "_fast_call",
+        "_head",
+        "_parameters",
+        "_scalars",
+        "_stored",
+        "compiled",
+        "name",
         "signature",
     )
     _drawn_by: ClassVar[str] = "loop_nest:draw_kernel"
@@ -209,7 +216,7 @@ class Kernel(Pictured):
         self._parameters = tuple(parameters)
         self._scalars = tuple(scalars)
         self._stored = stored
-        self._quick: Quick | None = None
+        self._fast_call: Quick | None = None
         check_findable(head, parameters)
         words = FIRST_ARGUMENT_WORD + len(head.params) + len(head.sizes)
         self._block = ctypes.c_int64 * words
@@ -291,7 +298,7 @@ class Kernel(Pictured):
         if layouts is not None:
             self._call_in(layouts, arguments)
             return
-        outcome = (self._quick or self._first_call())(*arguments)
+        outcome = (self._fast_call or self._first_call())(*arguments)
         if outcome is False:
             outcome = self._run(arguments)
         if outcome is not None:
@@ -346,7 +353,7 @@ class Kernel(Pictured):
             self._head, self._parameters, self._scalars, self.compiled.entry,
             is_parallel=self.compiled.interface.is_parallel,
         )
-        self._quick = made = made or _decline
+        self._fast_call = made = made or _decline
         return made
 
     def _run(self, arguments: Sequence[Any]) -> bytes | None:
@@ -536,19 +543,19 @@ class SequenceCode:
     """Machine code of kernels that run in sequence, as one function.
 
     Attributes:
-        face: Call interface of the function.
+        interface: Call interface of the function.
         params: Array parameters with their shapes in the program.
         images: Object code of the distinct kernels, followed by the function that calls them.
         has_places: Whether run-time errors can report the source location in user code.
     """
 
-    face: KernelInterface
+    interface: KernelInterface
     params: tuple[Buffer, ...]
     images: tuple[bytes, ...]
     has_places: bool
 
     def linked(self) -> Kernel:
         """Link the code, and return a callable kernel."""
-        head = self.face.head
-        code = link(self.images, self.face.entry, bind(self.face.calls))
-        return Kernel(CompiledFunction(self.face, code, Options(), lambda: head), self.params)
+        head = self.interface.head
+        code = link(self.images, self.interface.entry, bind(self.interface.calls))
+        return Kernel(CompiledFunction(self.interface, code, Options(), lambda: head), self.params)

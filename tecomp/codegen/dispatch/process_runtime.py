@@ -62,8 +62,8 @@ class RuntimeLibrary:
         serve: Endless worker loop; takes worker number, thread id and pinned processor.
         configure: Function that sets the number of threads, the number of workers, the spin time
             before sleeping in nanoseconds, and the processor to which no worker is pinned.
-        begin: Function that resets the workers, as required in a forked process.
-        asked: Environment text from which the number of threads was read.
+        reset_workers: Function that resets the workers, as required in a forked process.
+        environment: Environment text from which the number of threads was read.
     """
 
     linked: LoadedCode
@@ -71,8 +71,8 @@ class RuntimeLibrary:
     call: int
     serve: Callable[[int, int, int], None]
     configure: Callable[[int, int, int, int], None]
-    begin: Callable[[], None]
-    asked: ctypes.Array[ctypes.c_char]
+    reset_workers: Callable[[], None]
+    environment: ctypes.Array[ctypes.c_char]
 
 
 def process_text(triple: str) -> str:
@@ -122,14 +122,14 @@ def _link() -> RuntimeLibrary:
         ctypes.CFUNCTYPE(None)(begin),
         (ctypes.c_char * ASKED_BYTES).from_address(asked),
     )
-    made.begin()
+    made.reset_workers()
     return made
 
 
 def _restart_process_after_fork() -> None:
     """Reset the workers in a forked child process, which has no other threads."""
     if _SHARED.process is not None:
-        _SHARED.process.begin()
+        _SHARED.process.reset_workers()
 
 
 if hasattr(os, "register_at_fork"):
@@ -190,7 +190,7 @@ def use_threads() -> None:
             min(count, MAX_WORKERS + 1), workers.started, patience, workers.processors[0]
         )
         # A truncated text never compares equal, so it is checked again at each call.
-        process().asked.value = text.encode()[: ASKED_BYTES - 1]
+        process().environment.value = text.encode()[: ASKED_BYTES - 1]
         workers.text = text
 
 

@@ -93,7 +93,7 @@ def _module_text(
     end_function(code)
     body = code.function("internal void", f"{module.name}.body", ", ".join(parameters))
     source = _source(module, [_entry(module, func), body])
-    calls = tuple([(symbol, signature) for signature, symbol in module.called.items()])
+    calls = tuple([(symbol, signature) for signature, symbol in module.called_symbols.items()])
     return ModuleText(source, f"{name}.entry", tuple(module.sites), module.outlined > 0, calls)
 
 

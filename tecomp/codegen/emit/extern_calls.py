@@ -84,7 +84,7 @@ def _check_ends(code: FunctionBuilder, array: ArrayArgument) -> None:
     guard = begin_if(code, emit(code, some))
     for index in (first, last):
         for axis, place in enumerate((*rows, index)):
-            run_rule(code, check_axis(code, array.place.buffer, axis, place, None))
+            run_rule(code, check_axis(code, array.element.buffer, axis, place, None))
     end_if(code, guard)
 
 
@@ -126,7 +126,7 @@ def _handed_over(code: FunctionBuilder, argument: Any) -> list[tuple[str, str]]:
 
 def _address(code: FunctionBuilder, array: ArrayArgument, start: tuple[Expr, ...]) -> str:
     """Emit the address of the first element, which may be in a separately allocated row."""
-    buffer = array.place.buffer
+    buffer = array.element.buffer
     base = code.value_of(buffer.data)
     *rows, first = (emit(code, index) for index in start)
     for row in rows:

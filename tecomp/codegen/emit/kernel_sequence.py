@@ -156,7 +156,7 @@ def _call_of_table(function: str, arguments: Sequence[str], result: str = "") ->
     table, slot, code = (f"%{part}.{function}" for part in ("table", "slot", "code"))
     return [
         f"  {table} = load ptr, ptr %thread",
-        f"  {slot} = getelementptr ptr, ptr {table}, i64 {TABLE.place(function)}",
+        f"  {slot} = getelementptr ptr, ptr {table}, i64 {TABLE.field_index(function)}",
         f"  {code} = load ptr, ptr {slot}",
         f"  {kind} {code}({given})",
     ]

@@ -116,7 +116,7 @@ class _HoistedValues:
             self.scopes[depth - 1].values[var] = node
         return self.named[number]
 
-    def inside(self, expr: Expr) -> Expr:
+    def replace_quotients(self, expr: Expr) -> Expr:
         """Replace the quotients of an expression by names."""
         return bottom_up(expr, self.rule)
 
@@ -158,7 +158,7 @@ def _hoist(names: _HoistedValues, node: Stmt) -> Task:
     done: dict[int, Any] = {}
     for child in children(node):
         done[id(child)] = (yield _hoist(names, child)) if isinstance(child, Stmt) else (
-            names.inside(child))
+            names.replace_quotients(child))
     return replace_children(node, done)
 
 
@@ -168,8 +168,11 @@ def _hoist_in_binding(names: _HoistedValues, node: For | Let) -> Task:
     done: dict[int, Any] = {}
     for value in (child for child in children(node) if isinstance(child, Expr)):
         # A quotient that is let-bound already needs no further name.
-        done[id(value)] = rebuild(value, names.inside) if value is own and _is_division(own) else (
-            names.inside(value))
+        done[id(value)] = (
+            rebuild(value, names.replace_quotients)
+            if value is own and _is_division(own)
+            else (names.replace_quotients(value))
+        )
     names.enter(var, None if own is None else done[id(own)])
     inner = yield _hoist(names, node.body)
     done[id(node.body)] = names.leave(inner)
@@ -189,13 +192,13 @@ class _PromotedVector:
 
     Attributes:
         store: Store to this memory.
-        own: Local vector buffer.
-        whole: Index of all lanes of `own`.
+        local_buffer: Local vector buffer.
+        lane_index: Index of all lanes of `local_buffer`.
     """
 
     store: BufferStore
-    own: Buffer
-    whole: tuple[Expr]
+    local_buffer: Buffer
+    lane_index: tuple[Expr]
 
 
 def promote_accumulators(func: PrimFunc) -> PrimFunc:
@@ -234,11 +237,11 @@ def _around(node: Any, made: Stmt, places: list[_PromotedVector]) -> Stmt:
     for place in places if isinstance(node, For) else ():
         there = place.store
         load = BufferLoad(there.buffer, there.indices, there.predicate)
-        before.append(BufferStore(place.own, load, place.whole))
-        after.append(replace(there, value=BufferLoad(place.own, place.whole)))
+        before.append(BufferStore(place.local_buffer, load, place.lane_index))
+        after.append(replace(there, value=BufferLoad(place.local_buffer, place.lane_index)))
     result: Stmt = seq(*before, made, *after)
     for place in places:
-        result = Allocate(place.own, result)
+        result = Allocate(place.local_buffer, result)
     if isinstance(node, Allocate) or (isinstance(node.extent, Const) and node.extent.value > 0):
         return result
     return IfThenElse(Compare(CmpOp.GT, node.extent, index_value(0)), result)
@@ -253,8 +256,8 @@ def _own(terms: TermTable, places: _Places, node: Any) -> Any:
     if place is None:
         return None
     if isinstance(node, BufferLoad):
-        return BufferLoad(place.own, place.whole)
-    return BufferStore(place.own, node.value, place.whole)
+        return BufferLoad(place.local_buffer, place.lane_index)
+    return BufferStore(place.local_buffer, node.value, place.lane_index)
 
 
 def _where(terms: TermTable, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] | None:
@@ -324,7 +327,7 @@ def _places(terms: TermTable, node: Stmt, body: Stmt) -> _Places:
 
 def _escaping_memory(node: Stmt) -> set[Var]:
     """Return the memory passed to external calls, which may access any element."""
-    return {n.place.buffer.data for n in nodes_of(ArrayArgument, node)}
+    return {n.element.buffer.data for n in nodes_of(ArrayArgument, node)}
 
 
 def _is_alone(span: _Span, known: Iterable[_Span]) -> bool:

@@ -214,12 +214,12 @@ def _for(code: FunctionBuilder, stmt: For) -> Rule:
     for extent in _extents_inside(stmt):
         inner = _value(code, extent)
         conditions.append(code.op(f"icmp sgt {register_type(extent.dtype)} {inner}, 0"))
-    around = code.settled
+    around = code.loop_invariants
     for condition in (*invariant_conditions(stmt), *staying_masks(stmt)):
         if id(condition) in around:
             continue  # computed before a loop around this one
         operand = _value(code, condition)
-        code.settled = {**code.settled, id(condition): (condition, operand)}
+        code.loop_invariants = {**code.loop_invariants, id(condition): (condition, operand)}
     if conditions:
         code.branch(reduce(lambda a, b: code.op(f"and i1 {a}, {b}"), conditions), body, after)
     else:
@@ -232,7 +232,7 @@ def _for(code: FunctionBuilder, stmt: For) -> Rule:
     code.do("")
     with code.bound(stmt.loop_var, var):
         yield stmt.body
-    code.settled = around
+    code.loop_invariants = around
     code.do(f"{following} = add nsw {kind} {var}, 1")
     again = code.op(f"icmp slt {kind} {following}, {end}")
     incoming = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"

@@ -250,7 +250,7 @@ class ModuleBuilder:
         calls: Number of calls of each helper, by name.
         declarations: Declarations of external functions.
         outlined: Number of outlined parallel loops.
-        called: Symbols of the external functions that are called.
+        called_symbols: Symbols of the external functions that are called.
         line_of: Source lines of statements by id, for line comments.
     """
 
@@ -265,7 +265,7 @@ class ModuleBuilder:
     calls: Counter[str] = field(default_factory=Counter)
     declarations: dict[str, None] = field(default_factory=dict)
     outlined: int = 0
-    called: dict[CallSignature, str] = field(default_factory=dict)
+    called_symbols: dict[CallSignature, str] = field(default_factory=dict)
     line_of: Mapping[int, int] = field(default_factory=dict)
 
     def add(self, function: LlvmFunction) -> None:
@@ -283,7 +283,9 @@ class ModuleBuilder:
 
     def outside(self, callee: CallSignature) -> str:
         """Return the symbol of an external function."""
-        return self.called.setdefault(callee, f"{self.name}.outside.{len(self.called)}")
+        return self.called_symbols.setdefault(
+            callee, f"{self.name}.outside.{len(self.called_symbols)}"
+        )
 
     def site(self, text: str) -> int:
         """Return the site number of `text`; add the text if it is new."""
@@ -316,7 +318,7 @@ class FunctionBuilder:
         lines: Lines of the body so far.
         block: Label of the current basic block.
         memo: Operands of the expressions of the current statement, one scope per open branch.
-        settled: Operands of expressions that were computed before the current loop.
+        loop_invariants: Operands of expressions that were computed before the current loop.
         holding: Conditions of the enclosing branches, which hold in the current block.
         nonempty: Masks whose first lane is active.
         stack_bytes: Stack bytes allocated so far.
@@ -327,7 +329,7 @@ class FunctionBuilder:
         on_heap: Addresses of heap memory to release, in order of allocation.
         aligned: Known alignment of memory allocated by this call, by data variable.
         computed: Operands of the pure instructions of the current block, by instruction text.
-        held: Operands of loads in the current block, by memory and text; see `read`.
+        loaded_operands: Operands of loads in the current block, by memory and text; see `read`.
     """
 
     module: ModuleBuilder
@@ -339,7 +341,7 @@ class FunctionBuilder:
     lines: list[str] = field(default_factory=list)
     block: str = "entry"
     memo: list[dict[int, tuple[Expr, str]]] = field(default_factory=lambda: [{}])
-    settled: dict[int, tuple[Expr, str]] = field(default_factory=dict)
+    loop_invariants: dict[int, tuple[Expr, str]] = field(default_factory=dict)
     holding: tuple[Expr, ...] = ()
     nonempty: set[Var] = field(default_factory=set)
     stack_bytes: int = 0
@@ -349,7 +351,7 @@ class FunctionBuilder:
     on_heap: list[str] = field(default_factory=list)
     aligned: dict[Var, int] = field(default_factory=dict)
     computed: dict[str, str] = field(default_factory=dict)
-    held: dict[Var, dict[str, str]] = field(default_factory=dict)
+    loaded_operands: dict[Var, dict[str, str]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=lambda: {"entry": 1})
 
     def name(self, hint: str) -> str:
@@ -367,7 +369,7 @@ class FunctionBuilder:
 
     def do(self, text: str) -> None:
         """Add an instruction without a result that may write any memory."""
-        self.held.clear()
+        self.loaded_operands.clear()
         self.lines.append(f"  {text}")
 
     def op(self, text: str, hint: str = "t") -> str:
@@ -386,14 +388,14 @@ class FunctionBuilder:
 
     def read(self, text: str, memory: Var) -> str:
         """Return the result of a load; it is reused until `memory` may have changed."""
-        held = self.held.setdefault(memory, {})
+        held = self.loaded_operands.setdefault(memory, {})
         if text not in held:
             held[text] = self.op(text)
         return held[text]
 
     def write(self, text: str, memory: Var) -> None:
         """Add a store to `memory`, which does not alias other memory (see `emit.parallel`)."""
-        self.held.pop(memory, None)
+        self.loaded_operands.pop(memory, None)
         self.lines.append(f"  {text}")
 
     def call(self, result: str, function: str, arguments: Sequence[tuple[str, str]]) -> str:
@@ -411,7 +413,7 @@ class FunctionBuilder:
         self.lines.append(f"{name}:")
         self.block = name
         self.computed.clear()
-        self.held.clear()
+        self.loaded_operands.clear()
 
     def branch(self, condition: str, then: str, other: str) -> None:
         """End the block with a conditional branch."""
@@ -423,7 +425,7 @@ class FunctionBuilder:
 
     def known(self, expr: Expr) -> str | None:
         """Return the memoized operand of `expr` in this statement or an enclosing loop, or None."""
-        for scope in (self.settled, *reversed(self.memo)):
+        for scope in (self.loop_invariants, *reversed(self.memo)):
             if (found := scope.get(id(expr))) is not None:
                 return found[1]
         return None

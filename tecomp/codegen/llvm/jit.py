@@ -36,7 +36,7 @@ class LoadedCode:
     """Machine code in memory, kept alive by this object."""
 
     entry: Entry
-    keep: tuple[Any, ...]
+    references: tuple[Any, ...]
 
 
 @cache

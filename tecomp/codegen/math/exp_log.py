@@ -65,16 +65,16 @@ class ReducedArgument:
     """Range reduction of x to `n * unit + rest`; `shifted` holds n in its lowest bits."""
 
     shifted: IntVector
-    rest: FloatVector
+    remainder: FloatVector
 
     def power(self, less: int = 0) -> FloatVector:
         """Return `2**(n - less)`, which must be a normal number."""
-        held = self.rest.format
+        held = self.remainder.format
         return ((self.shifted << held.mantissa) + (held.bias - less << held.mantissa)).real()
 
     def scaled(self, value: FloatVector, less: int = 0) -> FloatVector:
         """Return `value * 2**(n - less)` in two steps, for results of any magnitude."""
-        held = self.rest.format
+        held = self.remainder.format
         exponent = self.shifted << held.mantissa
         half = exponent >> 1 & -(1 << held.mantissa)
         first = (half + (held.bias << held.mantissa)).real()
@@ -110,7 +110,7 @@ def power_of_e_less_1(r: FloatVector) -> FloatVector:
 def exp(x: FloatVector) -> FloatVector:
     """Emit exp, with correct subnormal results."""
     parts = reduce_argument(x.at_most(_MOST[x.scalar]).at_least(_LEAST[x.scalar]))
-    return parts.scaled(power_of_e(parts.rest))
+    return parts.scaled(power_of_e(parts.remainder))
 
 
 def power_of_2(r: FloatVector) -> FloatVector:
@@ -129,7 +129,7 @@ def exp2(x: FloatVector) -> FloatVector:
 def expm1(x: FloatVector) -> FloatVector:
     """Emit expm1 as `2**n (exp(r) - 1) + (2**n - 1)`, with 2**n halved against overflow."""
     parts = reduce_argument(x.at_most(_MOST[x.scalar]).at_least(-_SATURATED[x.scalar]))
-    less = power_of_e_less_1(parts.rest)
+    less = power_of_e_less_1(parts.remainder)
     scale = parts.power(less=1)
     half = fma(scale, less, scale - 0.5)
     return (half + half).with_bits(x.sign())
@@ -138,7 +138,7 @@ def expm1(x: FloatVector) -> FloatVector:
 def sigmoid(x: FloatVector) -> FloatVector:
     """Emit the sigmoid as `1 / (1 + e)` or `e / (1 + e)` with e = exp(-|x|), without overflow."""
     parts = reduce_argument((-abs(x)).at_least(_LEAST[x.scalar]))
-    e = parts.scaled(power_of_e(parts.rest))
+    e = parts.scaled(power_of_e(parts.remainder))
     return (x < 0.0).select(e, 1.0) / (e + 1.0)
 
 
@@ -147,7 +147,7 @@ def tanh(x: FloatVector) -> FloatVector:
     size = abs(x)
     parts = reduce_argument((size + size).at_most(_SATURATED[x.scalar]))
     scale = parts.power()
-    m = fma(scale, power_of_e_less_1(parts.rest), scale - 1.0)
+    m = fma(scale, power_of_e_less_1(parts.remainder), scale - 1.0)
     return (m / (m + 2.0)).with_bits(x.sign())
 
 
@@ -168,7 +168,7 @@ def cosh(x: FloatVector) -> FloatVector:
 
 def _half_power(size: FloatVector) -> FloatVector:
     parts = reduce_argument(size.at_most(_MOST[size.scalar] + 1.0))
-    return parts.scaled(power_of_e(parts.rest), less=1)
+    return parts.scaled(power_of_e(parts.remainder), less=1)
 
 
 _TWO_THIRDS = {"float": 0x3F2AAAAB, "double": 0x3FE5555555555555}
@@ -332,5 +332,5 @@ def erf(x: FloatVector) -> FloatVector:
     shape = polynomial(size, _LOG_ERFC[x.scalar], by=4)
     parts = reduce_argument_approx(fma(shape, size, -size))
     scale = parts.power()
-    result = fma(-scale, power_of_e_less_1(parts.rest), 1.0 - scale)
+    result = fma(-scale, power_of_e_less_1(parts.remainder), 1.0 - scale)
     return result.with_bits(x.sign())

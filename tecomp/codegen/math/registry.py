@@ -77,7 +77,7 @@ def _compare(x: IntVector, word: str, number: int) -> BoolVector:
 
 def _select(where: BoolVector, a: IntVector, b: IntVector) -> IntVector:
     text = f"select {where.kind} {where.operand}, {a.kind} {a.operand}, {b.kind} {b.operand}"
-    return a.made(text)
+    return a.emit(text)
 
 
 def fmod(x: FloatVector, y: FloatVector) -> FloatVector:

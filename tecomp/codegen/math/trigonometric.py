@@ -105,7 +105,7 @@ class ReducedAngle:
     """Reduced angle `n pi/2 + rest`; only the two lowest bits of `n` are significant."""
 
     n: IntVector
-    rest: FloatVector
+    remainder: FloatVector
 
 
 def sin(x: FloatVector) -> FloatVector:
@@ -170,11 +170,11 @@ def atan2(y: FloatVector, x: FloatVector) -> FloatVector:
 
 
 def _sin(angle: ReducedAngle) -> FloatVector:
-    return _wave(angle.n, angle.rest)
+    return _wave(angle.n, angle.remainder)
 
 
 def _cos(angle: ReducedAngle) -> FloatVector:
-    return _wave(angle.n + 1, angle.rest)
+    return _wave(angle.n + 1, angle.remainder)
 
 
 def _wave(n: IntVector, r: FloatVector) -> FloatVector:
@@ -187,7 +187,7 @@ def _wave(n: IntVector, r: FloatVector) -> FloatVector:
 
 
 def _tan(angle: ReducedAngle) -> FloatVector:
-    r = angle.rest
+    r = angle.remainder
     square = r * r
     tangent = fma(polynomial(square, _TAN[square.scalar]) * square, r, r)
     return (angle.n & 1).is_not(0).select(-1.0 / tangent, tangent)

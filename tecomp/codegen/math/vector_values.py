@@ -81,7 +81,7 @@ class BoolVector:
         """Select `a` where the condition holds, else `b`."""
         other = a.like(b)
         texts = (f"{self.kind} {self.operand}", f"{a.kind} {a.operand}", f"{a.kind} {other}")
-        return a.made(f"select {', '.join(texts)}")
+        return a.emit(f"select {', '.join(texts)}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,12 +110,12 @@ class IntVector:
         """Return a vector with one number in every lane."""
         return IntVector(self.code, self.like(value), self.scalar, self.lanes)
 
-    def made(self, text: str) -> IntVector:
+    def emit(self, text: str) -> IntVector:
         """Emit an instruction whose result has the type of this vector."""
         return IntVector(self.code, self.code.op(text), self.scalar, self.lanes)
 
     def _with(self, word: str, other: IntVector | int) -> IntVector:
-        return self.made(f"{word} {self.kind} {self.operand}, {self.like(other)}")
+        return self.emit(f"{word} {self.kind} {self.operand}, {self.like(other)}")
 
     def __add__(self, other: IntVector | int) -> IntVector:
         return self._with("add", other)
@@ -212,21 +212,21 @@ class FloatVector:
         """Return a vector with one number in every lane."""
         return FloatVector(self.code, self.like(value), self.scalar, self.lanes)
 
-    def made(self, text: str) -> FloatVector:
+    def emit(self, text: str) -> FloatVector:
         """Emit an instruction whose result has the type of this vector."""
         return FloatVector(self.code, self.code.op(text), self.scalar, self.lanes)
 
     def __add__(self, other: FloatVector | float) -> FloatVector:
-        return self.made(f"fadd {self.kind} {self.operand}, {self.like(other)}")
+        return self.emit(f"fadd {self.kind} {self.operand}, {self.like(other)}")
 
     def __sub__(self, other: FloatVector | float) -> FloatVector:
-        return self.made(f"fsub {self.kind} {self.operand}, {self.like(other)}")
+        return self.emit(f"fsub {self.kind} {self.operand}, {self.like(other)}")
 
     def __mul__(self, other: FloatVector | float) -> FloatVector:
-        return self.made(f"fmul {self.kind} {self.operand}, {self.like(other)}")
+        return self.emit(f"fmul {self.kind} {self.operand}, {self.like(other)}")
 
     def __truediv__(self, other: FloatVector | float) -> FloatVector:
-        return self.made(f"fdiv {self.kind} {self.operand}, {self.like(other)}")
+        return self.emit(f"fdiv {self.kind} {self.operand}, {self.like(other)}")
 
     def __radd__(self, other: float) -> FloatVector:
         return self + other
@@ -241,7 +241,7 @@ class FloatVector:
         return self.constant(other) / self
 
     def __neg__(self) -> FloatVector:
-        return self.made(f"fneg {self.kind} {self.operand}")
+        return self.emit(f"fneg {self.kind} {self.operand}")
 
     def __abs__(self) -> FloatVector:
         return self.intrinsic("fabs")
@@ -381,7 +381,7 @@ def _call(
         module.add(replace(helper, is_helper=not is_rare, attributes=_RARE if is_rare else ""))
     module.calls[symbol] += 1
     listed = ", ".join(f"{value.kind} {value.operand}" for value in arguments)
-    return first.made(f"call {first.kind} @{symbol}({listed})")
+    return first.emit(f"call {first.kind} @{symbol}({listed})")
 
 
 def _helper(

@@ -136,7 +136,7 @@ def store(code: FunctionBuilder, node: BufferStore) -> Rule:
 
 def prefetch(code: FunctionBuilder, node: Prefetch) -> Rule:
     """Emit a prefetch of the cache line of an element, under its predicate."""
-    place = node.place
+    place = node.element
     assert isinstance(place, BufferLoad)
     access = _access(code, place, place.dtype)
     guards, _ = yield from _open_branches(code, access)

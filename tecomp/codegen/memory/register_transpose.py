@@ -52,7 +52,7 @@ class TransposeBlock:
         first: Index of the first value of the first column.
         stride: Stride between rows.
         dtype: Dtype of a column and of a row; 32-bit vector elements are moved as int32.
-        held: Dtype of an access in terms of the buffer dtype.
+        access_dtype: Dtype of an access in terms of the buffer dtype.
         width: Number of columns, which are the leading values of each row.
         height: Number of rows, which are the leading values of each column.
         columns: Operands of the columns that have been read or are to be stored.
@@ -63,7 +63,7 @@ class TransposeBlock:
     first: Expr
     stride: Expr
     dtype: DType
-    held: DType
+    access_dtype: DType
     width: int
     height: int
     columns: dict[int, str] = field(default_factory=dict)
@@ -103,10 +103,10 @@ class ColumnAccess:
             rows: list[str] = []
             for place in square.rows():
                 row = yield BufferLoad(square.buffer, place, square.mask)
-                rows.append(_as(code, row, square.held, square.dtype))
+                rows.append(_as(code, row, square.access_dtype, square.dtype))
             rows += ["zeroinitializer"] * (square.dtype.lanes - square.height)
             square.columns.update(enumerate(transpose_square(code, rows, square.dtype)))
-        return _as(code, square.columns[self.number], square.dtype, square.held)
+        return _as(code, square.columns[self.number], square.dtype, square.access_dtype)
 
     def filled(self, code: FunctionBuilder, operand: str) -> list[tuple[tuple[Expr, ...], str]]:
         """Record the operand to store; for the last column return indices and operands of rows."""

@@ -67,7 +67,7 @@ class StructLayout:
             end = start + size
         return end
 
-    def place(self, field: str) -> int:
+    def field_index(self, field: str) -> int:
         """Return the index of a field.
 
         Raises:
@@ -130,7 +130,7 @@ def _line(line: str, known: Mapping[str, StructLayout]) -> str:
         return line
     record = known[found[1]]
     address = f"getelementptr %{record.name}, {line[found.end() :]}"
-    return f"{line[: found.start()]}{address}, i32 0, i32 {record.place(found[2])}"
+    return f"{line[: found.start()]}{address}, i32 0, i32 {record.field_index(found[2])}"
 
 
 # Threads and their memory.
@@ -291,7 +291,7 @@ def record_text() -> str:
 def call_runtime(code: FunctionBuilder, name: str, arguments: Sequence[str], hint: str = "") -> str:
     """Call a runtime function with the thread state as first argument; return its result."""
     table = code.op("load ptr, ptr %thread, align 8, !invariant.load !0", "table")
-    slot = code.op(f"getelementptr ptr, ptr {table}, i64 {TABLE.place(name)}")
+    slot = code.op(f"getelementptr ptr, ptr {table}, i64 {TABLE.field_index(name)}")
     function = code.op(f"load ptr, ptr {slot}, align 8, !invariant.load !0")
     given = ", ".join(["ptr %thread", *arguments])
     text = f"call {_RESULTS.get(name, 'void')} {function}({given}) nounwind{_EFFECTS.get(name, '')}"

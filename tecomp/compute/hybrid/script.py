@@ -53,9 +53,9 @@ def define_outputs(function: Any, arguments: Sequence[Any]) -> Any:
             except its output tensors, or does not return one of them.
     """
     inputs, reader, returned = _read_once(function, arguments, ())
-    if reader.changed:
+    if reader.mutated_buffers:
         changed = [t for t, operand in inputs.items()
-                   if any(operand.buffer is each for each in reader.changed)]  # fmt: skip
+                   if any(operand.buffer is each for each in reader.mutated_buffers)]  # fmt: skip
         inputs, reader, returned = _read_once(function, arguments, changed)
     statement = reader.builder.get()
     outputs = [each.operand.buffer for each in returned]

@@ -39,7 +39,7 @@ class StatementParser:
         source: Source of the function.
         builder: Builder that receives the statements.
         outputs: Buffers of the output tensors.
-        changed: Buffers of the inputs that the function stores to.
+        mutated_buffers: Buffers of the inputs that the function stores to.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class StatementParser:
         self.source = source
         self.builder = builder
         self.outputs: list[Buffer] = []
-        self.changed: list[Buffer] = [] if caller is None else caller.changed
+        self.mutated_buffers: list[Buffer] = [] if caller is None else caller.mutated_buffers
         self._depth: int = 0 if caller is None else caller._depth + 1
         self._scopes: list[dict[str, Any]] = [dict(source.known)]
         self._often = _assigned_often(source.tree)
@@ -118,7 +118,7 @@ class StatementParser:
             if not isinstance(place, HybridArray) or len(place.indices) != len(place.operand.shape):
                 self.source.refuse(target, "is not an element of a tensor")
             if place.operand.is_input:
-                self.changed.append(place.operand.buffer)
+                self.mutated_buffers.append(place.operand.buffer)
             self.builder.emit(place.operand.store(place.indices, self.number(value)))
             return
         if not isinstance(target, ast.Name):

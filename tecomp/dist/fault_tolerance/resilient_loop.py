@@ -85,7 +85,7 @@ class ProtectedLoop:
         self._steps, self._every = steps, every
         self._fields: list[Field] = []
         self._copies: list[BuddyCheckpoint] = []
-        self._at = 0
+        self._step_number = 0
         self._is_open = False
 
     def field(self, partition: Partition, local: Array, *, gather: bool = False) -> Field:
@@ -132,7 +132,7 @@ class ProtectedLoop:
             if not self._has_copies():
                 continue
             self._is_open = True
-            yield self._at
+            yield self._step_number
             if self._is_open:
                 raise TeamError(
                     "protect: the loop body completed no step; enclose the body in `with "
@@ -160,11 +160,11 @@ class ProtectedLoop:
                 raise
             self._recover()
             return
-        self._at += 1
+        self._step_number += 1
 
     def _has_ended(self) -> bool:
         """Return whether all steps are done, with all requested arrays gathered on all ranks."""
-        if self._at < self._steps:
+        if self._step_number < self._steps:
             return False
         whole: list[Array] = []
         if not self._together(lambda: whole.extend(map(self._gathered, self._fields))):
@@ -175,11 +175,11 @@ class ProtectedLoop:
 
     def _has_copies(self) -> bool:
         """Return whether this step has a checkpoint or does not need one."""
-        is_due = self._at % self._every == 0
-        if not is_due or (self._copies and self._copies[-1].step == self._at):
+        is_due = self._step_number % self._every == 0
+        if not is_due or (self._copies and self._copies[-1].step == self._step_number):
             return True
         made: list[BuddyCheckpoint] = []
-        if not self._together(lambda: made.append(self._copied(self.team, self._at))):
+        if not self._together(lambda: made.append(self._copied(self.team, self._step_number))):
             return False
         # Keep the previous checkpoint: other ranks may not know yet that the new one is complete.
         self._copies = [*self._copies[-1:], *made]
@@ -242,7 +242,7 @@ class ProtectedLoop:
             return False
         for field, target, array in zip(self._fields, targets, arrays, strict=True):
             field.partition, field.local = target, array
-        self._at, self._copies = copies.step, [fresh]
+        self._step_number, self._copies = copies.step, [fresh]
         return True
 
     def _last_of_all(self) -> BuddyCheckpoint:

@@ -186,7 +186,7 @@ class MessageSources:
     def __init__(self, source: Partition, combined: Sequence[int] = ()) -> None:
         self.source = source
         self.combined = combined
-        self._along: dict[Key, list[tuple[Shape, Places, Places]]] = {}
+        self._sources_by_axis: dict[Key, list[tuple[Shape, Places, Places]]] = {}
         self._pairs: dict[Key, tuple[Places, Places]] = {}
 
     def boxes(
@@ -247,14 +247,14 @@ class MessageSources:
         self, axis: int, wanted: Places, key: object
     ) -> list[tuple[Shape, Places, Places]]:
         """Return the parts of an axis with wanted indices: number, positions at both sides."""
-        found = self._along.get((axis, key))
+        found = self._sources_by_axis.get((axis, key))
         if found is None:
             found = []
             for numbers in product(*self.source.holders(axis, wanted)):
                 sent, received = self._common(axis, numbers, wanted, key)
                 if count_of(sent):
                     found.append((numbers, sent, received))
-            self._along[axis, key] = found
+            self._sources_by_axis[axis, key] = found
         return found
 
 

@@ -399,7 +399,7 @@ class AxisSplit:
         numbers = (starts[:, None] + np.arange(self.block)).ravel()
         return indices_as_slice(numbers[numbers < extent])
 
-    def place(self, index: int) -> tuple[int, int]:
+    def locate(self, index: int) -> tuple[int, int]:
         """Return the part that has an index, and the local index in this part."""
         if self.sizes is None:
             period = self.block * self.count
@@ -428,7 +428,7 @@ class AxisSplit:
             return range(0)
         if self.sizes is None and high - low > self.block * (self.count - 1):
             return range(self.count)
-        first, last = self.place(low)[0], self.place(high - 1)[0]
+        first, last = self.locate(low)[0], self.locate(high - 1)[0]
         return range(first, last + 1) if first <= last else range(self.count)
 
     @cached_property
@@ -482,7 +482,7 @@ class AxisSplits:
         """Return the number in each split of the part that has an index."""
         found: list[int] = []
         for cut in self.cuts:
-            k, index = cut.place(index)
+            k, index = cut.locate(index)
             found.append(k)
         return tuple(found)
 

@@ -25,18 +25,18 @@ class SingleControllerState:
     """State of single-controller execution: whether this process may make collective calls.
 
     Attributes:
-        waits: Whether the other processes wait for commands of this process. It is False while all
-            processes execute a command.
+        is_serving: Whether the other processes wait for commands of this process. It is False while
+            all processes execute a command.
     """
 
     def __init__(self) -> None:
-        self.waits = False
+        self.is_serving = False
 
     def __enter__(self) -> None:
-        self.waits = False
+        self.is_serving = False
 
     def __exit__(self, *_: object) -> None:
-        self.waits = True
+        self.is_serving = True
 
     def check(self, what: str) -> None:
         """Raise if a collective call is made while the other processes wait for commands.
@@ -44,7 +44,7 @@ class SingleControllerState:
         Raises:
             TeamError: If the other processes wait for commands.
         """
-        if self.waits:
+        if self.is_serving:
             raise TeamError(
                 "{what}: not supported with --controller, where one process runs the script and "
                 "the others run only commands sent by tecomp.array; use functions of "
@@ -95,7 +95,7 @@ class CollectiveLog:
         memory, _ = self._window.Shared_query(0)
         slots = np.ndarray(node.size, _SLOT, buffer=memory)
         self.ranks: list[int] = node.allgather(comm.rank)
-        self._mine = node.rank
+        self._own_calls = node.rank
         self._slots = slots
         self._numbers = memoryview(memory)[: slots.nbytes].cast("B").cast("q")
         self._calls, self._ended = slots["calls"], slots["ended"]
@@ -110,10 +110,10 @@ class CollectiveLog:
         different calls.
         """
         said = name.encode()[:_MAX_NAME_BYTES]
-        numbers, own, total = self._numbers, self._mine * _STRIDE, crc32(said)
+        numbers, own, total = self._numbers, self._own_calls * _STRIDE, crc32(said)
         count = numbers[own]
         at = _SUMS + count % KEPT_CALLS
-        self._names[self._mine, count % KEPT_CALLS] = said
+        self._names[self._own_calls, count % KEPT_CALLS] = said
         numbers[own + at] = total
         numbers[own] = count + 1
         if not self._is_other(count, at, total):
@@ -130,22 +130,22 @@ class CollectiveLog:
                 return True
         return False
 
-    def waits(self, name: str) -> None:
+    def record_wait(self, name: str) -> None:
         """Record the call that this process waits in; an empty name means none."""
-        self._waits[self._mine] = name.encode()
+        self._waits[self._own_calls] = name.encode()
 
-    def ended(self, *, by_error: bool) -> None:
+    def record_end(self, *, by_error: bool) -> None:
         """Record that this process makes no more calls, and whether an error is the reason."""
-        self._ended[self._mine] = _FAILED if by_error else _DONE
+        self._ended[self._own_calls] = _FAILED if by_error else _DONE
 
     def failed_with(self, said: str) -> None:
         """Record the error that ends this process."""
-        self._waits[self._mine] = said.encode()
-        self.ended(by_error=True)
+        self._waits[self._own_calls] = said.encode()
+        self.record_end(by_error=True)
 
     def is_told(self, said: str) -> bool:
         """Return whether a process with a lower node rank ends with the same error."""
-        before = slice(self._mine)
+        before = slice(self._own_calls)
         same = self._waits[before] == said.encode()[:_MAX_NAME_BYTES]
         return bool(np.any(same & (self._ended[before] == _FAILED)))
 
@@ -157,7 +157,7 @@ class CollectiveLog:
     @property
     def speaker(self) -> bool:
         """Whether this process is the first process on the node that has not ended."""
-        return bool(np.argmin(self._ended != 0) == self._mine)
+        return bool(np.argmin(self._ended != 0) == self._own_calls)
 
     def complaint(self) -> str | None:
         """Return a description of mismatched calls of the team, or None if none is known."""
@@ -233,18 +233,18 @@ class WaitLog:
     """Log of the waits of this process.
 
     Attributes:
-        why: Purpose of the next calls; if empty, the name of the call is used.
+        reason: Purpose of the next calls; if empty, the name of the call is used.
         seconds: Total seconds spent in calls, by purpose.
         spans: Most recent waits.
     """
 
-    why: str = ""
+    reason: str = ""
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     spans: deque[WaitInterval] = field(default_factory=lambda: deque(maxlen=KEPT_WAITS))
 
     def note(self, name: str, start: float) -> None:
         """Record a wait that started at `start` and ends now."""
-        span = WaitInterval(self.why or name, start, perf_counter())
+        span = WaitInterval(self.reason or name, start, perf_counter())
         self.seconds[span.name] += span.end - start
         self.spans.append(span)
 
@@ -318,6 +318,6 @@ def _told_once(tell: Hook) -> Hook:
 def _ended() -> None:
     by_error = getattr(sys, "last_value", None) is not None
     for calls, _ in _WATCHED.values():
-        calls.ended(by_error=by_error)
+        calls.record_end(by_error=by_error)
     if by_error:  # the other processes would wait for this one forever
         abort_all("")

@@ -29,23 +29,23 @@ class BufferPool:
 
     def __init__(self) -> None:
         self._free: dict[int, list[Array]] = {}
-        self._kept = 0
+        self._free_buffers = 0
 
     def take(self, nbytes: int) -> Array:
         """Return a buffer of `nbytes` uninitialized bytes."""
         found = self._free.get(nbytes)
         if not found:
             return np.empty(nbytes, np.uint8)
-        self._kept -= nbytes
+        self._free_buffers -= nbytes
         return found.pop()
 
     def give(self, buffer: Array) -> None:
         """Return a buffer to the pool; above the limit, the sizes pooled first are dropped."""
-        self._kept += buffer.nbytes
+        self._free_buffers += buffer.nbytes
         self._free.setdefault(buffer.nbytes, []).append(buffer)
-        while self._kept > _MAX_POOL_BYTES:
+        while self._free_buffers > _MAX_POOL_BYTES:
             oldest = next(iter(self._free))
-            self._kept -= oldest * len(self._free.pop(oldest))
+            self._free_buffers -= oldest * len(self._free.pop(oldest))
 
 
 COMPARES_ALL = os.environ.get(DEBUG, "0") != "0"
@@ -87,7 +87,7 @@ class Team:
         self.size: int = self.comm.size
         self.rank: int = self.comm.rank
         self.n_tensors = 0
-        self._along: dict[tuple[tuple[int, ...], int], Any] = {}
+        self._axis_communicators: dict[tuple[tuple[int, ...], int], Any] = {}
         self._calls: CollectiveLog | None = None
         self.buffers = BufferPool()
         self._started: list[Sequence[Any]] = []
@@ -137,11 +137,11 @@ class Team:
         The first call for a mesh and an axis is collective.
         """
         key = mesh.shape, axis
-        if key not in self._along:
+        if key not in self._axis_communicators:
             at = list(mesh.coordinates(self.rank))
             at[axis] = 0
-            self._along[key] = self.comm.Split(mesh.rank(at), self.rank)
-        return self._along[key]
+            self._axis_communicators[key] = self.comm.Split(mesh.rank(at), self.rank)
+        return self._axis_communicators[key]
 
     def wait_all(self, requests: Sequence[Any]) -> None:
         """Wait for requests; they and their buffers are referenced until completion."""
@@ -151,7 +151,7 @@ class Team:
 
     def revoke(self) -> None:
         """Revoke all communicators after a rank failure, so that messages fail on all ranks."""
-        for comm in (self.comm, *self._along.values()):
+        for comm in (self.comm, *self._axis_communicators.values()):
             comm.Revoke()
 
     def call(self, name: str) -> AbstractContextManager[None]:
@@ -206,7 +206,7 @@ class _Waiting:
 
     def __enter__(self) -> None:
         if self._calls is not None:
-            self._calls.waits(self._name)
+            self._calls.record_wait(self._name)
         self._start = perf_counter()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -220,7 +220,7 @@ class _Waiting:
                 "team {team}: {reason}",
                 team=self._team, reason=self._calls.complaint() or error,
             ) from error
-        self._calls.waits("")
+        self._calls.record_wait("")
 
 
 AnyTeam: TypeAlias = "Team | int"

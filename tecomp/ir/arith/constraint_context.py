@@ -78,7 +78,7 @@ class ConstraintContext:
         self.memo: dict[int, tuple[Any, Any]] = {}
         self.buffers: dict[tuple[Any, ...], Buffer] = {}
         self.simple: frozenset[int] = frozenset()
-        self._known: dict[Term, _VariableBounds] = {}
+        self._facts: dict[Term, _VariableBounds] = {}
         self._sums: dict[frozenset[tuple[Term, int]], Interval] = {}
         self._holds: dict[int, bool] = {}
         self._intervals: dict[Term, Interval] = {}
@@ -88,8 +88,8 @@ class ConstraintContext:
     def begin(self) -> None:
         """Reset the visit counts at the start of a statement."""
         # Nodes that were visited under a condition, and the number of repeated visits.
-        self._seen: dict[int, Any] = {}
-        self._again = 0
+        self._visited: dict[int, Any] = {}
+        self._revisit = 0
 
     def enter(self, node: Any = None) -> Any:
         """Open a scope for further facts and return the state that `leave` restores.
@@ -101,14 +101,14 @@ class ConstraintContext:
                 expression visited before, and the result is None.
         """
         if node is not None:
-            if id(node) in self._seen:
-                if self._again == _MAX_REVISITS:
+            if id(node) in self._visited:
+                if self._revisit == _MAX_REVISITS:
                     return None
-                self._again += 1
-            self._seen[id(node)] = node
-        state = (self.values, self.memo, self._known, self._sums, self._holds, self._intervals,
+                self._revisit += 1
+            self._visited[id(node)] = node
+        state = (self.values, self.memo, self._facts, self._sums, self._holds, self._intervals,
                  self.buffers)
-        self.values, self._known = dict(self.values), dict(self._known)
+        self.values, self._facts = dict(self.values), dict(self._facts)
         self.buffers = dict(self.buffers)
         self._sums, self._holds = dict(self._sums), dict(self._holds)
         self.memo, self._intervals = {}, {}
@@ -116,7 +116,7 @@ class ConstraintContext:
 
     def leave(self, state: Any) -> None:
         """Restore the facts that held before `enter`."""
-        (self.values, self.memo, self._known, self._sums, self._holds, self._intervals,
+        (self.values, self.memo, self._facts, self._sums, self._holds, self._intervals,
          self.buffers) = state
 
     def buffer_key(self, buffer: Buffer) -> tuple[Any, ...] | None:
@@ -140,8 +140,8 @@ class ConstraintContext:
             self.interval(low)[0] if low is not None else None,
             self.interval(high)[1] if high is not None else None,
         )
-        self._known[Digit(self.terms.key(var))] = _VariableBounds(
-            len(self._known), interval,
+        self._facts[Digit(self.terms.key(var))] = _VariableBounds(
+            len(self._facts), interval,
             (low,) if low is not None and low.terms else (),
             (high,) if high is not None and high.terms else (),
         )
@@ -213,8 +213,8 @@ class ConstraintContext:
         c = total.terms[inner]
         if self.terms.var(inner) is None:
             return
-        known = self._known.get(
-            inner, _VariableBounds(len(self._known), self._term_interval(inner))
+        known = self._facts.get(
+            inner, _VariableBounds(len(self._facts), self._term_interval(inner))
         )
         rest = _drop_term(total, inner, -limit)
         # c*x + rest <= 0 implies x <= -rest/c for positive c and x >= rest/-c for negative c.
@@ -228,11 +228,11 @@ class ConstraintContext:
             least = self.interval(rest)[0]
             low = greater(low, -(-least // -c) if least is not None else None)
             lows = (*lows, rest) if c == -1 and rest.terms else lows
-        self._known[inner] = _VariableBounds(known.depth, (low, high), lows[-4:], highs[-4:])
+        self._facts[inner] = _VariableBounds(known.depth, (low, high), lows[-4:], highs[-4:])
         self.memo, self._intervals = {}, {}
 
     def _depth(self, term: Term) -> int:
-        known = self._known.get(term)
+        known = self._facts.get(term)
         return known.depth if known else (-1 if self.terms.var(term) is None else 0)
 
     def is_exact(self, total: QuasiAffine) -> bool:
@@ -336,7 +336,7 @@ class ConstraintContext:
             case Call("if_then_else"):
                 return 1 << 30
             case Var():
-                known = self._known.get(term)
+                known = self._facts.get(term)
                 has = known and (known.high if c > 0 else known.low)
                 return known.depth + 1 if known and has else None
         return None
@@ -355,7 +355,7 @@ class ConstraintContext:
                 return both, (op is BinOp.MIN) != (c > 0)
             case Select(_, a, b) | Call("if_then_else", (_, a, b)):
                 return [rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)], True
-        known = self._known[term]
+        known = self._facts[term]
         forms = [rest.plus(form, c) for form in (known.high if c > 0 else known.low)]
         number = known.interval[1 if c > 0 else 0]
         if number is not None:
@@ -363,7 +363,7 @@ class ConstraintContext:
         return forms, False
 
     def _interval_of(self, term: Term) -> Interval:
-        known = self._known.get(term)
+        known = self._facts.get(term)
         if known is not None:
             return known.interval
         found = self._intervals.get(term)

@@ -35,7 +35,7 @@ def start_and_strides(array: ArrayArgument) -> tuple[tuple[Expr, ...], tuple[Exp
     Raises:
         InternalError: If the elements are not at constant strides along the last buffer axis.
     """
-    *rows, last = array.place.indices or (Const(0),)
+    *rows, last = array.element.indices or (Const(0),)
     zero = dict.fromkeys(array.variables, index_value(0))
     start = _at(last, zero)
     strides: list[Expr] = []

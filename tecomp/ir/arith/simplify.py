@@ -192,10 +192,10 @@ def _sequence(facts: ConstraintContext, stmt: SeqStmt) -> Task:
 
 
 def _place(facts: ConstraintContext, stmt: Prefetch | OperandTransfer) -> Task:
-    simple = yield expression(facts, stmt.place)
-    if simple is stmt.place:
+    simple = yield expression(facts, stmt.element)
+    if simple is stmt.element:
         return stmt
-    return replace(stmt, place=simple) if isinstance(simple, BufferLoad) else EMPTY
+    return replace(stmt, element=simple) if isinstance(simple, BufferLoad) else EMPTY
 
 
 def _outside(facts: ConstraintContext, stmt: ExternCall) -> Task:
@@ -223,7 +223,7 @@ def _array(facts: ConstraintContext, stmt: ArrayArgument) -> Task:
     state = facts.enter()
     for var, extent in zip(stmt.variables, shape, strict=True):
         enter_loop(facts, var, Const(0, INT64), extent)
-    place, indices = stmt.place, list[Expr]()
+    place, indices = stmt.element, list[Expr]()
     for index in place.indices:
         indices.append((yield expression(facts, index)))
     buffer = facts.buffer(place.buffer)

@@ -86,7 +86,7 @@ class SymbolicBounds:
                 symbol. This proves other indices than with a symbol for each size.
         """
         self._numbers: dict[Any, int] = {}
-        self._least: dict[int, int] = {}
+        self._lower_bounds: dict[int, int] = {}
         self._quotients: dict[int, tuple[Polynomial, Polynomial]] = {}
         self._axes: dict[Var, Bounds | None] = {}
         # Products of factors of unknown signs.
@@ -120,7 +120,7 @@ class SymbolicBounds:
     def _add_group(self, extent: Polynomial) -> None:
         """Add a symbol for the factors of unknown signs of an extent, if there are several."""
         for product in extent.terms:
-            group = tuple(n for n in product if self._least.get(n, -1) < 0)
+            group = tuple(n for n in product if self._lower_bounds.get(n, -1) < 0)
             # A single factor of unknown sign is positive if the product is.
             if len(extent.terms) == 1 and len(set(group)) > 1:
                 self._groups[group] = self._number(group)
@@ -197,7 +197,7 @@ class SymbolicBounds:
         number = self._number((rest.key(), d.key()))
         self._quotients[number] = rest, d
         if self._is_natural(rest):
-            self._least.setdefault(number, 0)
+            self._lower_bounds.setdefault(number, 0)
         return whole.plus(Polynomial({(number,): 1}))
 
     def _resolved(self, a: Polynomial, d: Polynomial) -> Polynomial | None:
@@ -228,21 +228,21 @@ class SymbolicBounds:
             self._assume_affine(a)
             return
         for number in set.intersection(*map(set, expanded.terms)) if expanded.terms else ():
-            self._set_least(number, self._least[number] + 1)
+            self._set_least(number, self._lower_bounds[number] + 1)
 
     def _assume_factors(self, product: Monomial) -> None:
         """Record that all factors of a positive product are positive.
 
         Two negative factors have a positive product too, so at most one factor may be unknown.
         """
-        unknown = {number for number in product if self._least.get(number, -1) < 0}
+        unknown = {number for number in product if self._lower_bounds.get(number, -1) < 0}
         if len(unknown) > 1 or any(product.count(number) % 2 == 0 for number in unknown):
             return
         for number in set(product):
             self._set_least(number, 1)
 
     def _set_least(self, number: int, least: int) -> None:
-        self._least[number] = max(self._least.get(number, least), least)
+        self._lower_bounds[number] = max(self._lower_bounds.get(number, least), least)
         if number in self._quotients and least >= 1:
             top, d = self._quotients[number]
             self._assume_positive(top.plus(d, -1).shifted(1))
@@ -287,7 +287,7 @@ class SymbolicBounds:
             return None
         others = list(product)
         others.remove(number)
-        if any(self._least.get(other, -1) < 0 for other in others):
+        if any(self._lower_bounds.get(other, -1) < 0 for other in others):
             return None
         # top - divisor + 1 <= divisor * (top // divisor) <= top
         bound = top if c < 0 else top.plus(d, -1).shifted(1)
@@ -300,9 +300,9 @@ class SymbolicBounds:
         for product, c in a.terms.items():
             term = Polynomial.constant(c)
             for number in product:
-                if number not in self._least:
+                if number not in self._lower_bounds:
                     return None
-                least = self._least[number]
+                least = self._lower_bounds[number]
                 term = term.times(Polynomial({(number,): 1}).shifted(least))
             total = total.plus(term)
         return total

@@ -87,11 +87,11 @@ class ExternBindings:
 
     Attributes:
         addresses: Address of each symbol.
-        keep: Objects that must outlive the code.
+        references: Objects that must outlive the code.
     """
 
     addresses: Mapping[str, int] = field(default_factory=dict)
-    keep: tuple[Any, ...] = ()
+    references: tuple[Any, ...] = ()
 
 
 NOTHING = ExternBindings()
@@ -136,20 +136,20 @@ class _Raised:
 
     def __init__(self) -> None:
         self._numbers = count(1)
-        self._kept: OrderedDict[int, BaseException] = OrderedDict()
+        self._exceptions: OrderedDict[int, BaseException] = OrderedDict()
 
     def keep(self, error: BaseException) -> int:
         """Store an exception and return the number under which `take` finds it."""
         number = next(self._numbers)
-        self._kept[number] = error
+        self._exceptions[number] = error
         # If several threads raise, only one exception is taken, so the oldest are evicted.
-        while len(self._kept) > _MAX_EXCEPTIONS:
-            self._kept.popitem(last=False)
+        while len(self._exceptions) > _MAX_EXCEPTIONS:
+            self._exceptions.popitem(last=False)
         return number
 
     def take(self, number: int) -> BaseException | None:
         """Remove and return the exception with a number, or None."""
-        return self._kept.pop(number, None)
+        return self._exceptions.pop(number, None)
 
 
 RAISED = _Raised()

@@ -263,7 +263,7 @@ def callee_of(call: ExternCall, where: str) -> CallSignature:
 
 def _kind(argument: Any) -> ArrayType | NumberType | str:
     if isinstance(argument, ArrayArgument):
-        dtype = argument.place.buffer.dtype
+        dtype = argument.element.buffer.dtype
         return ArrayType(dtype, len(argument.shape), argument.is_written)
     return NumberType(argument.dtype) if isinstance(argument, Expr) else str(argument)
 

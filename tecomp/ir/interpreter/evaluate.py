@@ -237,13 +237,13 @@ def _array(scope: SlotScope, node: ArrayArgument) -> Callable[[Environment], Any
     """Compile an array argument; its strides are computed from the addresses of its elements."""
     extents = extents_of(scope, node.shape)
     slots = [scope.declare(var) for var in node.variables]
-    indices = [compile_expr(scope, index) for index in node.place.indices]
-    slot, dtype = scope.view_slot(node.place.buffer), node.place.buffer.dtype
+    indices = [compile_expr(scope, index) for index in node.element.indices]
+    slot, dtype = scope.view_slot(node.element.buffer), node.element.buffer.dtype
 
     def offset(env: Environment, view: BufferView, at: tuple[int, ...]) -> int:
         for each, value in zip(slots, at, strict=True):
             env[each] = value
-        place = view.place([index(env) for index in indices])
+        place = view.flat_index([index(env) for index in indices])
         return sum(map(int.__mul__, place, view.array.strides))
 
     def array(env: Environment) -> Any:
@@ -371,7 +371,7 @@ def _store(scope: SlotScope, node: BufferStore) -> Action:
 def _prefetch(scope: SlotScope, node: Prefetch) -> Action:
     # A prefetch is not reported as an access.
     watch, scope.watch = scope.watch, None
-    read = compile_expr(scope, node.place)
+    read = compile_expr(scope, node.element)
     scope.watch = watch
 
     def run(env: Environment) -> None:
@@ -397,7 +397,7 @@ def _touch(scope: SlotScope, node: OperandTransfer) -> Action:
     watch = scope.watch
     if node.is_written and watch is not None:
         scope.watch = _Writes(watch)
-    read = compile_expr(scope, node.place)
+    read = compile_expr(scope, node.element)
     scope.watch = watch
 
     def run(env: Environment) -> None:

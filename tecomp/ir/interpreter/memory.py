@@ -38,7 +38,7 @@ class BufferView:
     low: tuple[int, ...]
     high: tuple[int, ...]
 
-    def place(self, indices: Sequence[int]) -> tuple[int, ...]:
+    def flat_index(self, indices: Sequence[int]) -> tuple[int, ...]:
         """Return the index into `array` of the element at `indices`.
 
         Raises:
@@ -67,7 +67,7 @@ class BufferView:
             CallError: If an index is out of bounds.
         """
         low, high = self.low[-1], self.high[-1]
-        shared = self.place([*outer, int(across[0])])[:-1]
+        shared = self.flat_index([*outer, int(across[0])])[:-1]
         outside = (across < low) | (across >= high)
         if outside.any():
             self.refuse([*outer, int(across[outside.argmax()])])
@@ -296,7 +296,7 @@ def load_function(
 
     def load(env: list[Any]) -> Data:
         view: BufferView = env[slot]
-        place = view.place([index(env) for index in indices])
+        place = view.flat_index([index(env) for index in indices])
         if seen is not None:
             seen(place)
         return read(view.array, place)
@@ -380,7 +380,7 @@ def store_function(
 
     def store(env: list[Any]) -> None:
         view: BufferView = env[slot]
-        place = view.place([index(env) for index in indices])
+        place = view.flat_index([index(env) for index in indices])
         view.array[place] = value(env)
         if seen is not None:
             seen(place)
@@ -393,7 +393,7 @@ def store_function(
         at, mask, new = [index(env) for index in indices], predicate(env), value(env)
         if not np.any(mask):
             return
-        place = view.place(at)
+        place = view.flat_index(at)
         if isinstance(mask, np.ndarray):
             new = np.where(mask, new, view.array[place])
         view.array[place] = new

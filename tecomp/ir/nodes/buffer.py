@@ -143,7 +143,7 @@ class Buffer(Printed):
     def __hash__(self) -> int:
         return hash(self.data)
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of a parameter declaration: the name and the buffer type."""
         return (PrintedName(self), ": ", *declaration(self))
 
@@ -305,7 +305,7 @@ class IndexMapNode(Printed):
         transform_layout RFC, IndexMapNode.
     """
 
-    binds: ClassVar[tuple[str, ...]] = ("initial_indices",)
+    bound_fields: ClassVar[tuple[str, ...]] = ("initial_indices",)
 
     initial_indices: tuple[Var, ...]
     final_indices: tuple[Expr, ...]
@@ -320,7 +320,7 @@ class IndexMapNode(Printed):
 
     __hash__ = object.__hash__
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of the Python lambda that builds this map, separators included."""
         outputs: list[Piece] = []
         for axis, index in enumerate(self.final_indices):
@@ -343,7 +343,7 @@ class PadValue(Printed):
             are applied.
     """
 
-    binds: ClassVar[tuple[str, ...]] = ("indices",)
+    bound_fields: ClassVar[tuple[str, ...]] = ("indices",)
 
     indices: tuple[Var, ...]
     value: Expr
@@ -358,7 +358,7 @@ class PadValue(Printed):
 
     __hash__ = object.__hash__
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of a Python lambda."""
         yield from _lambda(self.indices)
         if self.where is None:
@@ -377,7 +377,7 @@ class Range(Printed):
     min: Expr
     extent: Expr
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of the pair `(min, extent)`."""
         return tuple_of((self.min, self.extent))
 

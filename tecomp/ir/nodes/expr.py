@@ -85,7 +85,7 @@ class Select(Expr):
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", self.a.dtype)
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of a call of `select`."""
         return ("select(", *operands((self.condition, self.a, self.b)), ")")
 
@@ -98,7 +98,7 @@ class Call(Expr):
     args: tuple[Expr, ...]
     dtype: DType
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of a call; include the dtype if the arguments do not determine it."""
         follows = result_type(self.name, [arg.dtype for arg in self.args])
         arguments: list[Piece] = [ParenthesizedOperand(arg) for arg in self.args]
@@ -129,7 +129,7 @@ class BufferLoad(Expr):
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", self.buffer.element_at(self.indices))
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of `A[i, j]`, or of `A.load(i, j, where=p)` if predicated."""
         if self.predicate is None:
             return access(self.buffer, self.indices)
@@ -155,7 +155,7 @@ class Ramp(Expr):
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", self.base.dtype.with_lanes(self.lanes))
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of a call of `ramp`."""
         return ("ramp(", *operands((self.base, self.stride, self.lanes)), ")")
 

@@ -257,7 +257,7 @@ class Var(Expr):
     name: str
     dtype: DType = INT64
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the name in scope; the address of a buffer is printed as `.data` of the buffer."""
         return (PrintedName(self), ".data") if self.dtype == HANDLE else (PrintedName(self),)
 
@@ -279,7 +279,7 @@ class Const(Expr):
         """Operator precedence of the printed form; a bare negative literal is a unary minus."""
         return Precedence.UNARY if self.dtype == INT64 and self.value < 0 else Precedence.ATOM
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return a bare literal for int64 and bool, and a literal with its dtype otherwise."""
         if self.dtype in (INT64, BOOL):
             return (repr(self.value),)
@@ -299,7 +299,7 @@ class Cast(Expr):
     dtype: DType
     value: Expr
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of a call of `cast`."""
         return (f'cast("{self.dtype}", ', ParenthesizedOperand(self.value), ")")
 
@@ -321,7 +321,7 @@ class Binary(Expr):
         """Operator precedence, as in Python."""
         return LEVELS[self.op]
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of the expression; left-associative chains need no parentheses."""
         if self.op in (BinOp.MIN, BinOp.MAX):
             return (f"{self.op.value}(", *operands((self.a, self.b)), ")")
@@ -365,7 +365,7 @@ class Compare(Expr):
         """Operator precedence, as in Python."""
         return Precedence.COMPARE
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of the Python comparison; comparisons are never chained."""
         inner = Precedence.COMPARE + 1
         return (
@@ -390,7 +390,7 @@ class Not(Expr):
         """Operator precedence, as in Python."""
         return Precedence.NOT
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of `not (...)`."""
         return ("not ", ParenthesizedOperand(self.a, Precedence.ATOM))
 
@@ -407,7 +407,7 @@ class Broadcast(Expr):
         lanes = self.lanes * self.value.dtype.lanes
         object.__setattr__(self, "dtype", self.value.dtype.with_lanes(lanes))
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of a call of `broadcast`."""
         return ("broadcast(", *operands((self.value, self.lanes)), ")")
 

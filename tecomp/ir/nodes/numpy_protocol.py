@@ -95,11 +95,11 @@ class _Refused(local):
     """Thread-local record of the last expression for which `__index__` failed.
 
     Attributes:
-        at: Id of the expression, id of the frame and its instruction offset; None if there is no
-            record.
+        frame_key: Id of the expression, id of the frame and its instruction offset; None if there
+            is no record.
     """
 
-    at: tuple[int, int, int] | None = None
+    frame_key: tuple[int, int, int] | None = None
 
 
 _REFUSED = _Refused()
@@ -107,7 +107,7 @@ _REFUSED = _Refused()
 
 def record_refused_index(value: object, frame: FrameType) -> None:
     """Record that code in `frame` called `__index__` of `value` and received an error."""
-    _REFUSED.at = (id(value), id(frame), frame.f_lasti)
+    _REFUSED.frame_key = (id(value), id(frame), frame.f_lasti)
 
 
 def indexes_array(value: object, frame: FrameType) -> bool:
@@ -117,5 +117,5 @@ def indexes_array(value: object, frame: FrameType) -> bool:
     calls `__index__` first and suppresses the error; so the conversion is an index if a failed
     `__index__` call of the same object at the same instruction was recorded. The record is cleared.
     """
-    at, _REFUSED.at = _REFUSED.at, None
+    at, _REFUSED.frame_key = _REFUSED.frame_key, None
     return at == (id(value), id(frame), frame.f_lasti)

@@ -31,14 +31,14 @@ class Intrinsic:
             integer dtype), `number` (one floating-point or integer dtype), `groups` (see
             `dot_type`), `bits` (the same number of bits as the result), `alike` (one dtype), or
             `special` (`if_then_else` and `check_index`, which the verifier handles by name).
-        gives: Result dtype: the index of the argument with the same dtype, `bool`, `sums` (see
-            `dot_type`), `joined` (the lanes of all arguments together), or None if each call
+        result_rule: Result dtype: the index of the argument with the same dtype, `bool`, `sums`
+            (see `dot_type`), `joined` (the lanes of all arguments together), or None if each call
             specifies the dtype.
     """
 
     arguments: int
     takes: Literal["float", "int", "number", "groups", "bits", "alike", "special"]
-    gives: int | Literal["bool", "sums", "joined"] | None = 0
+    result_rule: int | Literal["bool", "sums", "joined"] | None = 0
 
 
 INTRINSICS: MappingProxyType[str, Intrinsic] = MappingProxyType(
@@ -79,15 +79,15 @@ def result_type(name: str, arguments: Sequence[DType]) -> DType | None:
         each call specifies the dtype.
     """
     kind = INTRINSICS.get(name)
-    if kind is None or kind.gives is None or kind.arguments != len(arguments):
+    if kind is None or kind.result_rule is None or kind.arguments != len(arguments):
         return None
-    if kind.gives == "bool":
+    if kind.result_rule == "bool":
         return BOOL.with_lanes(arguments[0].lanes)
-    if kind.gives == "sums":
+    if kind.result_rule == "sums":
         return dot_type(*arguments)
-    if kind.gives == "joined":
+    if kind.result_rule == "joined":
         return arguments[0].with_lanes(sum(dtype.lanes for dtype in arguments))
-    return arguments[kind.gives]
+    return arguments[kind.result_rule]
 
 
 def dot_type(a: DType, b: DType) -> DType | None:

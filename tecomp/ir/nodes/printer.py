@@ -1,8 +1,8 @@
 """Pretty printer.
 
-Each node describes its text in `pieces()`. `render` expands the pieces with an explicit stack,
-because trees may be deeper than Python's recursion limit. This module does not depend on node
-classes.
+Each node describes its text in `print_tokens()`. `render` expands the pieces with an explicit
+stack, because trees may be deeper than Python's recursion limit. This module does not depend on
+node classes.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ Pieces: TypeAlias = "Iterable[Piece]"
 
 
 def render(root: Any) -> str:
-    """Return the text of a node that implements `pieces()`.
+    """Return the text of a node that implements `print_tokens()`.
 
     A free variable receives a name at its first use and keeps it. A long subexpression that occurs
     several times in a statement is printed once as `(part := ...)` and then as `part`.
@@ -201,13 +201,13 @@ class _CommonParts:
     """Shared subexpressions of the values in one statement.
 
     Attributes:
-        pieces: Pieces of each node, by its id.
+        tokens: Pieces of each node, by its id.
         repeated: Ids of the nodes to be named at their first use.
         written: Names of the nodes that have been printed, by the id of the node.
     """
 
     def __init__(self, values: Sequence[Any]) -> None:
-        self.pieces: dict[int, list[Piece]] = {}
+        self.tokens: dict[int, list[Piece]] = {}
         self.repeated: set[int] = set()
         self.written: dict[int, _Common] = {}
         uses = Counter(map(id, values))
@@ -230,9 +230,9 @@ class _CommonParts:
 
     def of(self, node: Any) -> list[Piece]:
         """Return the cached pieces of a value."""
-        if id(node) not in self.pieces:
-            self.pieces[id(node)] = list(node.pieces())
-        return self.pieces[id(node)]
+        if id(node) not in self.tokens:
+            self.tokens[id(node)] = list(node.print_tokens())
+        return self.tokens[id(node)]
 
 
 def _values_in(pieces: Sequence[Piece]) -> list[Any]:
@@ -274,7 +274,7 @@ class _TextWriter:
         """Return the pieces of a nested node in its context."""
         node, parts = piece.node, self.parts
         if not _is_value(node):
-            return self.statement(node.pieces())
+            return self.statement(node.print_tokens())
         if (part := parts.written.get(id(node))) is not None:
             return iter((PrintedName(part),))
         if id(node) in parts.repeated:
@@ -306,9 +306,9 @@ class Printed:
         # Variables are compared by identity, so a copy would be a different variable.
         return self
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of the printed form; see `tecomp.ir.nodes.printer`."""
-        raise NotImplementedError(f"{type(self).__name__}.pieces")
+        raise NotImplementedError(f"{type(self).__name__}.print_tokens")
 
     def __str__(self) -> str:
         return render(self)
@@ -329,7 +329,7 @@ class _NameScope:
         self._variables: dict[Any, list[str]] = {}
         self._views: dict[Any, list[tuple[Any, str]]] = {}
         self._reserved: dict[Any, str] = {}
-        self._taken: set[str] = set()
+        self._used_names: set[str] = set()
 
     def bind(self, node: Any) -> None:
         if not hasattr(node, "data"):
@@ -344,13 +344,13 @@ class _NameScope:
 
     def release(self, node: Any) -> None:
         if not hasattr(node, "data"):
-            self._taken.discard(self._variables[node].pop())
+            self._used_names.discard(self._variables[node].pop())
             return
         views = self._views[node.data]
         last = next(k for k in reversed(range(len(views))) if views[k][0] is node)
         name = views.pop(last)[1]
         if name != self._reserved.get(node.data):
-            self._taken.discard(name)
+            self._used_names.discard(name)
 
     def find(self, node: Any) -> str:
         return self._view(node) if hasattr(node, "data") else self._variable(node)
@@ -373,7 +373,7 @@ class _NameScope:
         return self._views[node.data][-1][1]
 
     def _unique(self, name: str) -> str:
-        return take_name(identifier(name), self._taken)
+        return take_name(identifier(name), self._used_names)
 
 
 def format_count(count: int, word: str) -> str:

@@ -176,7 +176,7 @@ class PrimFunc(Printed, Pictured):
 
     __hash__ = object.__hash__
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of a Python function; metadata is printed as decorators."""
         buffers = [param for param in self.params if isinstance(param, Buffer)]
         yield from map(BindName, (*self.params, *self.sizes))
@@ -247,7 +247,7 @@ class ArrayArgument(Stmt):
             same element if the call may write it.
     """
 
-    binds: ClassVar[tuple[str, ...]] = ("variables",)
+    bound_fields: ClassVar[tuple[str, ...]] = ("variables",)
 
     variables: tuple[Var, ...]
     shape: tuple[Expr, ...]
@@ -263,7 +263,7 @@ class ArrayArgument(Stmt):
         return isinstance(self.access, BufferStore)
 
     @property
-    def place(self) -> BufferLoad:
+    def element(self) -> BufferLoad:
         """Load of the element at `variables`.
 
         Raises:
@@ -274,13 +274,13 @@ class ArrayArgument(Stmt):
             raise InternalError("`{place}` is not a valid element of an array", place=place)
         return place
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of `reads(lambda i, j: A[i, j], (4, 8))`, or of `writes(...)`."""
         yield from map(BindName, self.variables)
         yield f"{'writes' if self.is_written else 'reads'}(lambda"
         for count, var in enumerate(self.variables):
             yield from (", " if count else " ", PrintedName(var))
-        yield from (": ", ParenthesizedOperand(self.place), ", ")
+        yield from (": ", ParenthesizedOperand(self.element), ", ")
         yield from tuple_of(self.shape)
         yield ")"
         yield from map(ReleaseName, self.variables)
@@ -311,7 +311,7 @@ class ExternCall(Stmt):
         """Array arguments."""
         return tuple(each for each in self.arguments if isinstance(each, ArrayArgument))
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of `call_packed("gemm", reads(...), writes(...), 3)`."""
         yield f"{self.convention.value}("
         given: list[Piece] = [quote_literal(self.function)]
@@ -340,17 +340,17 @@ def array_argument(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OperandTransfer(Stmt):
-    """Transfer of the operand element `place` to a functional unit, or from it if `is_written`.
+    """Transfer of the operand element `element` to a functional unit, or from it if `is_written`.
 
     Occurs only in the operands of a `TensorOp` and has no effect by itself.
     """
 
-    place: Expr
+    element: Expr
     is_written: bool = False
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of `reads(A[i, j])` or `writes(A[i, j])`."""
-        return ("writes(" if self.is_written else "reads(", ParenthesizedOperand(self.place), ")")
+        return ("writes(" if self.is_written else "reads(", ParenthesizedOperand(self.element), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -377,7 +377,7 @@ class TensorOp(Stmt):
     unit: str = ""
     mode: str = ""
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of `with TensorOp("product", tile=(8, 64, 64), unit="matmul"):`.
 
         The operands are printed in a separate block before the body.

@@ -64,7 +64,7 @@ class For(Stmt):
     along this axis executes one iteration. It is empty for a loop that is not bound.
     """
 
-    binds: ClassVar[tuple[str, ...]] = ("loop_var",)
+    bound_fields: ClassVar[tuple[str, ...]] = ("loop_var",)
 
     loop_var: Var
     min: Expr
@@ -77,7 +77,7 @@ class For(Stmt):
         """Return the variables that this node binds."""
         return (self.loop_var,)
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of `for i in range(n):`, or `range(min, extent=n)` if `min` is not 0."""
         yield BindName(self.loop_var)
         yield from ("for ", PrintedName(self.loop_var), f" in {self.kind.value}(")
@@ -100,7 +100,7 @@ class IfThenElse(Stmt):
     then_case: Stmt
     else_case: Stmt | None = None
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of a Python `if` statement."""
         yield from ("if ", ParenthesizedOperand(self.condition), ":")
         yield from block(self.then_case)
@@ -118,7 +118,7 @@ class BufferStore(Stmt):
     indices: tuple[Expr, ...]
     predicate: Expr | None = None
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of `A[i, j] = x`, or of `store(A[i, j], x, where=p)` if masked."""
         place = access(self.buffer, self.indices)
         if self.predicate is None:
@@ -129,16 +129,16 @@ class BufferStore(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prefetch(Stmt):
-    """Hint to prefetch the cache line of the element that the load `place` addresses.
+    """Hint to prefetch the cache line of the element that the load `element` addresses.
 
     The statement does not change any value.
     """
 
-    place: Expr
+    element: Expr
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of `prefetch(A[i, j])`."""
-        return ("prefetch(", ParenthesizedOperand(self.place), ")")
+        return ("prefetch(", ParenthesizedOperand(self.element), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -171,7 +171,7 @@ class BufferRealize(Stmt):
         """Return the variables that this node binds."""
         return (self.buffer.data,)
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of `with BufferRealize(Buffer(...), bounds=((min, n), ...)) as A:`."""
         aligns = f", aligns={self.aligns}" if self.aligns else ""
         ahead = () if self.ahead is None else (", ahead=", ParenthesizedOperand(self.ahead))
@@ -191,7 +191,7 @@ class Allocate(Stmt):
         """Return the variables that this node binds."""
         return (self.buffer.data,)
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of `with Allocate(Buffer(...)) as A:`."""
         return _with_buffer("Allocate", self.buffer, self.body)
 
@@ -203,7 +203,7 @@ class DeclBuffer(Stmt):
     buffer: Buffer
     body: Stmt
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Return the pieces of `with DeclBuffer(Buffer(..., data=A.data)) as B:`."""
         return _with_buffer("DeclBuffer", self.buffer, self.body, view=True)
 
@@ -212,7 +212,7 @@ class DeclBuffer(Stmt):
 class Let(Stmt):
     """Binding of `var` to `value`, which is evaluated once, within `body`."""
 
-    binds: ClassVar[tuple[str, ...]] = ("var",)
+    bound_fields: ClassVar[tuple[str, ...]] = ("var",)
 
     var: Var
     value: Expr
@@ -222,7 +222,7 @@ class Let(Stmt):
         """Return the variables that this node binds."""
         return (self.var,)
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the pieces of `x = value`, followed by `body` as the rest of the enclosing block.
 
         If the dtypes of `var` and `value` differ, yield the form of `scoped` instead.
@@ -283,7 +283,7 @@ class SeqStmt(Stmt):
         """Equivalent simpler statement: the only statement of a singleton sequence, else `self`."""
         return self.stmts[0] if len(self.stmts) == 1 else self
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         """Yield the statements on one line each, or `pass` if there are none."""
         if not self.stmts:
             yield "pass"
@@ -301,7 +301,7 @@ class _Scoped:
 
     let: Let
 
-    def pieces(self) -> Pieces:
+    def print_tokens(self) -> Pieces:
         return self.let.scoped()
 
 

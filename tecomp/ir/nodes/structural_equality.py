@@ -56,14 +56,14 @@ class _Pairing:
 
     def __init__(self) -> None:
         self._partner: dict[Any, Any] = {}
-        self._taken: dict[Any, Any] = {}
+        self._paired: dict[Any, Any] = {}
         self.renames = False
         self.compared: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def agrees(self, x: Any, y: Any) -> bool:
         """Return whether the nodes may be equal, fields aside; pair their bound variables."""
         if hasattr(x, "is_variable"):
-            paired = self._partner.get(x, x) is y and self._taken.get(y, y) is x
+            paired = self._partner.get(x, x) is y and self._paired.get(y, y) is x
             return paired and bool(x.dtype == y.dtype)
         mine, theirs = _bound_variables(x), _bound_variables(y)
         if len(mine) != len(theirs):
@@ -71,7 +71,7 @@ class _Pairing:
         for left, right in zip(mine, theirs, strict=True):
             if left.dtype != right.dtype:
                 return False
-            self._partner[left], self._taken[right] = right, left
+            self._partner[left], self._paired[right] = right, left
             self.renames |= left is not right
         if mine:
             self.compared.clear()

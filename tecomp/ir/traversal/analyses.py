@@ -30,7 +30,7 @@ class PathCondition:
 
     outer: PathCondition | None
     condition: Expr
-    holds: bool = True
+    is_true: bool = True
 
     def all(self) -> Iterator[PathCondition]:
         """Yield this path condition and all outer ones, innermost first."""
@@ -41,7 +41,7 @@ class PathCondition:
 
     def conditions(self) -> tuple[Expr, ...]:
         """Return the conditions that hold, outermost first."""
-        found = [g.condition if g.holds else Not(g.condition) for g in self.all()]
+        found = [g.condition if g.is_true else Not(g.condition) for g in self.all()]
         return tuple(reversed(found))
 
     def expr(self, within: PathCondition | None = None) -> Expr:
@@ -50,7 +50,7 @@ class PathCondition:
         for guard in self.all():
             if guard is within:
                 break
-            own.append(guard.condition if guard.holds else Not(guard.condition))
+            own.append(guard.condition if guard.is_true else Not(guard.condition))
         return logical_and(*reversed(own))
 
 
@@ -93,7 +93,7 @@ class PathConditions:
         """Return a condition that holds wherever `node` is evaluated, or None."""
         return self._found.get(id(node))
 
-    def places(self, node: Expr) -> int:
+    def num_conditions(self, node: Expr) -> int:
         """Return the number of distinct path conditions of the uses of `node`."""
         return self._places.get(id(node), 1)
 
@@ -136,7 +136,7 @@ def _without_pairs(many: dict[PathCondition | None, None]) -> list[PathCondition
             return [None]
         key = id(guard.outer), id(guard.condition)
         other = sides.setdefault(key, guard)
-        if other.holds != guard.holds:
+        if other.is_true != guard.is_true:
             left.pop(guard, None)
             left.pop(other, None)
             left[guard.outer] = None
@@ -215,28 +215,29 @@ class ValueNumbering:
 
     def __init__(self) -> None:
         # Hold references to the nodes, so that their ids are not reused.
-        self._known: dict[int, tuple[Any, int]] = {}
+        self._number_of_value: dict[int, tuple[Any, int]] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def of(self, expr: Expr) -> int:
         """Return the number of an expression."""
         for node in post_order(expr, parts=self._unknown):
-            if id(node) not in self._known:
+            if id(node) not in self._number_of_value:
                 number = self._numbers.setdefault(self._signature(node), len(self._numbers))
-                self._known[id(node)] = node, number
-        return self._known[id(expr)][1]
+                self._number_of_value[id(node)] = node, number
+        return self._number_of_value[id(expr)][1]
 
     def _unknown(self, node: Any) -> list[Any]:
-        return [part for part in children(node) if id(part) not in self._known]
+        return [part for part in children(node) if id(part) not in self._number_of_value]
 
     def _signature(self, node: Any) -> tuple[Any, ...]:
         """Return the class, attributes, bound variables and child numbers that identify a node."""
         if hasattr(node, "is_variable"):
             return (id(node),)
-        parts = [self._known[id(part)][1] for part in children(node)]
+        parts = [self._number_of_value[id(part)][1] for part in children(node)]
         kind: type = type(node)
         said = [_attribute_values(getattr(node, name)) for name in _describe_fields(kind)]
-        bound = [id(var) for name in getattr(node, "binds", ()) for var in getattr(node, name)]
+        names = getattr(node, "bound_fields", ())
+        bound = [id(var) for name in names for var in getattr(node, name)]
         return (kind, *said, *bound, *parts)
 
 

@@ -47,7 +47,7 @@ class _Shapes(dict[type, tuple[tuple[str, ...], tuple[int, ...]]]):
     """
 
     def __missing__(self, kind: type) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        binds = getattr(kind, "binds", ())
+        binds = getattr(kind, "bound_fields", ())
         made_from: Any = kind
         made = [f for f in fields(made_from) if f.init]
         inner = (k for k, f in enumerate(made) if f.name not in binds and f.type not in _PLAIN)

@@ -56,20 +56,20 @@ class _Form:
 
     Attributes:
         mark: Word for the class.
-        made: Names of the encoded fields.
+        field_names: Names of the encoded fields.
         is_whole: If True, the fields are restored directly; otherwise the class is called with
             them.
         empty: Factories of the fields that are not encoded, if `is_whole`.
     """
 
     mark: str
-    made: tuple[str, ...]
+    field_names: tuple[str, ...]
     is_whole: bool
     empty: Mapping[str, Callable[[], Any]]
 
     def object(self, kind: type, values: Sequence[Any]) -> Any:
         """Return the object of the class with the given values of the encoded fields."""
-        parts = dict(zip(self.made, values, strict=True))
+        parts = dict(zip(self.field_names, values, strict=True))
         if not self.is_whole:
             return kind(**parts)
         made: Any = object.__new__(kind)
@@ -155,7 +155,7 @@ def encode(
             form = _FORMS[_check_allowed(kind, kinds)]
             numbers[id(value)] = _OPEN
             todo.append((value, form.mark))
-            todo += [(getattr(value, field), None) for field in reversed(form.made)]
+            todo += [(getattr(value, field), None) for field in reversed(form.field_names)]
     return words
 
 
@@ -225,7 +225,7 @@ def decode(words: Sequence[Word], kinds: Sequence[type]) -> Any:
             stack.append(made[int(rest)])
         elif mark == "@" and rest in known:
             form = _FORMS[known[rest]]
-            made.append(form.object(known[rest], take(len(form.made))))
+            made.append(form.object(known[rest], take(len(form.field_names))))
             stack.append(made[-1])
         else:
             stack.append(_value(mark, rest, known))

@@ -177,10 +177,10 @@ class _Checker:
             yield self.statement(node.else_case)
 
     def place(self, node: Prefetch | OperandTransfer) -> None:
-        self.expression(node.place)
+        self.expression(node.element)
         if (
-            not isinstance(node.place, BufferLoad)
-            or node.place.dtype != node.place.buffer.dtype
+            not isinstance(node.element, BufferLoad)
+            or node.element.dtype != node.element.buffer.dtype
         ):
             self.refuse(node, "a prefetch or move must refer to one element")
 
@@ -229,7 +229,7 @@ class _Checker:
                     var=var.name, dtype=var.dtype,
                 )
             self.bind(var)
-        place = node.place
+        place = node.element
         self.expression(place)
         if place.dtype != place.buffer.dtype or place.predicate is not None:
             self.refuse(node, "an argument must refer to one element")

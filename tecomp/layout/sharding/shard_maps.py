@@ -287,14 +287,14 @@ class CorePadding:
         count: Number of padding slots.
         margins: Along each axis of the collapsed box, number of slots of the shard beyond the part
             of the box that belongs to the core, including padding of partial tiles.
-        places: Variables for the physical axes of the shard.
-        condition: Condition over `places` that holds for padding slots.
+        shard_variables: Variables for the physical axes of the shard.
+        condition: Condition over `shard_variables` that holds for padding slots.
     """
 
     core: tuple[int, ...]
     count: int
     margins: tuple[int, ...]
-    places: tuple[Var, ...]
+    shard_variables: tuple[Var, ...]
     condition: Expr
 
 

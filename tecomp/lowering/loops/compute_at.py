@@ -99,20 +99,20 @@ class Producer:
         valid: Elements that hold their values afterwards, including retained elements of a rolling
             buffer.
         bounds: Box of elements that are backed by memory.
-        carried: Variable of the loop that carries elements to later iterations, if any.
+        rolling_var: Variable of the loop that carries elements to later iterations, if any.
     """
 
     definition: Definition
     region: Region
     valid: Points
     bounds: Bounds
-    carried: Var | None
+    rolling_var: Var | None
 
     def realized(self, body: Stmt, ahead: Var | None) -> Stmt:
         """Wrap `body` in the realization of the memory; arguments use the memory of the caller."""
         if self.definition.is_argument:
             return body
-        return realize_outputs(self.definition, self.bounds, body, ahead, self.carried)
+        return realize_outputs(self.definition, self.bounds, body, ahead, self.rolling_var)
 
 
 def memory_of(producers: Sequence[Producer]) -> dict[Operation, BackedRegion]:
@@ -192,7 +192,7 @@ class AttachedStages:
         instances: dict[Operation, Points] = {
             work.definition.stage.key: self.points(work, values, scope)
         }
-        subtree = self.program.inside(work.definition.stage.key, position)
+        subtree = self.program.attached_stages(work.definition.stage.key, position)
         return propagate_regions(self.program, instances, subtree, scope, restrictions)
 
     def producers(
@@ -215,7 +215,7 @@ class AttachedStages:
             if definition.stage.is_rolling:
                 region = window.needed(definition, region)
             valid = region.points
-            loop = window.carried(definition, region)
+            loop = window.carrying_loop(definition, region)
             shape = self.program.shape(definition)
             bounds = window.bounds(definition, region, loop)
             if definition.is_argument:
@@ -242,7 +242,7 @@ class AttachedStages:
         inside = scope.enter(tuple(values.values()), first_dims(points, len(outer)))
         return operation.measured(self.points(work, values, inside), inside)
 
-    def ahead(
+    def prefetches(
         self, work: StageContext, position: int, values: Mapping[IterVar, Expr], scope: LoopScope
     ) -> Stmt:
         """Return prefetches of the data that later iterations of the loop just opened read."""

@@ -54,7 +54,7 @@ def eliminate_common_subexpressions(values: Sequence[Expr]) -> tuple[Lets, list[
     namer = _Namer(values)
     for node in post_order(*values):
         namer.visit(node, is_shared=id(node) in shared)
-    return namer.lets, [namer.done[id(value)] for value in values]
+    return namer.lets, [namer.rewritten[id(value)] for value in values]
 
 
 def _computed_operands(node: Expr) -> Sequence[Expr]:
@@ -88,12 +88,12 @@ class _Namer:
 
     Attributes:
         lets: Bindings so far.
-        done: Rewritten nodes by the id of the original node.
+        rewritten: Rewritten nodes by the id of the original node.
     """
 
     def __init__(self, values: Sequence[Expr]) -> None:
         self.lets: Lets = []
-        self.done: dict[int, Expr] = {}
+        self.rewritten: dict[int, Expr] = {}
         self._guards = PathConditions(values, _arms)
         # Whether nodes contain no read, and whether they can be computed before the statement.
         self._reads_nothing: dict[int, bool] = {}
@@ -103,7 +103,7 @@ class _Namer:
                 self._reads_nothing[id(part)] for part in children(node))
 
     def visit(self, node: Expr, *, is_shared: bool) -> None:
-        made = replace_children(node, self.done)
+        made = replace_children(node, self.rewritten)
         guard = self._guards.of(node)
         self._is_safe[id(node)] = guard is None or (
             not _reads(node) and all(self._is_safe[id(part)] for part in _computed_operands(node)))
@@ -112,7 +112,7 @@ class _Namer:
             made = Var(f"t{len(self.lets) + 1}", value.dtype)
             self.lets.append((made, value))
             self._is_safe[id(node)] = True
-        self.done[id(node)] = made
+        self.rewritten[id(node)] = made
 
     def _is_data(self, node: Expr) -> bool:
         """Return whether a node is a scalar that is neither an index nor a condition on indices."""
@@ -124,7 +124,7 @@ class _Namer:
         """Return the value to bind before the statement in place of `made`, or None."""
         if guard is None:
             return made
-        if self._guards.places(node) == 1:
+        if self._guards.num_conditions(node) == 1:
             return None  # all uses are on one side of one condition
         if self._is_safe[id(node)]:
             return made

@@ -98,7 +98,7 @@ def _unlaid_buffers(
     by_address: set[Var] = set()
     for node in walk(op.statement):
         if isinstance(node, ExternCall):
-            data = {array.place.buffer.data for array in node.arrays}
+            data = {array.element.buffer.data for array in node.arrays}
             every |= data
             by_address |= data if node.convention is CallingConvention.C else set()
     taken = _Taken(frozenset(every), frozenset(by_address))

@@ -50,14 +50,14 @@ class FactoredLoop:
     Attributes:
         parts: Factors of the fused loop.
         fused: Fused loop.
-        leaves: Fused loop, or the loops that it was split into, in loop order.
-        splits: Splits that produced `leaves`.
+        loops: Fused loop, or the loops that it was split into, in loop order.
+        splits: Splits that produced `loops`.
         stage: Stage as scheduled.
     """
 
     parts: tuple[IterVar, ...]
     fused: IterVar
-    leaves: tuple[IterVar, ...]
+    loops: tuple[IterVar, ...]
     splits: tuple[Split, ...]
     stage: StageState
 
@@ -162,8 +162,8 @@ def _group(fused: IterVar, parts: tuple[IterVar, ...], stage: StageState) -> Fac
 def _is_free(program: PreparedSchedule, stage: StageState, group: FactoredLoop) -> bool:
     """Return whether nothing is attached between the loops or requires their variables."""
     hinted = {*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas)}
-    between = {axis for axis, _ in program.attached(stage.key)} & set(group.leaves[:-1])
-    if hinted & set(group.leaves) or between:
+    between = {axis for axis, _ in program.attached(stage.key)} & set(group.loops[:-1])
+    if hinted & set(group.loops) or between:
         return False
     return not any(
         made.stage.is_rolling or made.stage.is_doubled for _, made in program.attached(stage.key)
@@ -175,8 +175,8 @@ def _with_parts(stage: StageState, groups: Sequence[FactoredLoop]) -> StageState
     leaves = list(stage.leaves)
     gone: set[Relation] = set()
     for group in groups:
-        at = leaves.index(group.leaves[0])
-        leaves[at : at + len(group.leaves)] = group.parts
+        at = leaves.index(group.loops[0])
+        leaves[at : at + len(group.loops)] = group.parts
         gone.update(group.splits)
         todo = [group.fused]
         while todo:
@@ -199,7 +199,7 @@ def _attached_to_parts(
     if not isinstance(stage.attach, ComputedAt):
         return stage
     for group in found.get(stage.attach.stage, ()):
-        if stage.attach.axis is group.leaves[-1]:
+        if stage.attach.axis is group.loops[-1]:
             return replace(stage, attach=ComputedAt(stage.attach.stage, group.parts[-1]))
     return stage
 
@@ -256,7 +256,7 @@ def walk(
     inside = scope
     for part, extent in zip(group.parts, extents, strict=True):
         inside = inside.within(now[part], index_value(extent))
-    for leaf in group.leaves:
+    for leaf in group.loops:
         inside = inside.running_at_once([
             pair for var in now.values() for pair in concurrent_loop_vars(group.stage, {leaf: var})
         ])
@@ -288,12 +288,12 @@ def _loops(group: FactoredLoop, size: Var, scope: LoopScope, body: Callable[[Exp
     frames, values = derive_frames(group.splits, {group.fused: Frame(Const(0), size)}, _of_layout)
     space = scope.space((group.fused,))
     points = image(
-        space.box([(Const(0), size)]), [values[leaf] for leaf in group.leaves], space
+        space.box([(Const(0), size)]), [values[leaf] for leaf in group.loops], space
     ).intersect_params(scope.context)
     kinds, threads = loop_kinds(group.stage), grid_axes(group.stage)
     tiles = _tiles(group, frames)
-    cut = loops_around_tiles(group.leaves, {group.leaves[k] for k, _ in tiles})
-    outer, inner = group.leaves[:cut], group.leaves[cut:]
+    cut = loops_around_tiles(group.loops, {group.loops[k] for k, _ in tiles})
+    outer, inner = group.loops[:cut], group.loops[cut:]
 
     def chunk(around: Mapping[Var, Expr], copy: Points) -> Stmt:
         chosen = [around[leaf] for leaf in outer]
@@ -302,7 +302,7 @@ def _loops(group: FactoredLoop, size: Var, scope: LoopScope, body: Callable[[Exp
 
         def element(point: Mapping[Var, Expr], copy: Points) -> Stmt:
             del copy
-            loops = {leaf: point[leaf] if leaf in point else around[leaf] for leaf in group.leaves}
+            loops = {leaf: point[leaf] if leaf in point else around[leaf] for leaf in group.loops}
             return body(recover(group.splits, frames, loops, _of_layout)[group.fused])
 
         return scan(
@@ -352,7 +352,7 @@ def _of_layout(*_: object) -> NoReturn:
 def _tiles(group: FactoredLoop, frames: Mapping[IterVar, Frame]) -> list[tuple[int, int]]:
     """Return position and extent of vectorized and unrolled loops of constant extent above 1."""
     return [
-        (k, extent) for k, leaf in enumerate(group.leaves)
+        (k, extent) for k, leaf in enumerate(group.loops)
         if group.stage.marks.get(leaf) in _TILES
         and isinstance(extent := frames[leaf].extent, int) and extent > 1
     ]

@@ -322,7 +322,7 @@ class _Nests:
         ) -> Stmt:
             here = replace(work, memory=memory)
             made = self._attached.producers(here, position, values, inside)
-            requests = self._attached.ahead(here, position, values, inside)
+            requests = self._attached.prefetches(here, position, values, inside)
             statement = loop({**memory, **memory_of(made)})
             done = seq(requests, self._with_producers(here, made, values, inside, statement))
             return mark_unrolled(done, work.most_steps(position))
@@ -425,7 +425,7 @@ class _Nests:
         scope: LoopScope,
     ) -> Stmt:
         """Build the body of the first `position` loops: producers, initial values, inner loops."""
-        requests = self._attached.ahead(work, position, values, scope)
+        requests = self._attached.prefetches(work, position, values, scope)
         producers = self._attached.producers(work, position, values, scope)
         memory = {**work.memory, **memory_of(producers)}
         operation = None if work.operation is None else replace(work.operation, memory=memory)

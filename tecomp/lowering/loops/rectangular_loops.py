@@ -66,12 +66,12 @@ class RectangularLoops:
     Attributes:
         stage: State of the stage.
         frames: Start and extent of each axis.
-        made: Split that produced each outer or inner loop.
+        splits: Split that produced each outer or inner loop.
     """
 
     stage: StageState
     frames: Frames
-    made: Mapping[IterVar, Split]
+    splits: Mapping[IterVar, Split]
 
     @classmethod
     def of(
@@ -120,7 +120,7 @@ class RectangularLoops:
             return body(values)
         leaf, rest = leaves[0], leaves[1:]
         for vector in rest:
-            if self._is_vector(vector) and self.made[vector].outer is leaf:
+            if self._is_vector(vector) and self.splits[vector].outer is leaf:
                 return self._vectors(leaf, vector, rest, values, counts, body)
         return self._loop(leaf, rest, values, counts, body)
 
@@ -129,11 +129,11 @@ class RectangularLoops:
         counts: Index, body: Callable[[Index], Stmt],
     ) -> Stmt:
         """Build a main loop over full vectors, followed by a remainder."""
-        split = self.made[vector]
+        split = self.splits[vector]
         lanes, extent = self._factor(split), self.frames[split.parent].extent
         before: Expr = index_value(0)
         is_last: list[Expr] = []
-        around = self.made.get(split.parent)
+        around = self.splits.get(split.parent)
         if around is not None:
             # Each part of the axis is a fixed number of vectors; the last part may have fewer.
             part, start = self._factor(around), self.index(values)[around.outer]
@@ -167,12 +167,12 @@ class RectangularLoops:
 
         The factor of such parts must be a multiple of the lane count.
         """
-        split = self.made.get(axis)
+        split = self.splits.get(axis)
         if split is None or split.inner is not axis or (
             self.stage.marks.get(axis) is not ForKind.VECTORIZED
         ):
             return False
-        around = self.made.get(split.parent)
+        around = self.splits.get(split.parent)
         if around is None:
             return not isinstance(self.frames[split.parent].extent, int)
         is_part = split.parent is around.inner and not self._is_short(around.parent)
@@ -210,7 +210,7 @@ class RectangularLoops:
                 is_known = self._is_known(leaf, self.index(known))
                 is_cut = self.stage.marks.get(leaf) in _CONCURRENT_KINDS
                 if is_cut and self._is_vector(leaf):
-                    is_cut = self.made[leaf].outer not in known
+                    is_cut = self.splits[leaf].outer not in known
                 if is_cut or not is_known:
                     return False
             known = {**known, leaf: Const(0)}
@@ -220,13 +220,13 @@ class RectangularLoops:
         """Return whether the axes in `index` determine the trip count of `axis`."""
         if not self._is_short(axis):
             return True
-        split = self.made[axis]
+        split = self.splits[axis]
         is_cut = axis is split.outer or split.outer in index
         return is_cut and self._is_known(split.parent, index)
 
     def _is_short(self, axis: IterVar) -> bool:
         """Return whether an axis is partial in some iterations of the enclosing loops."""
-        split = self.made.get(axis)
+        split = self.splits.get(axis)
         if split is None:
             return False
         if self._is_short(split.parent):
@@ -247,7 +247,7 @@ class RectangularLoops:
         extent = index_value(self.frames[axis].extent)
         if not self._is_short(axis):
             return extent
-        split = self.made[axis]
+        split = self.splits[axis]
         around = self._count(split.parent, values)
         if axis is split.outer:
             return index_value(ceil_div(around, self._factor(split)))

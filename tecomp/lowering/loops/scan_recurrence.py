@@ -131,12 +131,12 @@ class _Late:
 
     Attributes:
         definition: Definition of the scan.
-        at: Indices of a state element whose rule reads such a step.
+        indices: Indices of a state element whose rule reads such a step.
         element: State element that it reads.
     """
 
     definition: Definition
-    at: str
+    indices: str
     element: str
 
     def error(self) -> LowerError:
@@ -144,17 +144,17 @@ class _Late:
         return LowerError(
             "{scan}: the update rule for {scan}[{at}] reads {element}, which is not from an "
             "earlier step; read the state at earlier values of {step}",
-            kind="dependence-violation", scan=self.definition.stage.name, at=self.at,
+            kind="dependence-violation", scan=self.definition.stage.name, at=self.indices,
             element=self.element, step=self.definition.axis[0].name,
         )
 
 
 @dataclass(frozen=True)
 class _Element:
-    """State elements that one scan element at `own` reads, as a set in `space`; None if none."""
+    """State elements that a scan element reads, as a set in `space`; None if there are none."""
 
     definition: Definition
-    own: tuple[Var, ...]
+    state_axes: tuple[Var, ...]
     space: Space
     read: Points | None
 
@@ -163,11 +163,11 @@ class _Element:
         if self.read is None:
             return None
         step = self.definition.axis[0]
-        late = self.read.intersect(condition_hull(step >= self.own[0], self.space)[0])
+        late = self.read.intersect(condition_hull(step >= self.state_axes[0], self.space)[0])
         if late.is_empty():
             return None
         point = first_point(late, self.space)
-        at = ", ".join(str(point[var]) for var in self.own)
+        at = ", ".join(str(point[var]) for var in self.state_axes)
         return _Late(self.definition, at, _element(self.definition, point))
 
     def is_alone(self) -> bool:
@@ -175,7 +175,7 @@ class _Element:
         if self.read is None:
             return True
         beside = self.space.empty_set()
-        for axis, value in zip(self.definition.axis[1:], self.own[1:], strict=True):
+        for axis, value in zip(self.definition.axis[1:], self.state_axes[1:], strict=True):
             beside = beside.union(
                 pw_aff(axis, self.space).ne_set(pw_aff(value, self.space))
             )
@@ -270,7 +270,7 @@ class _ScanOrder:
         here = equality_points(points, space, pairs)
         # The scan is absent from `step_stages` if its rule reads no state.
         inside = step_stages(self.program.state, self.program.states).get(own, set())
-        subtree = self.program.inside(own, len(values)) & inside
+        subtree = self.program.attached_stages(own, len(values)) & inside
         return _state_read(self.program, self.definition, {own: here}, subtree, scope, by)
 
     def sides(
@@ -313,7 +313,7 @@ def check_order(
 
 def _chain(program: PreparedSchedule, definition: Definition) -> set[Operation]:
     """Return a stage and all stages computed inside its loops."""
-    return {definition.stage.key, *program.inside(definition.stage.key, 0)}
+    return {definition.stage.key, *program.attached_stages(definition.stage.key, 0)}
 
 
 def _check_position(order: _ScanOrder, position: int, by: set[Operation]) -> None:

@@ -126,9 +126,9 @@ class StageBody:
     def _results(self, reduce: Reduce, roots: Mapping[IterVar, Expr]) -> tuple[Expr, ...]:
         """Return the combiner results in terms of the operand variables."""
         combiner = reduce.combiner
-        if not reduce.given:
+        if not reduce.invariants:
             return combiner.result
-        known = dict(zip(combiner.given, self._values(reduce.given, roots), strict=True))
+        known = dict(zip(combiner.invariants, self._values(reduce.invariants, roots), strict=True))
         return tuple(substitute(result, known) for result in combiner.result)
 
     def _store(self, values: list[Expr], roots: Mapping[IterVar, Expr]) -> Stmt:
@@ -187,7 +187,7 @@ def combines_partial_results(program: PreparedSchedule, definition: Definition) 
     partial results.
     """
     reduce = definition.reduce
-    if reduce is None or reduce.init or reduce.given:
+    if reduce is None or reduce.init or reduce.invariants:
         return False
     loads = [value for value in reduce.source if isinstance(value, TensorLoad)]
     if [load.tensor.value_index for load in loads] != [*range(len(reduce.source))]:

@@ -38,7 +38,7 @@ class StageContext:
             cores), ascending.
         attached: Stages computed inside, by the position after their loop.
         memory: Elements that are backed by memory, for each tensor in scope.
-        around: Variables in scope outside the stage: sizes and loops of other stages.
+        outer_variables: Variables in scope outside the stage: sizes and loops of other stages.
         starts_inside: Whether the first reduction step stores the initial value.
         operation: Tensor intrinsic that replaces inner loops, if any.
         groups: Unfused loop groups by the position of their first factor.
@@ -52,7 +52,7 @@ class StageContext:
     cuts: tuple[int, ...]
     attached: Mapping[int, tuple[Definition, ...]]
     memory: Memory
-    around: tuple[Var, ...]
+    outer_variables: tuple[Var, ...]
     starts_inside: bool
     operation: Tensorizer | None = None
     groups: Mapping[int, FactoredLoop] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class StageContext:
             values: Values of the open loops in terms of variables.
         """
         found: dict[IterVar, Var] = {}
-        outside = set(self.around)
+        outside = set(self.outer_variables)
         for leaf in self.leaves:
             own = [v for v in free_variables(values.get(leaf, Const(0))) if v not in outside]
             if own:

@@ -169,7 +169,7 @@ def _parts(
     inside = conditions if _is_true(value.condition) else (*conditions, value.condition)
     return [
         (value.condition, conditions, False),
-        *((given, inside, False) for given in value.given),
+        *((given, inside, False) for given in value.invariants),
         *((source, inside, False) for source in value.source),
         *((start, conditions, True) for start in value.init or value.identity),
     ]

@@ -214,7 +214,7 @@ def _is_in_memory(
     scope: LoopScope,
 ) -> bool:
     """Return whether all inputs of `points` are backed by memory or can be computed on demand."""
-    inside = program.inside(definition.stage.key, 0)
+    inside = program.attached_stages(definition.stage.key, 0)
     asked = [(definition, points)]
     while asked:
         reader, points = asked.pop()

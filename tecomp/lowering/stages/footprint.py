@@ -257,7 +257,7 @@ def check_consumers(program: PreparedSchedule) -> None:
         name = producer.stage.name
         where = f"s[{name}].compute_at(s[{parent.name}], {attach.axis.name})"
         loop = next(k for k, leaf in enumerate(parent.leaves) if leaf is attach.axis)
-        inside = {parent.key, *program.inside(parent.key, loop + 1)}
+        inside = {parent.key, *program.attached_stages(parent.key, loop + 1)}
         for definition in program.definitions.values():
             body = (*definition.body, *definition.start)
             if definition.stage.key not in inside and _reads(program, body, producer):

@@ -107,7 +107,7 @@ class PreparedSchedule:
             if isinstance(d.stage.attach, ComputedAt) and d.stage.attach.stage is key
         ]
 
-    def inside(self, key: Operation, position: int) -> set[Operation]:
+    def attached_stages(self, key: Operation, position: int) -> set[Operation]:
         """Return the stages attached at or inside loop `position - 1` of `key`, transitively."""
         leaves = self.state.stage(key).leaves[max(position - 1, 0) :]
         here = [d.stage.key for axis, d in self.attached(key) if axis in set(leaves)]

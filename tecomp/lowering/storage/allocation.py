@@ -150,7 +150,7 @@ def _lower_realizations(root: Stmt, around: _Around, local: Mapping[int, Buffer]
         if isinstance(node, BufferRealize):
             return allocated[id(node)]
         region = around.region(node)
-        return None if region is None else region.moved(node)
+        return None if region is None else region.rebased(node)
 
     return bottom_up(root, rule, _outside_of_regions)
 
@@ -163,13 +163,13 @@ def _outside_of_regions(node: Any) -> Sequence[Any]:
 class _Region:
     """Region of a buffer with its own local buffer; `place` maps the indices."""
 
-    whole: Buffer
+    full_buffer: Buffer
     local: Buffer
     place: Callable[[Indices], Indices]
 
-    def moved(self, node: BufferLoad | BufferStore) -> BufferLoad | BufferStore | None:
+    def rebased(self, node: BufferLoad | BufferStore) -> BufferLoad | BufferStore | None:
         """Rebase an access from the whole buffer to the local buffer; None for a view."""
-        if node.buffer is not self.whole and node.buffer != self.whole:
+        if node.buffer is not self.full_buffer and node.buffer != self.full_buffer:
             return None
         if isinstance(node, BufferLoad):
             return BufferLoad(self.local, self.place(node.indices), node.predicate)
@@ -221,7 +221,7 @@ def rebase_accesses(
 
     def rule(node: Any) -> Any:
         is_access = isinstance(node, BufferLoad | BufferStore) and node.buffer.data is whole.data
-        return region.moved(node) if is_access else None
+        return region.rebased(node) if is_access else None
 
     return bottom_up(body, rule)
 
@@ -285,7 +285,7 @@ def place_buffers(func: PrimFunc, arenas: Sequence[Arena], *, guards: bool = Fal
         work.add(arena)
     body = bottom_up(func.body, work.rule)
     for made in work.inside.get(None, []):
-        body = made.around(body)
+        body = made.allocate_arena(body)
     return replace(func, body=body, sites=tuple(work.sites))
 
 
@@ -299,7 +299,7 @@ class _Made:
         memory = arena.memory.name
         self.buffer = Buffer(f"{memory}.arena", (self.bytes + 2 * margin,), UINT8, memory)
 
-    def around(self, body: Stmt) -> Stmt:
+    def allocate_arena(self, body: Stmt) -> Stmt:
         """Allocate the arena around `body`, with guard stores and checks."""
         if not self.margin:
             return Allocate(self.buffer, body)
@@ -365,7 +365,7 @@ class _Placing:
             case For() if node.loop_var in self.inside:
                 body = node.body
                 for made in self.inside[node.loop_var]:
-                    body = made.around(body)
+                    body = made.allocate_arena(body)
                 return replace(node, body=body)
         return None
 

@@ -378,14 +378,16 @@ class RollingWindow:
 
     def new(self, definition: Definition, window: Region) -> Region:
         """Return the elements of a `window` from `needed` that are not retained."""
-        kept = self._kept(definition, window.points)
+        kept = self._retaining_loop(definition, window.points)
         if kept is None:
             return window
         return Region(window.points.subtract(kept[1]).coalesce(), window.unclipped)
 
-    def carried(self, definition: Definition, window: Region) -> Var | None:
+    def carrying_loop(self, definition: Definition, window: Region) -> Var | None:
         """Return the loop that carries elements of a `window` to later iterations, or None."""
-        kept = self._kept(definition, window.points) if definition.stage.is_rolling else None
+        kept = (
+            self._retaining_loop(definition, window.points) if definition.stage.is_rolling else None
+        )
         return None if kept is None else kept[0]
 
     def bounds(self, definition: Definition, window: Region, loop: Var | None) -> Bounds:
@@ -417,7 +419,7 @@ class RollingWindow:
                 return other
         return interval
 
-    def _kept(self, definition: Definition, points: Points) -> tuple[Var, Points] | None:
+    def _retaining_loop(self, definition: Definition, points: Points) -> tuple[Var, Points] | None:
         """Return the innermost loop that retains some of `points`, and the retained elements."""
         for axis in _in_order(self.program, definition.stage):
             if (loop := self.loops.get(axis)) is not None:

@@ -42,14 +42,14 @@ class Activation:
         outer: Enclosing activation; None for the function.
         first: Position of the first statement in program order.
         last: Position of the last statement.
-        held: Allocations in this activation, excluding inner activations.
+        live_ranges: Allocations in this activation, excluding inner activations.
     """
 
     loop: For | None
     outer: Activation | None
     first: int = 0
     last: int = 0
-    held: list[LiveRange] = field(default_factory=list)
+    live_ranges: list[LiveRange] = field(default_factory=list)
 
     @property
     def cores(self) -> tuple[For, ...]:
@@ -68,7 +68,7 @@ class LiveRange:
         views: Other buffers in the same memory.
         first: Position of the first statement in the live range, in program order. None: unused.
         last: Position of the last statement in the live range.
-        crosses: Outermost loop over cores between the allocation and an access, if any.
+        parallel_loop: Outermost loop over cores between the allocation and an access, if any.
         accesses: Accessing statements with the loops inside the allocation, in program order.
     """
 
@@ -77,7 +77,7 @@ class LiveRange:
     views: list[Buffer] = field(default_factory=list)
     first: int | None = None
     last: int = -1
-    crosses: For | None = None
+    parallel_loop: For | None = None
     accesses: list[tuple[Stmt, tuple[For, ...]]] = field(default_factory=list)
 
     def used(self, first: int, last: int) -> None:
@@ -100,7 +100,7 @@ def activations_of(func: PrimFunc) -> list[Activation]:
     """
     walker = _Walker()
     walker.run(func.body)
-    return [activation for activation in walker.activations if activation.held]
+    return [activation for activation in walker.activations if activation.live_ranges]
 
 
 class _Walker:
@@ -135,7 +135,7 @@ class _Walker:
                     self.open.append(self.activations[-1])
             case Allocate(buffer):
                 self.live[buffer.data] = held = LiveRange(buffer, len(self.loops))
-                self.open[-1].held.append(held)
+                self.open[-1].live_ranges.append(held)
             case DeclBuffer(buffer) if buffer.data in self.live:
                 self.live[buffer.data].views.append(buffer)
 
@@ -159,8 +159,8 @@ class _Walker:
         if inside:
             inside[0].needed[data] = held
         held.used(self.position, self.position)
-        if held.crosses is None:
-            held.crosses = next((loop.node for loop in inside if loop.node.thread), None)
+        if held.parallel_loop is None:
+            held.parallel_loop = next((loop.node for loop in inside if loop.node.thread), None)
 
 
 def _accessed_buffers(node: Stmt) -> Iterator[Buffer]:
@@ -356,13 +356,13 @@ def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, 
     found: list[Arena] = []
     known: dict[tuple[int, str], Arena] = {}
     for activation in activations_of(func):
-        for name in dict.fromkeys(held.buffer.scope for held in activation.held):
+        for name in dict.fromkeys(held.buffer.scope for held in activation.live_ranges):
             memory = memories.get(name)
             if memory is None or memory.capacity_bytes is None:
                 continue
             parts = [
-                held for held in activation.held if held.buffer.scope == name
-                and is_sized(held.buffer) and not (memory.scope == "core" and held.crosses)
+                held for held in activation.live_ranges if held.buffer.scope == name
+                and is_sized(held.buffer) and not (memory.scope == "core" and held.parallel_loop)
             ]
             if not parts:
                 continue

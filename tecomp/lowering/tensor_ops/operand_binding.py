@@ -77,7 +77,7 @@ def has_required_strides(
     flat: Expr = Const(0)
     for index, extent in zip(place, shape, strict=True):
         flat = binary(BinOp.ADD, binary(BinOp.MUL, flat, index_value(extent)), index)
-    line = Buffer("line", (1,), array.place.buffer.dtype)
+    line = Buffer("line", (1,), array.element.buffer.dtype)
     try:
         _, strides = start_and_strides(
             array_argument(line, array.variables, array.shape, (flat,), is_written=False)
@@ -105,7 +105,7 @@ def _copy(call: ExternCall, lies: Lies) -> Stmt | None:
     for k, each in enumerate(call.arguments):
         if not isinstance(each, ArrayArgument) or lies(each, call.convention):
             continue
-        plain = Buffer(f"{each.place.buffer.name}.plain", each.shape, each.place.dtype)
+        plain = Buffer(f"{each.element.buffer.name}.plain", each.shape, each.element.dtype)
         memory.append(plain)
         place, at = _element(each)
         before.append(loops_over_elements(at, each.shape, BufferStore(plain, place, at)))
@@ -125,7 +125,7 @@ def _copy(call: ExternCall, lies: Lies) -> Stmt | None:
 def _element(array: ArrayArgument) -> tuple[BufferLoad, tuple[Var, ...]]:
     """Return a load of an array element, and the fresh variables of its indices."""
     at = tuple(Var(var.name, var.dtype) for var in array.variables)
-    return substitute(array.place, dict(zip(array.variables, at, strict=True))), at
+    return substitute(array.element, dict(zip(array.variables, at, strict=True))), at
 
 
 def expand_tensor_ops(func: PrimFunc) -> PrimFunc:
@@ -196,7 +196,7 @@ class _OperandView:
 
     def lies(self, array: ArrayArgument, convention: CallingConvention) -> bool:
         """Return whether a function can take the array in place, without a packing copy."""
-        at = self.at(array.place.indices)
+        at = self.at(array.element.indices)
         return self.mask is None and self.is_in_rows and has_required_strides(
             array, convention, self.buffer.shape, at)
 
@@ -204,9 +204,9 @@ class _OperandView:
 def _views(intrin: TensorIntrin, place: BoundOperands, masks: Masks) -> dict[Var, _OperandView]:
     views: dict[Var, _OperandView] = {}
     for k, (own, access) in enumerate(zip(intrin.buffers, place.accesses, strict=True)):
-        if not access.own and not access.others and own.shape:
+        if not access.operand_indices and not access.tensor_indices and own.shape:
             continue  # a reset has no inputs
-        names = tuple(Var(f"u{n}") for n in range(len(access.own)))
+        names = tuple(Var(f"u{n}") for n in range(len(access.operand_indices)))
         exprs = view(access, place.tile, names)
         assert own.data is not None
         views[own.data] = _OperandView(
@@ -240,7 +240,7 @@ def bind_statement(
         return None
 
     def lies(array: ArrayArgument, convention: CallingConvention) -> bool:
-        seen = views.get(array.place.buffer.data)
+        seen = views.get(array.element.buffer.data)
         return seen is None or seen.lies(array, convention)
 
     made = bottom_up(copy_noncontiguous_operands(statement, lies), rule)

@@ -76,8 +76,8 @@ def masks_of(
         _check_neutral(definition, intrin, where, tile, accesses, padding)
     masks: dict[int, tuple[tuple[Var, ...], Expr]] = {}
     for k, access in enumerate(accesses):
-        if access.own or access.others:
-            names = tuple(Var(f"u{n}") for n in range(len(access.own)))
+        if access.operand_indices or access.tensor_indices:
+            names = tuple(Var(f"u{n}") for n in range(len(access.operand_indices)))
             roomy = padding[k].elements if k < len(padding) else None
             masks[k] = names, readable_condition(access, tile, names, roomy)
     return masks
@@ -150,7 +150,7 @@ def can_overcompute(
     """
     held = [memory.get(program.producer(load.tensor)) for load in loads]
     held.append(memory.get(definition.stage.key))
-    used = [access for access in accesses if access.own or access.others]
+    used = [access for access in accesses if access.operand_indices or access.tensor_indices]
     if definition.stage.layout.pad_value is not None or len(used) < len(held):
         return False
     try:
@@ -243,7 +243,7 @@ def _value(expr: Expr) -> Any:
 def _undivided_axes(definition: Definition, tile: IterationTile) -> list[str]:
     """Return descriptions of the reduction axes whose extents the tiles do not divide."""
     found = []
-    for axis, place in zip(definition.reduce_axis, tile.places[len(definition.axis) :],
+    for axis, place in zip(definition.reduce_axis, tile.coordinates[len(definition.axis) :],
                            strict=True):  # fmt: skip
         count = 1
         used = free_variables(place)

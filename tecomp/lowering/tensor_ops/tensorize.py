@@ -273,7 +273,7 @@ class Tensorizer:
 
     def _operands(self, tile: IterationTile, pairing: IntrinsicMatch) -> BoundOperands:
         roots = dict(zip(
-            (*self.definition.axis, *self.definition.reduce_axis), tile.places, strict=True
+            (*self.definition.axis, *self.definition.reduce_axis), tile.coordinates, strict=True
         ))
         accesses = []
         for own, load in zip(intrinsic_loads(self.intrin), pairing.loads, strict=True):
@@ -290,7 +290,7 @@ class Tensorizer:
 
     def _output(self, tile: IterationTile) -> OperandAccess:
         own = tuple(index_value(axis) for axis in self.intrin.op.axis)
-        return OperandAccess(own, tile.places[: len(self.definition.axis)])
+        return OperandAccess(own, tile.coordinates[: len(self.definition.axis)])
 
     def _clash(self, place: BoundOperands, pairing: IntrinsicMatch) -> LowerError | None:
         """Return an error with two points if an operand is not a function of its indices."""
@@ -300,8 +300,8 @@ class Tensorizer:
             pair = clash(access, place.tile)
             if pair is None:
                 continue
-            element = values_at(access.own, place.tile.space, pair[0])
-            first, second = (values_at(access.others, place.tile.space, p) for p in pair)
+            element = values_at(access.operand_indices, place.tile.space, pair[0])
+            first, second = (values_at(access.tensor_indices, place.tile.space, p) for p in pair)
             return LowerError(
                 "{where}: operand {tensor} of {intrin} would be {load}, but its element {element} "
                 "is {tensor_name}{first} at {pair} and {tensor_name}{second} at {point_of_pair}; "

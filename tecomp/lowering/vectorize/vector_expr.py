@@ -47,15 +47,15 @@ class LaneMask:
 
     Attributes:
         mask: Boolean vector of active lanes. None: all lanes are active.
-        guarded: Whether all lanes may be inactive, so that even a uniform load must be masked.
+        may_be_empty: Whether all lanes may be inactive, so that even a uniform load must be masked.
     """
 
     mask: Expr | None = None
-    guarded: bool = False
+    may_be_empty: bool = False
 
-    def also(self, condition: Expr) -> LaneMask:
+    def restricted(self, condition: Expr) -> LaneMask:
         """Restrict the active lanes to those where `condition` holds."""
-        return LaneMask(combine_masks(self.mask, condition), guarded=True)
+        return LaneMask(combine_masks(self.mask, condition), may_be_empty=True)
 
 
 @dataclass(eq=False)
@@ -102,7 +102,9 @@ class VectorContext:
                 return True
         return False
 
-    def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
+    def private_access(
+        self, buffer: Buffer, indices: tuple[Expr, ...]
+    ) -> tuple[Buffer, tuple[Expr, ...]]:
         """Return buffer and indices of an access; private memory is redirected to lane copies."""
         if buffer.data not in self.private:
             return buffer, indices
@@ -217,8 +219,8 @@ class VectorContext:
                 return Call(node.name, (test, x, y), node.dtype)
             x, y = self.spread(x), self.spread(y)
             return Call(node.name, (test, x, y), x.dtype)
-        x = yield self._task(a, where.also(test))
-        y = yield self._task(b, where.also(Not(test)))
+        x = yield self._task(a, where.restricted(test))
+        y = yield self._task(b, where.restricted(Not(test)))
         return self._select(test, x, y)
 
     def _load(self, node: BufferLoad, where: LaneMask) -> Task:
@@ -228,12 +230,12 @@ class VectorContext:
         predicate: Expr | None = None
         if node.predicate is not None:
             predicate = yield self._task(node.predicate, where)
-        buffer, place = self.place(node.buffer, tuple(indices))
+        buffer, place = self.private_access(node.buffer, tuple(indices))
         safe = predicate is None and self.is_inside(buffer, place)
         vector = place[-1].dtype.lanes > 1
         if not vector:
             uniform = predicate is None or predicate.dtype.lanes == 1
-            if uniform and (safe or not where.guarded):
+            if uniform and (safe or not where.may_be_empty):
                 return BufferLoad(buffer, place, predicate)
             place = (*place[:-1], Broadcast(place[-1], self.lanes))
         if safe or (where.mask is None and predicate is None):

@@ -74,7 +74,7 @@ class _VectorizedLoop:
         start: Value of `var` in the first lane.
         extent: Number of iterations.
         lanes: Vector context.
-        around: Variables of the enclosing loops.
+        outer_variables: Variables of the enclosing loops.
         plain: Ids of statements that have a vector form at all depths, even under a mask.
     """
 
@@ -82,7 +82,7 @@ class _VectorizedLoop:
     start: Expr
     extent: Expr
     lanes: VectorContext
-    around: Set[Var]
+    outer_variables: Set[Var]
     plain: set[int] = field(default_factory=set)
 
 
@@ -182,8 +182,8 @@ def _needs_lanes(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> bool:
     parts = [child for child in children(stmt) if isinstance(child, Expr)]
     nodes = list(walk(*parts))
     calls = [node for node in nodes if isinstance(node, Call)]
-    guarded = at.where.guarded or any(_chooses_by_lane(loop, call) for call in calls)
-    if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt, guarded=guarded):
+    may_be_empty = at.where.may_be_empty or any(_chooses_by_lane(loop, call) for call in calls)
+    if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt, guarded=may_be_empty):
         return True
     # Vector operands of `dot`, and vectors reinterpreted as one scalar, act as 32-bit scalars.
     taken = {id(arg) for node in calls
@@ -191,7 +191,7 @@ def _needs_lanes(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> bool:
              for arg in node.args if isinstance(arg, BufferLoad) or _is_one_word(arg)}
     for node in nodes:
         if (isinstance(node, Call | BufferLoad) or node.dtype.lanes > 1) and (
-            _is_unwieldy(loop, node, guarded=guarded, is_taken=id(node) in taken)
+            _is_unwieldy(loop, node, guarded=may_be_empty, is_taken=id(node) in taken)
         ):
             return True
     return isinstance(stmt, BufferStore) and _is_contested(loop, stmt, at)
@@ -237,14 +237,14 @@ def _is_contested(loop: _VectorizedLoop, stmt: BufferStore, at: _At) -> bool:
         isinstance(node, BufferLoad) and node.buffer.data is stmt.buffer.data
         for part in parts for node in walk(part)
     )
-    return at.where.guarded or reads_own or any(lanes.varies(part) for part in parts)
+    return at.where.may_be_empty or reads_own or any(lanes.varies(part) for part in parts)
 
 
 def _needs_lanes_below(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> bool:
     """Return whether a statement in `stmt` has no vector form in a masked position."""
     if id(stmt) in loop.plain:
         return False
-    guarded = _At(LaneMask(at.where.mask, guarded=True))
+    guarded = _At(LaneMask(at.where.mask, may_be_empty=True))
     before = dict(loop.lanes.values), set(loop.lanes.private)
     found = False
     for node in walk(stmt):
@@ -289,11 +289,11 @@ def _store(loop: _VectorizedLoop, stmt: BufferStore, at: _At) -> Stmt:
     value = lanes.vector(stmt.value, at.where)
     indices = tuple([lanes.vector(index, at.where) for index in stmt.indices])
     predicate = None if stmt.predicate is None else lanes.vector(stmt.predicate, at.where)
-    buffer, place = lanes.place(stmt.buffer, indices)
+    buffer, place = lanes.private_access(stmt.buffer, indices)
     if place[-1].dtype.lanes == 1:
         return BufferStore(buffer, value, place, predicate)
     where = None if predicate is None else lanes.spread(predicate)
-    alone = buffer.data in lanes.private and not at.where.guarded
+    alone = buffer.data in lanes.private and not at.where.may_be_empty
     if not (alone and lanes.is_inside(buffer, place)):
         # A private copy is visible to its lane only, so inactive lanes may write to it.
         where = combine_masks(at.where.mask, where)
@@ -339,18 +339,20 @@ def _masked_branch(loop: _VectorizedLoop, stmt: IfThenElse, test: Expr, at: _At)
     kind = BOOL.with_lanes(loop.lanes.lanes)
     outer = at.where.mask
     if stmt.else_case is None:
-        everywhere = in_all_lanes(loop.lanes, test, loop.around)
-        if everywhere is not None and outer is None and not at.where.guarded:
+        everywhere = in_all_lanes(loop.lanes, test, loop.outer_variables)
+        if everywhere is not None and outer is None and not at.where.may_be_empty:
             return (yield _with_and_without_mask(loop, stmt, everywhere, at))
         mask = Var("mask", kind)
-        inside = at.then(LaneMask(mask, guarded=True), stmt.condition)
+        inside = at.then(LaneMask(mask, may_be_empty=True), stmt.condition)
         body = yield _statement(loop, stmt.then_case, inside)
         both = combine_masks(outer, test)
         return Let(mask, test if both is None else both, body)
     holds = Var("holds", kind)
-    then = yield _statement(loop, stmt.then_case, at.then(at.where.also(holds), stmt.condition))
+    then = yield _statement(
+        loop, stmt.then_case, at.then(at.where.restricted(holds), stmt.condition)
+    )
     other = yield _statement(
-        loop, stmt.else_case, at.then(at.where.also(Not(holds)), Not(stmt.condition)))
+        loop, stmt.else_case, at.then(at.where.restricted(Not(holds)), Not(stmt.condition)))
     return Let(holds, test, seq(then, other))
 
 
@@ -366,7 +368,7 @@ def _with_and_without_mask(
     facts.leave(state)
     loop.lanes.forget()
     part = yield _masked_branch(loop, stmt, loop.lanes.vector(stmt.condition, at.where),
-                                replace(at, where=LaneMask(guarded=True)))
+                                replace(at, where=LaneMask(may_be_empty=True)))
     return IfThenElse(everywhere, whole, part)
 
 

@@ -100,8 +100,8 @@ class _VectorizeState:
         serial: Ids of vectorized loops that become serial.
         loops: Variables of the enclosing loops.
         unrolled: Variables of enclosing loops that are unrolled.
-        copied: Variables of enclosing loops of which unrolling makes guarded copies.
-        others: Conditions in whose else branch the current statement is.
+        unrolled_variables: Variables of enclosing loops of which unrolling makes guarded copies.
+        negated_conditions: Conditions in whose else branch the current statement is.
     """
 
     def __init__(self, facts: ConstraintContext, max_lanes: int, serial: set[int]) -> None:
@@ -110,8 +110,8 @@ class _VectorizeState:
         self.serial = serial
         self.loops: set[Var] = set()
         self.unrolled: set[Var] = set()
-        self.copied: set[Var] = set()
-        self.others: list[Expr] = []
+        self.unrolled_variables: set[Var] = set()
+        self.negated_conditions: list[Expr] = []
 
 
 def _outside(work: _VectorizeState, node: Stmt) -> Task:
@@ -124,16 +124,16 @@ def _outside(work: _VectorizeState, node: Stmt) -> Task:
     for child in children(node):
         if not isinstance(child, Stmt):
             continue
-        state, others = facts.enter(), work.others
+        state, others = facts.enter(), work.negated_conditions
         match node:
             case IfThenElse(condition, then):
                 facts.assume(condition, holds=child is then)
-                work.others = others if child is then else [*others, condition]
+                work.negated_conditions = others if child is then else [*others, condition]
             case Let(var, value):
                 facts.let(var, value)
         done[id(child)] = yield _outside(work, child)
         facts.leave(state)
-        work.others = others
+        work.negated_conditions = others
     return replace_children(node, done)
 
 
@@ -144,10 +144,10 @@ def _serial(work: _VectorizeState, loop: For) -> Task:
     if loop.kind is ForKind.UNROLLED:
         work.unrolled.add(loop.loop_var)
         if not isinstance(loop.extent, Const) and indexes_registers(loop):
-            work.copied.add(loop.loop_var)
+            work.unrolled_variables.add(loop.loop_var)
     body = yield _outside(work, loop.body)
     work.loops.discard(loop.loop_var)
-    work.copied.discard(loop.loop_var)
+    work.unrolled_variables.discard(loop.loop_var)
     work.facts.leave(state)
     kind = ForKind.SERIAL if _is_vector(loop) else loop.kind
     return For(loop.loop_var, loop.min, loop.extent, kind, body, loop.thread)
@@ -201,7 +201,9 @@ def _fills_in_some_rounds(work: _VectorizeState, extent: Expr, lanes: int) -> bo
         return False
     facts, count = work.facts, work.facts.terms.sum_of(extent)
     known = facts.at_least(count, lanes) or facts.at_most(count, lanes - 1)
-    is_beside = work.copied and has_whole_form(facts, work.others, rest, lanes)
+    is_beside = work.unrolled_variables and has_whole_form(
+        facts, work.negated_conditions, rest, lanes
+    )
     return facts.is_exact(count) and not known and not is_beside
 
 

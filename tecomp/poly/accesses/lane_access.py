@@ -41,7 +41,7 @@ class LaneAddresses:
     extents: tuple[int, ...]
     exprs: tuple[Expr, ...]
     # Many layout combinations are tried, and they ask the same questions about the same operand.
-    _known: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
+    _memo: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def space(self) -> Space:
@@ -59,7 +59,7 @@ class LaneAddresses:
         return frozenset(axis for _, used in self.parts for axis in used)
 
     @cached_property
-    def entangled(self) -> frozenset[Var]:
+    def coupled_axes(self) -> frozenset[Var]:
         """Axes that the lane depends on, or that share an expression with another axis."""
         several = [used for _, used in self.parts if len(used) > 1]
         lane = self.parts[-1][1] if self.parts else frozenset()
@@ -79,11 +79,11 @@ class LaneAddresses:
         """
         return index_relation(list(self.exprs), self.space).intersect_domain(self.box)
 
-    def once(self, what: object, find: Callable[[], _Found]) -> _Found:
+    def memoize(self, what: object, find: Callable[[], _Found]) -> _Found:
         """Return the memoized answer for the key `what`, or compute it with `find`."""
-        if what not in self._known:
-            self._known[what] = find()
-        found: _Found = self._known[what]
+        if what not in self._memo:
+            self._memo[what] = find()
+        found: _Found = self._memo[what]
         return found
 
     def next_lane(self, n_kept: int) -> isl.Map:
@@ -91,7 +91,7 @@ class LaneAddresses:
 
         Axes from `n_kept` on keep their values.
         """
-        return self.once(("next", n_kept), lambda: self._next_lane(n_kept))
+        return self.memoize(("next", n_kept), lambda: self._next_lane(n_kept))
 
     def _next_lane(self, n_kept: int) -> isl.Map:
         count = len(self.exprs)
@@ -109,12 +109,12 @@ class LaneAddresses:
 
     def runs_along(self, axis: int) -> bool:
         """Return whether steps along `axis` go to the next lane, or to lane 0 of another stick."""
-        return self.once(("along", axis), lambda: self._runs_along_alone(axis))
+        return self.memoize(("along", axis), lambda: self._runs_along_alone(axis))
 
     def _runs_along_alone(self, axis: int) -> bool:
         if not self.parts or self.axes[axis] not in self.parts[-1][1]:
             return False
-        wanted = self.entangled
+        wanted = self.coupled_axes
 
         def answer() -> bool:
             few = _restrict_to_axes(wanted, self)
@@ -188,7 +188,7 @@ def _pair_of_few(
     An axis that is a physical coordinate of its own in each operand is equal for neighbours in one
     stick and therefore left out.
     """
-    wanted = out.entangled | operand.entangled | (set(out.axes[:n_kept]) - out.used)
+    wanted = out.coupled_axes | operand.coupled_axes | (set(out.axes[:n_kept]) - out.used)
     kept = sum(axis in wanted for axis in out.axes[:n_kept])
 
     def answer() -> Pair | None:
@@ -232,7 +232,7 @@ def _step(count: int, axis: int) -> isl.Map:
 def not_broadcast(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
     """Return two points in adjacent lanes of the result that read different elements, or None."""
     key = "broadcast", operand, n_kept
-    return out.once(key, lambda: _pair_of_few(_not_broadcast, out, operand, n_kept))
+    return out.memoize(key, lambda: _pair_of_few(_not_broadcast, out, operand, n_kept))
 
 
 def _not_broadcast(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
@@ -243,7 +243,7 @@ def _not_broadcast(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> P
 
 def not_in_one_lane(operand: LaneAddresses) -> Pair | None:
     """Return two points whose elements are in different lanes, or None."""
-    return operand.once("one lane", lambda: _not_in_one_lane(operand))
+    return operand.memoize("one lane", lambda: _not_in_one_lane(operand))
 
 
 def _not_in_one_lane(operand: LaneAddresses) -> Pair | None:
@@ -264,7 +264,7 @@ def not_consecutive(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> 
     between operand and result differ at the two points.
     """
     key = "consecutive", operand, n_kept
-    return out.once(key, lambda: _pair_of_few(_not_consecutive, out, operand, n_kept))
+    return out.memoize(key, lambda: _pair_of_few(_not_consecutive, out, operand, n_kept))
 
 
 def _not_consecutive(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
@@ -286,7 +286,7 @@ def find_unaligned_point(
     out: LaneAddresses, offset: Expr, multiple: int
 ) -> Mapping[Var, int] | None:
     """Return a point in lane 0 of the result where `offset` is not a multiple, or None."""
-    wanted = out.entangled | set(free_variables(offset))
+    wanted = out.coupled_axes | set(free_variables(offset))
 
     def answer() -> Mapping[Var, int] | None:
         few = _restrict_to_axes(wanted, out)
@@ -310,7 +310,7 @@ def _find_unaligned(
 
 def find_stick_conflict(out: LaneAddresses) -> Pair | None:
     """Return two elements of one stick, or a point outside lane 0 twice, or None."""
-    return out.once("alone", lambda: _not_alone(out))
+    return out.memoize("alone", lambda: _not_alone(out))
 
 
 def _not_alone(out: LaneAddresses) -> Pair | None:
@@ -332,7 +332,7 @@ def has_one_element_per_stick(operand: LaneAddresses) -> bool:
         same = few.relation.apply_range(few.relation.reverse())
         return bool(few.same_stick().is_subset(same))
 
-    return operand.once(
+    return operand.memoize(
         "lone", lambda: _memoize_answer(("lone", _key(operand.used, operand)), answer)
     )
 

@@ -93,14 +93,14 @@ class IterationTile:
     Attributes:
         axes: Axes of the operation.
         extents: Extents of the axes.
-        places: Coordinates of the program's points in terms of `axes`.
+        coordinates: Coordinates of the program's points in terms of `axes`.
         points: Values of `axes` that the program requires.
         scope: Enclosing loops.
     """
 
     axes: tuple[Var, ...]
     extents: tuple[int, ...]
-    places: tuple[Expr, ...]
+    coordinates: tuple[Expr, ...]
     points: isl.Set
     scope: LoopScope
 
@@ -121,7 +121,7 @@ class IterationTile:
 
     def holds(self, points: isl.Set) -> bool:
         """Return whether all `points` of the program are in this tile."""
-        inside = self.points.apply(index_relation(list(self.places), self.space))
+        inside = self.points.apply(index_relation(list(self.coordinates), self.space))
         return bool(points.intersect_params(self.scope.context).is_subset(inside))
 
     def lies_in(self, access: OperandAccess, memory: Box[Extent]) -> bool:
@@ -138,7 +138,7 @@ class IterationTile:
         """
         known = self.scope.context.intersect(self.points.params())
         there = self.box.intersect_params(known).apply(
-            index_relation(list(access.others), self.space)
+            index_relation(list(access.tensor_indices), self.space)
         )
         held = self.scope.space([Var("element") for _ in memory]).box(memory)
         return bool(there.is_subset(held))
@@ -187,12 +187,12 @@ class OperandAccess:
     """Operand of an operation and the corresponding tensor element, at each point of a tile.
 
     Attributes:
-        own: Indices of the operand, in terms of the axes of the operation.
-        others: Indices of the tensor, in terms of the axes and the enclosing loops.
+        operand_indices: Indices of the operand, in terms of the axes of the operation.
+        tensor_indices: Indices of the tensor, in terms of the axes and the enclosing loops.
     """
 
-    own: tuple[Expr, ...]
-    others: tuple[Expr, ...]
+    operand_indices: tuple[Expr, ...]
+    tensor_indices: tuple[Expr, ...]
 
 
 def clash(
@@ -204,8 +204,8 @@ def clash(
         NotAffine: If an index is not an affine function of the axes.
     """
     space = tile.space
-    own = index_relation(list(access.own), space).intersect_domain(tile.box)
-    others = index_relation(list(access.others), space).intersect_domain(tile.box)
+    own = index_relation(list(access.operand_indices), space).intersect_domain(tile.box)
+    others = index_relation(list(access.tensor_indices), space).intersect_domain(tile.box)
     same = own.apply_range(own.reverse())
     apart = same.subtract(others.apply_range(others.reverse())).intersect_params(
         tile.scope.context
@@ -226,13 +226,13 @@ def view(access: OperandAccess, tile: IterationTile, indices: Sequence[Var]) -> 
 
     `clash` must return None for the access.
     """
-    own = index_relation(list(access.own), tile.space).intersect_domain(tile.box)
-    relation = own.reverse().apply_range(index_relation(list(access.others), tile.space))
+    own = index_relation(list(access.operand_indices), tile.space).intersect_domain(tile.box)
+    relation = own.reverse().apply_range(index_relation(list(access.tensor_indices), tile.space))
     domain = relation.domain()
     function = isl.PwMultiAff.from_map(relation)
     names = tile.scope.space(indices).names
     found = []
-    for k in range(len(access.others)):
+    for k in range(len(access.tensor_indices)):
         found.append(to_expr(function.get_pw_aff(k).gist(domain).coalesce(), names))
     return tuple(found)
 
@@ -261,16 +261,16 @@ def padding_elements(
     outside = stored.subtract(own)
     taken = own.apply(place).apply(place.reverse())
     free = outside.subtract(taken)
-    theirs = index_relation(list(access.others), tile.space)
+    theirs = index_relation(list(access.tensor_indices), tile.space)
     at = tile.box.intersect(free.apply(theirs.reverse()))
-    return at.apply(index_relation(list(access.own), tile.space)).coalesce()
+    return at.apply(index_relation(list(access.operand_indices), tile.space)).coalesce()
 
 
 def readable_condition(
     access: OperandAccess, tile: IterationTile, indices: Sequence[Var], padding: isl.Set | None
 ) -> Expr:
     """Return the condition under which an operand element may be read: required or padding."""
-    own = index_relation(list(access.own), tile.space)
+    own = index_relation(list(access.operand_indices), tile.space)
     wanted, all_of_them = tile.points.apply(own), tile.box.apply(own)
     if padding is not None:
         wanted = wanted.union(padding)
@@ -287,7 +287,7 @@ def out_of_range_operands(
     The reads are at the points of `missing_reduction_points`: missing points of the tile whose
     result element the program requires.
     """
-    own = index_relation(list(access.own), tile.space)
+    own = index_relation(list(access.operand_indices), tile.space)
     read = missing_reduction_points(tile, reduced).apply(own)
     there = tile.points.apply(own)
     rest = read.subtract(there)

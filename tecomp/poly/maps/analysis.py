@@ -38,10 +38,10 @@ class IndependentAxes:
         variables: Variables of the axes.
         extents: Extents of the axes; none is 0.
         results: Results, in which other axes may occur without an effect on the value.
-        others: All axes of the map.
+        all_axes: All axes of the map.
         forms: Forms of the results, with periods.
         reader: Reader of forms without periods.
-        places: Variable for each result.
+        result_variables: Variable for each result.
         ends: Extent of each result.
     """
 
@@ -49,10 +49,10 @@ class IndependentAxes:
     variables: tuple[Var, ...]
     extents: tuple[Extent, ...]
     results: tuple[Expr, ...]
-    others: tuple[Var, ...]
+    all_axes: tuple[Var, ...]
     forms: tuple[QuasiAffine | None, ...]
     reader: IndexReader
-    places: tuple[Var, ...]
+    result_variables: tuple[Var, ...]
     ends: tuple[Extent, ...]
 
     @cached_property
@@ -65,13 +65,13 @@ class IndependentAxes:
                 return None
             forms.append(exact)
         extents = dict(zip(self.axes, self.extents, strict=True))
-        return solve(forms, self.places, self.reader, extents, self.ends)
+        return solve(forms, self.result_variables, self.reader, extents, self.ends)
 
     @cached_property
     def exprs(self) -> tuple[Expr, ...]:
         """Results in terms of the axes of this group only."""
         own = set(self.variables)
-        zeros = {var: Const(0, INT64) for var in self.others if var not in own}
+        zeros = {var: Const(0, INT64) for var in self.all_axes if var not in own}
         return tuple(substitute(expr, zeros) for expr in self.results)
 
     @cached_property
@@ -120,7 +120,7 @@ class IndependentAxes:
         shape = constant_shape(self.extents)
         if shape is None or self._depends_on_more:
             return None
-        return bit_matrix.invert(self.exprs, self.variables, shape, self.places)
+        return bit_matrix.invert(self.exprs, self.variables, shape, self.result_variables)
 
     @property
     def _depends_on_more(self) -> bool:
@@ -139,7 +139,7 @@ class IndependentAxes:
 
     @cached_property
     def inverse(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
-        """Each index in terms of `places`, and conditions for a physical index without an element.
+        """Each index in terms of `result_variables`, and conditions for padding.
 
         None if no expression was found. The group must be injective.
         """
@@ -148,10 +148,10 @@ class IndependentAxes:
             indices = self.solution.indices
             return indices, () if is_full else self._possible(self.solution.misses)
         if self._is_affine:
-            indices = self.set.inverse(self.places)
+            indices = self.set.inverse(self.result_variables)
             if is_full:
                 return indices, ()
-            return indices, self._possible((self.set.misses(self.places, self.ends),))
+            return indices, self._possible((self.set.misses(self.result_variables, self.ends),))
         found = self._bit_indices
         if found is None:
             return None
@@ -167,13 +167,16 @@ class IndependentAxes:
         if not misses or constant_shape((*self.extents, *self.ends)) is not None:
             return misses
         try:
-            return () if self.set.is_never(misses, self.places, self.ends) else misses
+            return () if self.set.is_never(misses, self.result_variables, self.ends) else misses
         except NotAffine:
             return misses
 
     def _misses(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         """Return conditions for padding: the inverse is out of bounds or does not map back."""
-        ranges = {p: (0, index_value(n) - 1) for p, n in zip(self.places, self.ends, strict=True)}
+        ranges = {
+            p: (0, index_value(n) - 1)
+            for p, n in zip(self.result_variables, self.ends, strict=True)
+        }
         back = dict(zip(self.variables, indices, strict=True))
         conditions = [
             Compare(CmpOp.GE, index, index_value(extent))
@@ -181,7 +184,7 @@ class IndependentAxes:
         ]
         conditions += [
             Compare(CmpOp.NE, substitute(expr, back), place)
-            for expr, place in zip(self.exprs, self.places, strict=True)
+            for expr, place in zip(self.exprs, self.result_variables, strict=True)
         ]
         short = (simplify(condition, ranges) for condition in conditions)
         return tuple(c for c in short if not (isinstance(c, Const) and not c.value))

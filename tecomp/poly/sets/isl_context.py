@@ -69,7 +69,7 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
         self._outermost = CONTEXT.get_max_operations() == 0
         if self._outermost:
             CONTEXT.reset_operations()
-            _METER.least, _METER.budget = 0, self._budget
+            _METER.lower_bound, _METER.budget = 0, self._budget
             CONTEXT.set_max_operations(self._budget)
 
     def __exit__(
@@ -160,20 +160,20 @@ class _Meter:
     """Bounds of the isl operations done in the outermost block, as isl does not report the count.
 
     Attributes:
-        least: Lower bound of the operations done.
+        lower_bound: Lower bound of the operations done.
         budget: Maximum number of operations.
     """
 
-    least = 0
+    lower_bound = 0
     budget = 0
 
-    def most(self, share: int) -> int:
+    def upper_bound(self, share: int) -> int:
         """Return an upper bound of the operations done, at most `share` above the lower bound."""
-        CONTEXT.set_max_operations(self.least + share)
+        CONTEXT.set_max_operations(self.lower_bound + share)
         while _is_used_up():
-            self.least += share
-            CONTEXT.set_max_operations(self.least + share)
-        return self.least + share
+            self.lower_bound += share
+            CONTEXT.set_max_operations(self.lower_bound + share)
+        return self.lower_bound + share
 
 
 def _is_used_up() -> bool:
@@ -215,7 +215,7 @@ def within_budget(work: Callable[[], T | None], share: int = SHARE) -> T | None:
 def _run_within(work: Callable[[], T | None], share: int) -> tuple[T | None] | None:
     """Return the result of `work` in a tuple, or None if `work` exceeds `share` operations."""
     limit = CONTEXT.get_max_operations()
-    allowed = _METER.most(share) + share
+    allowed = _METER.upper_bound(share) + share
     if allowed >= limit:
         CONTEXT.set_max_operations(limit)
         return (work(),)

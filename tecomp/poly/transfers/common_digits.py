@@ -94,17 +94,17 @@ def _beyond(digits: Sequence[LoopDigit], sizes: Mapping[Var, int]) -> Iterator[B
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Offset of an element in memory: `const` + strides times digits + `rest`.
+    """Offset of an element in memory: `const` + strides times digits + `remainder`.
 
     Attributes:
         const: Constant part.
-        strides: Strides of the digits that do not occur in `rest`.
-        rest: Expression of the other digits; None if there are none.
+        strides: Strides of the digits that do not occur in `remainder`.
+        remainder: Expression of the other digits; None if there are none.
     """
 
     const: int
     strides: Mapping[Var, int]
-    rest: Expr | None
+    remainder: Expr | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +382,7 @@ def padding_boxes(
 def _memory_sizes(axes: Sequence[DigitAxis], offset: Offset, places: int) -> dict[Var, int] | None:
     """Return the number of values of each digit in memory; None if strides do not divide."""
     digits = {digit.var: digit for axis in axes for digit in axis.digits}
-    if offset.rest is not None or offset.const or min(offset.strides.values(), default=1) <= 0:
+    if offset.remainder is not None or offset.const or min(offset.strides.values(), default=1) <= 0:
         return None
     sizes = dict.fromkeys(digits, 1)
     order = sorted(offset.strides, key=lambda var: offset.strides[var])

@@ -247,7 +247,7 @@ def _mergeable_starts(starts: Sequence[_Starts]) -> set[int]:
 class _Work:
     """Number of search steps left."""
 
-    left: int
+    remaining: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ def _meet(meeting: _Meeting, work: _Work) -> bool:
     """
     reach = _reach(meeting.terms)
     todo = [(0, *meeting.rests)]
-    before = work.left
+    before = work.remaining
     while todo:
         k, first, second = todo.pop()
         if k == len(meeting.terms):
@@ -299,8 +299,8 @@ def _meet(meeting: _Meeting, work: _Work) -> bool:
         (low_a, high_a), (low_b, high_b) = reach[k + 1]
         low, high = _multiples_in_range(low, high, by_first, first - high_a, first - low_a)
         low, high = _multiples_in_range(low, high, by_second, second - high_b, second - low_b)
-        work.left -= max(high - low + 1, 1)
-        if work.left < 0 or before - work.left > _MAX_STEPS_PER_PAIR:
+        work.remaining -= max(high - low + 1, 1)
+        if work.remaining < 0 or before - work.remaining > _MAX_STEPS_PER_PAIR:
             return not _is_impossible(meeting)
         todo += [(k + 1, first - n * by_first, second - n * by_second)
                  for n in range(low, high + 1)]

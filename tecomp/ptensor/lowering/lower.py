@@ -58,17 +58,17 @@ def lower_call(lowering: Lowering) -> None:
         )
     fresh = tuple([
         isinstance(type, PTensorType) and type.team is not None and not lowering.ignore_team
-        and source is None for type, source in zip(op.gives, callee.returned, strict=True)
+        and source is None for type, source in zip(op.result_types, callee.returned, strict=True)
     ])
     operands = tuple([_call_operand(lowering, k) for k in range(len(lowering.apply.operands))])
-    call = FunctionCall(op.function, operands, lowering.apply.types, op.gives, fresh)
-    if len(op.gives) == 1 and callee.returned == (None,):
+    call = FunctionCall(op.function, operands, lowering.apply.types, op.result_types, fresh)
+    if len(op.result_types) == 1 and callee.returned == (None,):
         lowering.after.append(Binding(lowering.apply.result or lowering.names.new("called"), call))
         _note(lowering, callee, 0)
         return
     name = lowering.names.new("called")
     lowering.after.append(Binding(name, call))
-    for number, made in enumerate(lowering.apply.made):
+    for number, made in enumerate(lowering.apply.named_results):
         source = callee.returned[number]
         if source is None:
             lowering.after.append(Binding(made.name, ValueName(name, number)))
@@ -78,8 +78,8 @@ def lower_call(lowering: Lowering) -> None:
 
 
 def _note(lowering: Lowering, callee: LoweredCallee, number: int) -> None:
-    if callee.whole[number] and lowering.apply.made:
-        lowering.names.whole.add(lowering.apply.made[number].name)
+    if callee.is_replicated[number] and lowering.apply.named_results:
+        lowering.names.whole.add(lowering.apply.named_results[number].name)
 
 
 def _again(lowering: Lowering, name: str, k: int) -> None:
@@ -195,7 +195,7 @@ def _lower_local(lowering: Lowering) -> None:
     """Lower an operation without a team."""
     computed = _lower_computation(lowering)
     if lowering.apply.result is None:
-        lowering.inside.append(Binding(None, computed))
+        lowering.body_statements.append(Binding(None, computed))
         return
     result = lowering.compute("rtensor", computed)
     for number, tensor in enumerate(_tensors(lowering, result)):
@@ -219,7 +219,7 @@ def _tensors(lowering: Lowering, result: ValueName) -> list[ValueName]:
     """Return the results of an operation, as elements of a tuple if there are several."""
     if not lowering.apply.more:
         return [result]
-    return [ValueName(result.name, k) for k in range(len(lowering.apply.made))]
+    return [ValueName(result.name, k) for k in range(len(lowering.apply.named_results))]
 
 
 def _reduction(lowering: Lowering) -> None:
@@ -251,7 +251,7 @@ def _lower_replicated(lowering: Lowering) -> None:
     is_everywhere = all(lowering.is_whole(k) for k in range(len(apply.operands)))
     result = lowering.compute("wresult", _lower_computation(lowering, given))
     for number, tensor in enumerate(_tensors(lowering, result)):
-        type = apply.made[number].type
+        type = apply.named_results[number].type
         assert isinstance(type, PTensorType)
         if None in type.shape:
             gid = _register_dynamic(lowering, tensor, type)
@@ -307,7 +307,7 @@ def _attribute(lowering: Lowering) -> None:
     apply, (x, *_) = lowering.apply, lowering.types
     known: dict[str, Any] = {"rank": x.rank}
     if isinstance(apply.op, ResultType):
-        known["result_type"] = apply.op.met(*lowering.types)
+        known["result_type"] = apply.op.promoted(*lowering.types)
     if None not in x.shape:
         known["size"] = prod(x.shape)
     if apply.op.name in known:
@@ -432,5 +432,5 @@ def _grid(apply: Apply, op: MeshGrid, names: FreshNames) -> Iterator[Apply]:
             wide = names.new("axes")
             yield Apply(wide, new, (name,), (type,), new.infer(type))
             name, type = wide, new.infer(type)
-        made = apply.made[k].name if k < len(apply.made) else None
+        made = apply.named_results[k].name if k < len(apply.named_results) else None
         yield Apply(made, BroadcastOp(result.shape), (name,), (type,), result)

@@ -30,11 +30,11 @@ class LoweredCallee:
 
     Attributes:
         returned: For each result, the parameter that it aliases; None for a new value.
-        whole: For each result, whether it is replicated on all ranks.
+        is_replicated: For each result, whether it is replicated on all ranks.
     """
 
     returned: tuple[int | None, ...]
-    whole: tuple[bool, ...]
+    is_replicated: tuple[bool, ...]
 
 
 class FreshNames:
@@ -42,7 +42,7 @@ class FreshNames:
 
     def __init__(self, function: Function, callees: Mapping[str, LoweredCallee]) -> None:
         self.callees = callees
-        made = [each for apply in function.body for each in apply.made]
+        made = [each for apply in function.body for each in apply.named_results]
         self.taken = {each.name for each in [*function.parameters, *made]}
         self.parts: dict[str, tuple[Operand, Operand]] = {}
         self.whole: set[str] = set()
@@ -73,14 +73,14 @@ class Lowering:
     names: FreshNames
     ignore_team: bool = False
     before: list[Statement] = field(default_factory=list)
-    inside: list[Statement] = field(default_factory=list)
+    body_statements: list[Statement] = field(default_factory=list)
     after: list[Statement] = field(default_factory=list)
 
     def statements(self) -> list[Statement]:
         """Return the statements that the rule has added; without a device, there is no region."""
-        if not self.inside or self.place.device is None:
-            return [*self.before, *self.inside, *self.after]
-        region = DeviceRegion(self._where("device", self.place.device), tuple(self.inside))
+        if not self.body_statements or self.place.device is None:
+            return [*self.before, *self.body_statements, *self.after]
+        region = DeviceRegion(self._where("device", self.place.device), tuple(self.body_statements))
         return [*self.before, region, *self.after]
 
     def let(self, base: str, value: Expression, *, printed: bool = True) -> ValueName:
@@ -92,7 +92,7 @@ class Lowering:
     def compute(self, base: str, value: Expression) -> ValueName:
         """Add a statement inside the region."""
         name = self.names.new(base)
-        self.inside.append(Binding(name, value))
+        self.body_statements.append(Binding(name, value))
         return ValueName(name)
 
     def call(
@@ -112,7 +112,7 @@ class Lowering:
 
     def new_tensor(self, number: int = 0, placement: Placement | None = None) -> ValueName:
         """Add a new distributed tensor for a result, and return its number."""
-        type = self.apply.made[number].type
+        type = self.apply.named_results[number].type
         assert isinstance(type, PTensorType)
         gshape = self.let("gshape", self.shape_of(type))
         return self.dist("gid", "init_dtensor", gshape, dtype=type.dtype, placement=placement)
@@ -137,9 +137,9 @@ class Lowering:
 
     def give(self, tensor: Operand, gid: Operand, number: int = 0, *, whole: bool = False) -> None:
         """Define a result as a tuple; `whole` if it is replicated on all ranks."""
-        if number >= len(self.apply.made):
+        if number >= len(self.apply.named_results):
             return  # the result is unused
-        name = self.apply.made[number].name
+        name = self.apply.named_results[number].name
         if whole:
             self.names.whole.add(name)
         self.names.parts[name] = tensor, gid

@@ -81,7 +81,7 @@ class ResultType(Attribute):
         check_same_device_and_team(operands, self.name)
         return (self.result,)
 
-    def met(self, *operands: PTensorType) -> str:
+    def promoted(self, *operands: PTensorType) -> str:
         """Return the promoted dtype."""
         return promote_types([operand.dtype for operand in operands])
 
@@ -92,7 +92,7 @@ class CallOp(PTensorOp):
 
     Attributes:
         function: Function name.
-        gives: Declared result types, which `verify_module` compares with the callee.
+        result_types: Declared result types, which `verify_module` compares with the callee.
 
     Source:
         RFC PTensor, "Wrapper/generator functions".
@@ -107,20 +107,20 @@ class CallOp(PTensorOp):
     scalars = None
 
     function: str
-    gives: tuple[ValueType, ...]
+    result_types: tuple[ValueType, ...]
 
     def results(self, *operands: Any) -> tuple[ValueType, ...]:
         """Return the declared result types."""
-        return self.gives
+        return self.result_types
 
     def infer(self, *operands: Any) -> PTensorType:
         """Return the type of the only result, which must be a tensor."""
-        if len(self.gives) != 1 or not isinstance(self.gives[0], PTensorType):
+        if len(self.result_types) != 1 or not isinstance(self.result_types[0], PTensorType):
             raise ArrayTypeError(
                 "@{function}: expected a single tensor result; use results() instead of infer()",
                 function=self.function,
             )
-        return self.gives[0]
+        return self.result_types[0]
 
     @property
     def head(self) -> str:

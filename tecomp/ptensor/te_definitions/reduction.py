@@ -65,7 +65,7 @@ class ReductionDomain:
         """Shape of the result."""
         return drop_axes(self.shape, self.axes, self.keepdims)
 
-    def place(self, index: Sequence[Any]) -> list[Any]:
+    def result_index(self, index: Sequence[Any]) -> list[Any]:
         """Return the index of the result to which an element contributes."""
         kept = [k for k in range(len(self.shape)) if self.keepdims or k not in self.axes]
         return [0 if k in self.axes else index[k] for k in kept]
@@ -210,7 +210,7 @@ def _define_variance(op: ReduceOp, x: Value, rows: ReductionDomain, wide: str) -
     divisor = _corrected_count(rows.count, wide, op.correction)
 
     def square(part: te.Tensor, mean: te.Tensor, index: Sequence[Any]) -> te.Expr:
-        away = te.cast(part(*index), wide) - mean(*rows.place(index))
+        away = te.cast(part(*index), wide) - mean(*rows.result_index(index))
         made: te.Expr = away * away
         return made
 

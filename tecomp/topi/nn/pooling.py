@@ -42,7 +42,7 @@ def _define_pool(
         extent = images.extents[k]
         first, last = (0, windows.padded_extent(k)) if count_include_pad else (
             before[k], extent + before[k])
-        return _taps_inside(index * windows.steps[k], sizes[k], windows.apart[k], first, last)
+        return _taps_inside(index * windows.steps[k], sizes[k], windows.dilations[k], first, last)
 
     return _reduce_windows(images, shape, read, taps, None, places, pool_type, "pool")
 

@@ -27,13 +27,13 @@ class Case:
         name: Name of the function.
         call: Call of the function.
         rtol: Relative tolerance of the results.
-        ours: Whether the results are our arrays; some functions return numbers or NumPy arrays.
+        returns_arrays: Whether the results are our arrays; some functions return numbers or NumPy arrays.
     """
 
     name: str
     call: Call
     rtol: float = 1e-9
-    ours: bool = True
+    returns_arrays: bool = True
 
 
 def fault_of(case: Case) -> str:
@@ -55,7 +55,7 @@ def _compare(case: Case, got: Any, wanted: Any) -> None:
         for one, other in zip(got, wanted, strict=True):
             _compare(case, one, other)
         return
-    if case.ours:
+    if case.returns_arrays:
         assert isinstance(got, xp.Array), f"the result is {type(got)}"
     one, other = np.asarray(got), np.asarray(wanted)
     assert (one.dtype, one.shape) == (other.dtype, other.shape), (

@@ -160,5 +160,5 @@ _scores: dict[str, Call] = {
 
 CASES = [
     *[Case(name, _dispatched(call), rtol=1e-6) for name, call in _models.items()],
-    *[Case(name, _dispatched(call), ours=False) for name, call in _scores.items()],
+    *[Case(name, _dispatched(call), returns_arrays=False) for name, call in _scores.items()],
 ]

@@ -158,8 +158,8 @@ def _ndimage() -> list[Case]:
     ] + [
         Case("ndimage.sum_labels", lambda make: ndimage.sum_labels(
             make(IMAGE), make(LABELS), make(np.asarray([0, 1])))),
-        Case("ndimage.mean", lambda make: ndimage.mean(make(IMAGE)), ours=False),
-        Case("ndimage.center_of_mass", lambda make: ndimage.center_of_mass(make(IMAGE)), ours=False),
+        Case("ndimage.mean", lambda make: ndimage.mean(make(IMAGE)), returns_arrays=False),
+        Case("ndimage.center_of_mass", lambda make: ndimage.center_of_mass(make(IMAGE)), returns_arrays=False),
     ]
 
 
@@ -184,7 +184,7 @@ def _clusters() -> list[Case]:
         Case("maxdists", _of(hierarchy.maxdists, tree)),
         Case("to_mlab_linkage", _of(hierarchy.to_mlab_linkage, tree)),
         Case("optimal_leaf_ordering", _of(hierarchy.optimal_leaf_ordering, tree, X[:12])),
-        Case("is_valid_linkage", _of(hierarchy.is_valid_linkage, tree), ours=False),
+        Case("is_valid_linkage", _of(hierarchy.is_valid_linkage, tree), returns_arrays=False),
     ]
 
 
@@ -194,9 +194,9 @@ def _numerics() -> list[Case]:
     return [
         Case("trapezoid", _of(integrate.trapezoid, X, axis=0)),
         Case("trapezoid with places", lambda make: integrate.trapezoid(make(curve), make(grid))),
-        Case("simpson", _of(integrate.simpson, X, axis=0), ours=False),
+        Case("simpson", _of(integrate.simpson, X, axis=0), returns_arrays=False),
         Case("cumulative_trapezoid", _of(integrate.cumulative_trapezoid, X, axis=0, initial=0)),
-        Case("cumulative_simpson", _of(integrate.cumulative_simpson, X, axis=0), ours=False),
+        Case("cumulative_simpson", _of(integrate.cumulative_simpson, X, axis=0), returns_arrays=False),
         Case("tanhsinh", lambda make: integrate.tanhsinh(
             lambda x: x**2, make(np.asarray(0.0)), make(np.asarray([1.0, 2.0]))).integral),
         Case("cubature", lambda make: integrate.cubature(
@@ -274,7 +274,7 @@ def _geometry() -> list[Case]:
         Case("Slerp", slerp), Case("align_vectors", aligned),
         Case("pdist", _of(spatial.distance.pdist, X)),
         Case("linalg.block_diag", _of(linalg.block_diag, X[:2], X[:3])),
-        Case("linalg.det", _of(linalg.det, X[:5]), ours=False),
+        Case("linalg.det", _of(linalg.det, X[:5]), returns_arrays=False),
     ]
 
 

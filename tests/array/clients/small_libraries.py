@@ -87,5 +87,5 @@ CASES = [
     Case("repeat", lambda make: einops.repeat(make(X), "a b -> (a 2) b c", c=3)),
     Case("pack", lambda make: einops.unpack(
         *einops.pack([make(X), make(X[0])], "* b"), "* b")),
-    Case("asnumpy", lambda make: einops.asnumpy(make(X)), ours=False),
+    Case("asnumpy", lambda make: einops.asnumpy(make(X)), returns_arrays=False),
 ]

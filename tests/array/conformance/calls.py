@@ -23,14 +23,14 @@ class Call:
         args: Positional arguments, with NumPy arrays in place of our arrays.
         options: Keyword arguments.
         oracle: NumPy reference; None for the NumPy function with the same name.
-        near: Tolerance of the results in units in the last place.
+        tolerance: Tolerance of the results in units in the last place.
     """
 
     name: str
     args: tuple[Any, ...]
     options: dict[str, Any] = field(default_factory=dict)
     oracle: Oracle | None = None
-    near: float = 64
+    tolerance: float = 64
 
 
 Maker: TypeAlias = Callable[[Draw, str], Call]
@@ -171,7 +171,7 @@ def _reduced(draw: Draw, name: str) -> Call:
         options["dtype"] = np.dtype("complex128" if x.dtype.kind == "c" else "float64")
     if name in ("var", "std") and draw.chance(0.3):
         options["correction"] = 0.5
-    return Call(name, (x,), options, near=512)
+    return Call(name, (x,), options, tolerance=512)
 
 
 @_for("argmax", "argmin")
@@ -185,7 +185,7 @@ def _places(draw: Draw, name: str) -> Call:
 def _cumulative(draw: Draw, name: str) -> Call:
     x = draw.data(draw.shape(1), draws.ALL)
     axis = None if x.ndim == 1 and draw.chance() else draw.axis(x.ndim)
-    return Call(name, (x,), {"axis": axis, "include_initial": draw.chance()}, near=512)
+    return Call(name, (x,), {"axis": axis, "include_initial": draw.chance()}, tolerance=512)
 
 
 @_for("sort", "argsort")
@@ -381,21 +381,21 @@ def _products(draw: Draw, name: str) -> Call:
     if name == "matmul":
         one = (k,) if draw.chance(0.2) else (*draw.part(batch), m, k)
         two = (k,) if draw.chance(0.2) else (*draw.part(batch), k, n)
-        return Call(name, (draw.data(one, group), draw.data(two, group)), near=512)
+        return Call(name, (draw.data(one, group), draw.data(two, group)), tolerance=512)
     if name == "linalg.outer":
         return Call(name, (draw.data((m,), group), draw.data((n,), group)))
     if name == "linalg.cross":
         shape = (*batch, 3)
-        return Call(name, (draw.data(shape, group), draw.data(shape, group)), near=512)
+        return Call(name, (draw.data(shape, group), draw.data(shape, group)), tolerance=512)
     if name == "vecdot":
         one, two = ((*draw.part(batch), k) for _ in range(2))
-        return Call(name, (draw.data(one, group), draw.data(two, group)), near=512)
+        return Call(name, (draw.data(one, group), draw.data(two, group)), tolerance=512)
     axes = draw.pick([0, 1, 2, ((0,), (1,)), ((-1, 0), (0, 1))])
     one, two = {0: ((m,), (n, k)), 1: ((m, k), (k, n)), 2: ((m, k, n), (k, n))}.get(
         axes if isinstance(axes, int) else -1, ((k, m), (n, k)))
     if axes == ((-1, 0), (0, 1)):
         one, two = (n, m, k), (k, n, m)
-    return Call(name, (draw.data(one, group), draw.data(two, group)), {"axes": axes}, near=512)
+    return Call(name, (draw.data(one, group), draw.data(two, group)), {"axes": axes}, tolerance=512)
 
 
 @_for("linalg.det", "linalg.inv", "linalg.solve", "linalg.cholesky", "linalg.eigvalsh",
@@ -409,24 +409,24 @@ def _decomposed(draw: Draw, name: str) -> Call:
     if name == "linalg.solve":
         x = x + 8 * np.eye(n, dtype=x.dtype)
         return Call(name, (x, draw.data((n,) if draw.chance() else (*batch, n, 2), (x.dtype.name,))),
-                    near=near)
+                    tolerance=near)
     if name in ("linalg.cholesky", "linalg.eigvalsh"):
         x = x @ np.conj(np.swapaxes(x, -1, -2)) + np.eye(n, dtype=x.dtype)
-        return Call(name, (x,), {"upper": draw.chance()} if name == "linalg.cholesky" else {}, near=near)
+        return Call(name, (x,), {"upper": draw.chance()} if name == "linalg.cholesky" else {}, tolerance=near)
     if name == "linalg.inv":
-        return Call(name, (x + 8 * np.eye(n, dtype=x.dtype),), near=near)
+        return Call(name, (x + 8 * np.eye(n, dtype=x.dtype),), tolerance=near)
     if name == "linalg.matrix_power":
-        return Call(name, (x, draw.number(0, 4)), near=near)
+        return Call(name, (x, draw.number(0, 4)), tolerance=near)
     if name in ("linalg.trace", "linalg.diagonal"):
         return Call(name, (draw.data(draw.full(2), draws.NUMERIC),), {"offset": draw.number(-3, 3)})
     if name == "linalg.matrix_norm":
         return Call(name, (x,), {"keepdims": draw.chance(), "ord": draw.pick(
-            [1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc"])}, near=near)
+            [1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc"])}, tolerance=near)
     if name == "linalg.vector_norm":
         y = draw.data(draw.full(), draws.FLOATING)
         return Call(name, (y,), {"axis": draw.axes(y.ndim), "keepdims": draw.chance(), "ord": draw.pick(
-            [0, 1, 2, 3, np.inf, -np.inf])}, near=near)
-    return Call(name, (x,), near=near)
+            [0, 1, 2, 3, np.inf, -np.inf])}, tolerance=near)
+    return Call(name, (x,), tolerance=near)
 
 
 @_for("fft.fft", "fft.ifft", "fft.fftn", "fft.ifftn", "fft.rfft", "fft.irfft", "fft.rfftn",
@@ -447,7 +447,7 @@ def _fourier(draw: Draw, name: str) -> Call:
                 options["s"] = tuple([draw.number(2, 6) for _ in axes])
     else:
         options |= {"axis": draw.axis(x.ndim), "n": draw.pick([None, 2, 3, 6])}
-    return Call(name, (x,), options, near=4096)
+    return Call(name, (x,), options, tolerance=4096)
 
 
 @_for("fft.fftfreq", "fft.rfftfreq")

@@ -59,7 +59,7 @@ def _try(
             return
         raise
     assert not isinstance(wanted, Exception), f"{got} in place of {wanted!r}"
-    _compare(got, wanted, call.near)
+    _compare(got, wanted, call.tolerance)
     _check_unchanged((args, options), (call.args, call.options))
 
 

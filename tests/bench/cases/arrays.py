@@ -59,7 +59,7 @@ def _chain(name: str, size: str, *, is_jitted: bool = False) -> Case:
         f"{name}, {size}" + (", recorded once" if is_jitted else ""), "chain", shapes,
         partial(_oracle, name), terms=max(prod(shape) for shape in shapes), dtype=dtype,
         options={"chain": name, "is_jitted": is_jitted}, goal=goal,
-        given=partial(_inputs, shapes, dtype),
+        make_inputs=partial(_inputs, shapes, dtype),
     )
 
 
@@ -67,7 +67,7 @@ def _overhead(name: str, title: str, seconds: float, **options: Any) -> Case:
     shape = (100,)
     return Case(
         f"array/{name}", title, "one-operation", (shape, shape), np.add, options=options,
-        goal=Goal(seconds=seconds), dtype="float64", given=partial(_inputs, (shape, shape), "float64"),
+        goal=Goal(seconds=seconds), dtype="float64", make_inputs=partial(_inputs, (shape, shape), "float64"),
     )
 
 
@@ -78,7 +78,7 @@ def _first_use(chain: str, *, is_kept: bool) -> Case:
         f"array/{'kept' if is_kept else 'first'}-{chain}", f"first use of {chain}{state}",
         "first-use", shapes, partial(_oracle, chain),
         options={"chain": chain, "is_kept": is_kept}, goal=Goal(seconds=0.004 if is_kept else 0.040),
-        is_fresh=True, given=partial(_inputs, shapes, "float64"),
+        is_fresh=True, make_inputs=partial(_inputs, shapes, "float64"),
     )
 
 

@@ -24,7 +24,7 @@ def of(name: str, title: str, program: Description, goal: Goal) -> Case:
     return Case(
         name, title, "program", tuple(x.shape for x in program.inputs), oracle(program),
         terms=_terms(program), options={"program": program},
-        goal=goal, given=program.values, has_blas=True,
+        goal=goal, make_inputs=program.values, has_blas=True,
     )
 
 

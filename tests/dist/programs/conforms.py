@@ -72,7 +72,7 @@ def main(count: int, seed: int, names: Sequence[str]) -> None:
             given = {"team": TEAM} if name in MADE else {}
             fault = fault_of(name, (seed, k), OfTeam, given)
             # In single-controller mode, only the process that runs the script compares results.
-            faults = [fault] if alone.waits else TEAM.comm.allgather(fault)
+            faults = [fault] if alone.is_serving else TEAM.comm.allgather(fault)
             if any(faults):
                 wrong += 1
                 rank = next(rank for rank, each in enumerate(faults) if each)
