@@ -73,11 +73,10 @@ def core_schedule_candidates(
     shared = CoreScheduleCandidate(
         lambda s: schedule_partial(s, w, where), lambda: outline_partial(w, where)
     )
-    product = None if total is None else product_of(output, chain)
     if any(axis >= len(output.shape) for axis in where.cuts.get(output, DivisionSpec()).cores):
         return [shared]
     found: list[CoreScheduleCandidate] = []
-    if product is not None:
+    if total is not None and (product := product_of(output, chain)) is not None:
         found += [_product(w, product, where), *_products_in_parts(w, product, where)]
     if total is not None and (convolution := convolution_of(output, chain)) is not None:
         found.append(_convolution(w, convolution, where))
@@ -178,8 +177,7 @@ def _products_in_parts(w: TiledComputation, product: Product, where: Placement) 
 def _convolution(w: TiledComputation, d: Convolution, where: Placement) -> CoreScheduleCandidate:
     """Return the candidate for a convolution, whose image may be padded at its use.
 
-    It raises ScheduleError if a factor is computed in another way, or the tiles exceed the
-    scratchpad.
+    It raises ScheduleError if a factor is computed otherwise, or the tiles exceed the scratchpad.
     """
     padded = [x for x in (d.image,) if x not in w.materialized]
     images = [d.image] if d.image in w.materialized else d.image.op.input_tensors
@@ -189,7 +187,8 @@ def _convolution(w: TiledComputation, d: Convolution, where: Placement) -> CoreS
         for x in w.inlined_stages:
             if x not in padded:
                 s[x].compute_inline()
-        _check_tiles_fit(w, contraction.schedule(s, d.output, of_images(d, padded), where, w.materialized))
+        product = contraction.schedule(s, d.output, of_images(d, padded), where, w.materialized)
+        _check_tiles_fit(w, product)
 
     def outline() -> DivisionPlan:
         _check_inputs_in_memory(w, (d.weights, *images))

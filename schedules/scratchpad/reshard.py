@@ -27,7 +27,8 @@ def resharded_tensor(output: te.Tensor, where: Placement) -> te.Tensor | None:
     (read,) = found.reads
     source = read.tensor
     is_copy = is_same(read.axes, found.axis) and not source.op.input_tensors
-    is_kept = where.scratchpad != where.device and not where.resident_tensors and output in where.cuts
+    has_scratchpad = where.scratchpad != where.device
+    is_kept = has_scratchpad and not where.resident_tensors and output in where.cuts
     if not (is_copy and is_kept) or source.dtype != output.dtype:
         return None
     if {where.memory_of(source), where.memory_of(output)} != {where.scratchpad}:

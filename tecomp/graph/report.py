@@ -194,8 +194,8 @@ class ProgramReport:
         if self.seconds is not None:
             head += f", measured {_time(self.seconds)}"
         memory = (
-            f"{self.arena_bytes:_} bytes between kernels, at least {self.max_live_bytes:_} live at the peak; "
-            f"{self.constants:_} bytes of constants"
+            f"{self.arena_bytes:_} bytes between kernels, at least {self.max_live_bytes:_} live at "
+            f"the peak; {self.constants:_} bytes of constants"
         )
         said = (
             *self._moved_bytes_text(), *self._resident_text(), *self._sharded_text(),
