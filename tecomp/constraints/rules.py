@@ -189,7 +189,7 @@ def _terms_like(places: LaneAddresses, n_axes: int) -> LaneAddresses:
         others = (axis for axis in places.axes[:n_axes] if axis not in along)
         return LaneAddresses(places.axes, places.extents, (*others, *places.exprs))
 
-    return places.memoize(("terms", n_axes), terms)
+    return places.get_or_compute(("terms", n_axes), terms)
 
 
 def _read_across_lanes(use: OperandUse, each: AnalyzedOperation) -> str | None:

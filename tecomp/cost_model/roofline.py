@@ -81,7 +81,7 @@ class RooflinePoint:
         """Format a speed with its share; a modelled speed on the roof is an upper bound.
 
         >>> mark = RooflinePoint("main", "L1", 2.0, 5.0, 10.0)
-        >>> mark.said("5"), replace(mark, bound=5.0).said("5")
+        >>> mark.describe("5"), replace(mark, bound=5.0).describe("5")
         ('5, 50% of the roof', 'at most 5')
         """
         if self.share is None:

@@ -51,7 +51,7 @@ def demands_of(
         if is_near(wanted, target):
             found.append(LayoutRequirement(op.output(0), f"the copy {op.name}"))
         elif isinstance(wanted, Layout) or (wanted is not None and has_layouts(target)):
-            said = {"axis": wanted} if isinstance(wanted, int) else {"wanted": wanted}
+            said = {"axis": wanted} if isinstance(wanted, int) else {"permitted": wanted}
             found.append(LayoutRequirement(op.output(0), f"the copy {op.name}", **said))
     for x, asked in given.items():
         own = _on_device(x, asked, target)

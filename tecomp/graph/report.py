@@ -140,7 +140,7 @@ class ProgramReport:
         constants: Size of the constants in bytes.
         edges: Values that kernels read or compute.
         relayouts: Copies of values in other layouts.
-        residents: Values that stay in scratchpads and not stored to memory.
+        residents: Values that stay in scratchpads and are not stored to memory.
         spills: Reasons why other values do not, on targets with scratchpads.
         copy_rate: Bytes per second that a copy by all threads reads and writes beyond the caches;
             None if not measured.

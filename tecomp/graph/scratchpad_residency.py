@@ -421,8 +421,10 @@ class _Chooser:
             made = self._attempt(k, best, self._sharded(joint, x, wanted.count), None)
             if not isinstance(made, FusedKernels):
                 return made
-            parts = format_extents(made.cuts[x].cores.values())
-            return "division", f"its readers require the division {parts}"
+            parts = tuple(made.cuts[x].cores.values())
+            if parts == wanted.count:
+                return made
+            return "division", f"its readers require the division {format_extents(parts)}"
         found = self._attempt(k, best, joint, 0)
         if isinstance(found, FusedKernels) or joint.resident_bytes or joint.last in self.fixed:
             return found

@@ -159,7 +159,7 @@ class ResidentValue:
 
     Attributes:
         tensor: Tensor.
-        bytes: Number of bytes that not stored to memory.
+        bytes: Number of bytes that are not stored to memory.
         core_bytes: Size of the part of one core in bytes.
         parts: Number of parts along each axis.
         kernel: Result of the kernel that computes and reads the value; for a value between kernels,

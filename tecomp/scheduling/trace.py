@@ -202,7 +202,7 @@ class Trace:
         return s
     >>> trace.outputs, list(trace.operations), [trace.axes[axis] for axis in (outer, inner)]
     (('B',), ['A', 'B'], ['i_outer', 'i_inner'])
-    >>> len(trace.steps), trace.sizes, trace.intrinsics, trace.groups, sorted(trace.said)
+    >>> len(trace.steps), trace.sizes, trace.intrinsics, trace.groups, sorted(trace.bound_names)
     (1, frozenset(), {}, {}, ['B'])
     """
 

@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(room, "_KNOWN", {})
     monkeypatch.setattr(room, "_SECONDS", 0.0)
-    monkeypatch.setattr(room, "_MOST_MEMORY", 1 << 20)
+    monkeypatch.setattr(room, "_MAX_MEMORY", 1 << 20)
     return tmp_path / "compiled"
 
 

@@ -235,7 +235,7 @@ def test_reports_list_data_dependent_parts() -> None:
     report = tecomp.build(s, [A, index, B], target=SMALL).report()
 
     assert report.unknown == ("cast(\"int64\", index[i])",)
-    assert "depends on data" in str(report)
+    assert "data-dependent (" in str(report)
 
 
 def test_loops_whose_extent_depends_on_data_count_as_empty() -> None:
@@ -247,7 +247,7 @@ def test_loops_whose_extent_depends_on_data_count_as_empty() -> None:
     report = tecomp.build(out, [data, values, columns, rows, out], target=SMALL).report()
 
     assert report.operations == {}
-    assert "depends on data (conditions count as true, loops as empty" in str(report)
+    assert "data-dependent (assumed: conditions true, loops empty" in str(report)
 
 
 def test_reports_sample_many_different_iterations(monkeypatch: pytest.MonkeyPatch) -> None:

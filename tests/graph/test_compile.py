@@ -413,8 +413,8 @@ def test_programs_that_are_too_large_at_many_moments(count: int, cure: str) -> N
 
     assert diagnostic(error.value) == Diagnostic(
         "capacity", message="compile: program needs 4096 bytes of global, which has 3072: 2048 for "
-        "inputs, outputs and constants, 2048 between kernels, where P0 (1024), P1 (1024) are needed "
-        "at one time", remedy=cure,
+        "inputs, outputs and constants, 2048 between kernels; P0 (1024), P1 (1024) are live at "
+        "the peak", remedy=cure,
     )
 
 

@@ -167,7 +167,7 @@ def test_two_operations_with_one_name(site: Path) -> None:
     offer(site, "inc-one", code.replace("WHAT", "2.0"), "vtcm2d", "tecomp.intrinsics")
     failed = [c.detail for c in tecomp.check_target("vtcm2d") if not c.passed]
 
-    assert failed == ["`inc` gives 2.0 at [0], its definition 1.0"]
+    assert failed == ["`inc` gives 2.0 at [0], but its definition gives 1.0"]
     offer(site, "inc-two", code.replace("WHAT", "1.0"), "vtcm2d", "tecomp.intrinsics")
     with pytest.raises(TargetError) as error:
         tecomp.intrinsics("vtcm2d")
@@ -189,7 +189,7 @@ def test_operations_that_take_a_number_are_checked(site: Path) -> None:
 
     failed = [c.detail for c in tecomp.check_target("vtcm2d") if not c.passed]
 
-    assert failed == ["`plus` gives -2.0 at [0], its definition 2.0"]
+    assert failed == ["`plus` gives -2.0 at [0], but its definition gives 2.0"]
 
 
 @pytest.mark.exhaustive
@@ -366,8 +366,8 @@ def test_a_machine_whose_cores_get_nothing_does_not_pass(written: tecomp.Target)
 
     assert failed == {
         "automatic schedule uses the cores":
-            "1 of 4 cores, in no scratchpad; describe a memory with `capacity_bytes` that a [link] "
-            "from the memory of whole tensors leads to",
+            "1 of 4 cores, in no scratchpad; describe a memory with `capacity_bytes`, and a [link] to "
+            "it from the memory of whole tensors",
     }
 
 

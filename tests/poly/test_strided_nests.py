@@ -126,7 +126,7 @@ def test_runs_are_those_of_all_elements(monkeypatch: pytest.MonkeyPatch) -> None
         first, second, axes, box = draw_copy(draw)
         pairs = pairs_of(first, second, axes, box)
         # Low limits alternately force the fallback to integer sets and the fallback to elements.
-        monkeypatch.setattr(runs_module, "_MOST_TRIED", 200 if k % 3 else 0)
+        monkeypatch.setattr(runs_module, "_MAX_STEPS_PER_PAIR", 200 if k % 3 else 0)
         monkeypatch.setattr(runs_module, "MOST_NESTS", 96 if k % 5 else 1)
 
         found = find_runs(first, second, axes, box)
@@ -142,7 +142,7 @@ def test_large_boxes_are_sampled_at_the_first_outer_indices(
     x, y = indices(2)
     row, mixed = AddressFunction((x, y), (8, 1)), AddressFunction((x, y * 5 % 8), (8, 1))
     monkeypatch.setattr(runs_module, "MOST_NESTS", 1)
-    monkeypatch.setattr(runs_module, "MOST_COUNTED", 24)
+    monkeypatch.setattr(runs_module, "MAX_ENUMERATED", 24)
 
     found = find_runs(row, mixed, (x, y), ((0, 10), (0, 8)))
 

@@ -266,7 +266,7 @@ def steps(*speeds: float, name: str = "step") -> Roofline:
 def test_a_roofline_of_a_processor_names_roofs_and_kernels() -> None:
     lines = check_figure(steps(1.3e9, 5.5e10).picture()).texts
 
-    for words in ("step 0: 1.3G, 1% of the roof", "step 1: 55G, 55% of the roof", "float32 vector: 100G",
+    for words in ("step 0: 1.3G, 1% of the roof", "step 1: 55G, 55% of the roof", "float32 vectors: 100G",
                   "float32 one by one: 14G", "float32 vectors, 4 cores: 400G", "L1: 200 GB in a second",
                   "memory: 30 GB in a second", "L2, 4 cores: 400 GB in a second", "What the legend says."):
         assert words in lines

@@ -79,7 +79,7 @@ class LaneAddresses:
         """
         return index_relation(list(self.exprs), self.space).intersect_domain(self.box)
 
-    def memoize(self, what: object, find: Callable[[], _Found]) -> _Found:
+    def get_or_compute(self, what: object, find: Callable[[], _Found]) -> _Found:
         """Return the memoized answer for the key `what`, or compute it with `find`."""
         if what not in self._memo:
             self._memo[what] = find()
@@ -91,7 +91,7 @@ class LaneAddresses:
 
         Axes from `n_kept` on keep their values.
         """
-        return self.memoize(("next", n_kept), lambda: self._next_lane(n_kept))
+        return self.get_or_compute(("next", n_kept), lambda: self._next_lane(n_kept))
 
     def _next_lane(self, n_kept: int) -> isl.Map:
         count = len(self.exprs)
@@ -109,7 +109,7 @@ class LaneAddresses:
 
     def runs_along(self, axis: int) -> bool:
         """Return whether steps along `axis` go to the next lane, or to lane 0 of another stick."""
-        return self.memoize(("along", axis), lambda: self._runs_along_alone(axis))
+        return self.get_or_compute(("along", axis), lambda: self._runs_along_alone(axis))
 
     def _runs_along_alone(self, axis: int) -> bool:
         if not self.parts or self.axes[axis] not in self.parts[-1][1]:
@@ -232,7 +232,7 @@ def _step(count: int, axis: int) -> isl.Map:
 def not_broadcast(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
     """Return two points in adjacent lanes of the result that read different elements, or None."""
     key = "broadcast", operand, n_kept
-    return out.memoize(key, lambda: _pair_of_few(_not_broadcast, out, operand, n_kept))
+    return out.get_or_compute(key, lambda: _pair_of_few(_not_broadcast, out, operand, n_kept))
 
 
 def _not_broadcast(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
@@ -243,7 +243,7 @@ def _not_broadcast(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> P
 
 def not_in_one_lane(operand: LaneAddresses) -> Pair | None:
     """Return two points whose elements are in different lanes, or None."""
-    return operand.memoize("one lane", lambda: _not_in_one_lane(operand))
+    return operand.get_or_compute("one lane", lambda: _not_in_one_lane(operand))
 
 
 def _not_in_one_lane(operand: LaneAddresses) -> Pair | None:
@@ -264,7 +264,7 @@ def not_consecutive(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> 
     between operand and result differ at the two points.
     """
     key = "consecutive", operand, n_kept
-    return out.memoize(key, lambda: _pair_of_few(_not_consecutive, out, operand, n_kept))
+    return out.get_or_compute(key, lambda: _pair_of_few(_not_consecutive, out, operand, n_kept))
 
 
 def _not_consecutive(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
@@ -310,7 +310,7 @@ def _find_unaligned(
 
 def find_stick_conflict(out: LaneAddresses) -> Pair | None:
     """Return two elements of one stick, or a point outside lane 0 twice, or None."""
-    return out.memoize("alone", lambda: _not_alone(out))
+    return out.get_or_compute("alone", lambda: _not_alone(out))
 
 
 def _not_alone(out: LaneAddresses) -> Pair | None:
@@ -332,7 +332,7 @@ def has_one_element_per_stick(operand: LaneAddresses) -> bool:
         same = few.relation.apply_range(few.relation.reverse())
         return bool(few.same_stick().is_subset(same))
 
-    return operand.memoize(
+    return operand.get_or_compute(
         "lone", lambda: _memoize_answer(("lone", _key(operand.used, operand)), answer)
     )
 
