@@ -337,34 +337,41 @@ BY_NAME = {
 ENTRY_POINTS = {"tecomp.machine.registry", "tecomp.plugin.intrinsics"}
 
 
-def calls_of(path: Path) -> Iterator[tuple[str, ast.Call]]:
-    """Yield the calls in a file with the last name of the function."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func).rpartition(".")[2], node
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Parse a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def calls_of(path: Path, function: str) -> Iterator[ast.Call]:
+    """Yield the calls in a file of functions with a last name."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call) and function == (
+            node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        ):
+            yield node
 
 
 def test_modules_are_imported_by_statements() -> None:
-    by_name = {name for name, path in FILES.items() for called, _ in calls_of(path) if called == "import_module"}
-    given = {
-        call.args[0].value for path in FILES.values() for called, call in calls_of(path)
-        if called == "import_module" and isinstance(call.args[0], ast.Constant)
-    }
+    calls = {name: list(calls_of(path, "import_module")) for name, path in FILES.items()}
+    literals = [
+        ast.literal_eval(call.args[0]) for found in calls.values() for call in found
+        if isinstance(call.args[0], ast.Constant)
+    ]
     entry_points = {
-        name for name, path in FILES.items()
-        if "EntryPoint" in {alias for each in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-                            if isinstance(each, ast.ImportFrom) for alias in (a.name for a in each.names)}
+        name for name, path in FILES.items() for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom) and "EntryPoint" in {alias.name for alias in node.names}
     }
 
-    assert by_name == BY_NAME
-    assert not {module for module in given if str(module).startswith("tecomp")}
+    assert {name for name, found in calls.items() if found} == BY_NAME
+    assert not [name for name in literals if name.startswith("tecomp")]
     assert entry_points == ENTRY_POINTS
 
 
 def test_upward_references_resolve_and_are_used() -> None:
     used = {
         ast.literal_eval(call.args[0]) for name, path in FILES.items() if name != "tecomp.lazy_imports"
-        for called, call in calls_of(path) if called == "load_upward"
+        for call in calls_of(path, "load_upward")
     }
 
     assert used == set(UPWARD_REFERENCES)
@@ -376,7 +383,7 @@ def test_figures_resolve() -> None:
     """Each class names its drawing function as `module:function` in `tecomp.viz`."""
     named = {
         ast.literal_eval(node.value) for path in FILES.values()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Constant)
         and ast.unparse(node.target) == "_drawn_by"
     }
