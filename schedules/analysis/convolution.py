@@ -74,7 +74,7 @@ def convolution_of(
     >>> Y = te.compute((1, 4, 7, 8), lambda n, y, x, k: te.sum(
     ...     W[r, s, c, k] * X[n, 2 * y + r, x + s, c], axis=[c, s, r]), name="Y")
     >>> found = convolution_of(Y)
-    >>> found.steps, found.apart, found.groups, found.taps
+    >>> found.steps, found.dilations, found.groups, found.taps
     ((2, 1), (1, 1), 1, (2, 1, 0))
     """
     steps = chain or steps_to_reduction(output)
@@ -206,7 +206,7 @@ class WindowGeometry:
     def shape(self, X: te.Tensor) -> list[Size]:
         """Return the shape of images with window positions instead of rows and columns.
 
-        >>> sliding = WindowGeometry(1, (3, 3), steps=(2, 2), pads=(1, 1), apart=(1, 1))
+        >>> sliding = WindowGeometry(1, (3, 3), steps=(2, 2), pads=(1, 1), dilations=(1, 1))
         >>> sliding.shape(te.placeholder((1, 56, 56, 64), name="X"))
         [1, 28, 28, 64]
         """

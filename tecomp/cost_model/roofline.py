@@ -112,11 +112,11 @@ class Roofline(Pictured):
     ...     for name, speed in (("naive", 2e9), ("tiled", 5e10))
     ... )
     >>> print(naive + tiled)
-    cpu, in a second:
+    cpu, per second:
       float32 vectors: 1e+11 operations
       L1: 2e+11 bytes
-    naive: 2e+09 operations, 2% of the roof; 10 for a byte of L1
-    tiled: 5e+10 operations, 50% of the roof; 10 for a byte of L1
+    naive: 2e+09 operations, 2% of the roof; 10 per byte of L1
+    tiled: 5e+10 operations, 50% of the roof; 10 per byte of L1
     >>> naive.target, naive.unit, naive.compute[0].rate, naive.memories[0].title, naive.remarks
     ('cpu', 'second', 100000000000.0, 'L1', ())
     >>> [(mark.kernel, round(mark.share, 2)) for mark in (naive + tiled).marks]

@@ -28,7 +28,7 @@ class StructLayout:
     >>> span = StructLayout("Span", (("first", "i64"), ("end", "i64")))
     >>> span.definition
     '%Span = type { i64, i64 }'
-    >>> span.place("end")
+    >>> span.field_index("end")
     1
     """
 

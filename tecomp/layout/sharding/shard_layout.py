@@ -455,8 +455,8 @@ class ShardLayout(Layout):
 
         >>> layout = ShardLayout((53, 63), "float32", grid=(3, 2))
         >>> layout.core_padding((2, 1))
-        CorePadding(core=(2, 1), count=49, margins=(1, 1), places=(p2, p3), condition=p2 >= 17 or \
-p3 >= 31)
+        CorePadding(core=(2, 1), count=49, margins=(1, 1), shard_variables=(p2, p3), \
+condition=p2 >= 17 or p3 >= 31)
         """
         at = check_index_in_bounds(core, self.grid, "core")
         return core_padding(

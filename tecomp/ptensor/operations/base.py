@@ -68,7 +68,7 @@ class SizeOf(Attribute):
 class ResultType(Attribute):
     """Promoted dtype of tensors.
 
-    >>> ResultType().met(PTensorType((4,), "int8"), PTensorType((), "uint8"))
+    >>> ResultType().promoted(PTensorType((4,), "int8"), PTensorType((), "uint8"))
     'int16'
     """
 
