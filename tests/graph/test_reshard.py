@@ -43,6 +43,7 @@ def grids(random: np.random.Generator, shape: tuple[int, int]) -> tuple[int, int
     return rows, columns
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_shards_to_random_shards(seed: int) -> None:
     random = np.random.default_rng(seed)
