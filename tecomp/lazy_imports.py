@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -69,7 +70,7 @@ def lazy_names(
     def load(name: str) -> object:
         if name in renamed:
             message = f"{package}.{name} was renamed: use {renamed[name]}"
-            import_module("warnings").warn(message, DeprecationWarning, stacklevel=2)
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
             return import_module(renamed[name])
         if name in submodules:
             return import_module(f"{package}.{name}")

@@ -467,8 +467,8 @@ def _members(heads: Sequence[te.Tensor], p: StageGraph, where: Placement) -> Ite
         groups = groups_on_cores(program, where)
         _check_before(groups, program, heads)
         taken = sum(_resident_bytes(x, where) for x in _live_values(k, heads, own))
-        room = where.scratchpad_bytes - taken
-        if room <= 0:
+        free_bytes = where.scratchpad_bytes - taken
+        if free_bytes <= 0:
             raise CapacityError(
                 "auto: values that stay in memory `{scratchpad}` while {head} is computed require "
                 "{taken} bytes, but each core of target {target} has {room}; divide them among "
@@ -476,7 +476,7 @@ def _members(heads: Sequence[te.Tensor], p: StageGraph, where: Placement) -> Ite
                 taken=taken, scratchpad=where.scratchpad, head=head.name,
                 target=where.target.name, room=where.scratchpad_bytes,
             )
-        yield GroupMember(groups, program, replace(where, scratchpad_bytes=room))
+        yield GroupMember(groups, program, replace(where, scratchpad_bytes=free_bytes))
 
 
 def _check_before(

@@ -78,7 +78,7 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> ContractionTili
     refusal = span.error(core, where.target)
     if refusal is not None and cut.cores:
         raise refusal
-    room = _ContractionBudget(c, output, where, product, tile)
+    budget = _ContractionBudget(c, output, where, product, tile)
     block = {axis: tile[axis] for axis in c.axes} | {axis: whole[axis] for axis in c.taps}
     block[c.depth] = tile[c.depth]
     deep = round_up(max(whole[c.depth], 1), tile[c.depth])
@@ -89,12 +89,13 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> ContractionTili
     fixed |= pieces_as(output, cut, c.total.op.reduce_axis, {**tile, **whole_taps})
     block, limit = {**block, **fixed}, {**limit, **fixed}
     for axes in (c.axes, (c.depth,)):
-        block = dict(grow_block(block, limit, axes, room.fits, lambda more: room.read(more, core)))
+        grown = grow_block(block, limit, axes, budget.fits, lambda more: budget.read(more, core))
+        block = dict(grown)
     for axis, most in limit.items():
         # Make the blocks even without changing their number.
         count = ceil_div(most, block[axis])
         block[axis] = round_up(max(ceil_div(most, count), 1), tile[axis])
-    fits = room.fits(block)
+    fits = budget.fits(block)
     is_doubled = fits and block[c.depth] < deep
     return ContractionTiling(product, tile, core, shares, block, is_doubled, fits, refusal)
 

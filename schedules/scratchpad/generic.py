@@ -188,30 +188,30 @@ def plan(w: TiledComputation, where: Placement) -> GenericTiling:
     shared = cut.indivisible_extents(sizes_of(output), units)
     division = _choose_division(w, where, cut, shared)
     core = tuple(n * unit for n, unit in zip(division.part, shared, strict=True))
-    room = _GenericBudget(w, where, core, _tensors_to_copy(w, where))
+    budget = _GenericBudget(w, where, core, _tensors_to_copy(w, where))
     whole: Sizes = {axis: number(axis.extent, output) for axis in w.depth}
     asked = blocks_as(output, cut, core, units)
     pieces = pieces_as(output, cut, w.depth, depth_units(w, where))
     whole = {**whole, **pieces}
-    if not asked and room.fits(core, whole, doubled=False):
-        return GenericTiling(division, core, core, whole, False, room.copied)
+    if not asked and budget.fits(core, whole, doubled=False):
+        return GenericTiling(division, core, core, whole, False, budget.copied)
     least: Sizes = {**dict.fromkeys(whole, 1), **pieces}
     smallest = tuple(asked.get(axis, unit) for axis, unit in enumerate(units))
     if asked or pieces:
-        room.check(smallest, least)
-    elif not room.fits(units, least, doubled=False):
+        budget.check(smallest, least)
+    elif not budget.fits(units, least, doubled=False):
         units = smallest = (1,) * len(units)
-        room = room.without_far()
-    is_doubled = room.fits(smallest, least, doubled=True)
-    depth = room.deepest(smallest, least, whole, doubled=is_doubled)
+        budget = budget.without_far()
+    is_doubled = budget.fits(smallest, least, doubled=True)
+    depth = budget.deepest(smallest, least, whole, doubled=is_doubled)
     most = tuple(asked.get(axis, n) for axis, n in enumerate(core))
-    block = replace(room, core=most).longest(smallest, depth, doubled=is_doubled)
-    depth = room.deepest(block, least, whole, doubled=is_doubled)
+    block = replace(budget, core=most).longest(smallest, depth, doubled=is_doubled)
+    depth = budget.deepest(block, least, whole, doubled=is_doubled)
     even = tuple(
         round_up(ceil_div(most, ceil_div(most, n)), unit)
         for n, most, unit in zip(block, core, units, strict=True)
     )
-    return GenericTiling(division, core, even, depth, is_doubled, room.copied)
+    return GenericTiling(division, core, even, depth, is_doubled, budget.copied)
 
 
 def outline(w: TiledComputation, where: Placement) -> DivisionPlan:

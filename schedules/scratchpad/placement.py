@@ -465,11 +465,12 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
             continue
         images = [each for each in of_chip if each not in (name, HOST)]
         sharers = 1 if memory.scope == "core" else target.cores
-        room = memory.usable_bytes // sharers
+        free_bytes = memory.usable_bytes // sharers
         device = [*filled, *images, HOST][0]
         every = (x for x in given.values() if isinstance(x, Layout) and x.memory == name)
-        room -= sum(layout.shard_nbytes for layout in every)
-        return Placement(target, device, name, room - room % memory.alignment_bytes, given)
+        free_bytes -= sum(layout.shard_nbytes for layout in every)
+        free_bytes -= free_bytes % memory.alignment_bytes
+        return Placement(target, device, name, free_bytes, given)
     return None
 
 

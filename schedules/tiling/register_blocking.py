@@ -226,8 +226,8 @@ def plan(d: Convolution, target: Target) -> ConvBlocking:
         if vectors > 1 and isinstance(across, int) and across < vectors * lanes:
             # The only tile would be partial and need masks in its innermost loop.
             continue
-        room = core.vector_registers // 2 if depthwise else core.vector_registers - 1 - vectors
-        for single in range(1, max(room // vectors, 1) + 1):
+        registers = core.vector_registers // 2 if depthwise else core.vector_registers - 1 - vectors
+        for single in range(1, max(registers // vectors, 1) + 1):
             if own is not None and own % (vectors * lanes):
                 continue
             used = utilization(along, single) * utilization(across, vectors * lanes)

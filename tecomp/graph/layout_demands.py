@@ -51,8 +51,11 @@ def demands_of(
         if is_near(wanted, target):
             found.append(LayoutRequirement(op.output(0), f"the copy {op.name}"))
         elif isinstance(wanted, Layout) or (wanted is not None and has_layouts(target)):
-            said = {"axis": wanted} if isinstance(wanted, int) else {"permitted": wanted}
-            found.append(LayoutRequirement(op.output(0), f"the copy {op.name}", **said))
+            x, text = op.output(0), f"the copy {op.name}"
+            found.append(
+                LayoutRequirement(x, text, axis=wanted) if isinstance(wanted, int)
+                else LayoutRequirement(x, text, wanted)
+            )
     for x, asked in given.items():
         own = _on_device(x, asked, target)
         found.append(LayoutRequirement(graph.of(x), f"the layout of {x.name}", own))

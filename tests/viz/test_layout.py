@@ -285,7 +285,7 @@ def test_each_place_of_a_small_layout_has_a_label(name: str) -> None:
 
 
 def test_a_row_of_a_tensor_is_a_row_of_sticks() -> None:
-    """Of 1000 by 200 elements in sticks of 64, all 4 sticks of a row are shown."""
+    """Show all 4 sticks of a row of 1000 by 200 elements in sticks of 64."""
     figure = check_figure(LAYOUTS["sticks"].picture())
     first = [piece for piece in pieces_of(figure) if piece.row == (0,) and not panel_of(figure, piece.box)]
 
