@@ -17,8 +17,7 @@ from click.testing import CliRunner
 
 import tecomp
 from tecomp import demo
-from tecomp.cli import main
-from tecomp.cli.common import show
+from tecomp.cli import main, show
 from tecomp.lowering import STAGES
 from tecomp.ptensor import dist_to_runtime, lower_ptensor, parse_module
 

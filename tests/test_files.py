@@ -1,4 +1,4 @@
-"""Sizes of the files of the product, and their docstrings."""
+"""Sizes of the files of the product, their docstrings, and the files that tests import."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MAX_LINES = 600
 MAX_FILES = 600
+MAX_FILE_IMPORTS = 150
+PUBLIC_FILES = {"tecomp.array.statistics", "tecomp.ptensor.parse"}
+"""Files inside of packages that the documentation imports."""
 
 
 @cache
@@ -38,3 +41,35 @@ def test_each_file_states_its_purpose_in_the_first_line() -> None:
     }
 
     assert missing == set()
+
+
+def test_tests_import_packages_rather_than_files() -> None:
+    imported = [
+        module
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for module in imported_files(node)
+    ]
+    private = [name for name in imported if name not in PUBLIC_FILES and not is_operator(name)]
+
+    assert 0 < len(private) <= MAX_FILE_IMPORTS, "list the names in the __init__ of their package"
+
+
+def imported_files(node: ast.ImportFrom) -> set[str]:
+    """Return the modules of the product, apart from packages, that a statement imports from."""
+    assert node.module is not None
+    submodules = {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in {node.module} | submodules if is_file(name)}
+
+
+def is_file(module: str) -> bool:
+    """Return whether `module` is a file inside of a package of the product."""
+    path = module.replace(".", "/").replace("tecomp/schedules", "schedules", 1) + ".py"
+    return module.count(".") > 1 and path in sources()
+
+
+def is_operator(module: str) -> bool:
+    """Return whether `module` is one of the modules that the library of schedules offers."""
+    package, _, name = module.rpartition(".")
+    return package == "tecomp.schedules" and name != "common"

@@ -21,7 +21,7 @@ from tecomp.layout import FixedTiledLayout, blocked
 from tecomp.ptensor import CallOp, ElementwiseUnaryTest, lower_ptensor, verify_lowered
 from tecomp.ptensor.parse import parse as parse_p
 from tecomp.schedules import matmul
-from tecomp.schedules.analysis.convolution import need_windows
+from tecomp.schedules.analysis import need_windows
 from tests.messages import Diagnostic, catalogue, diagnostic
 
 ROOT = Path(__file__).parents[1]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.array_object import Array, from_node
-from tecomp.array.graph.node import materialized_node
+from tecomp.array.graph import materialized_node
 from tecomp.ptensor import PTensorType
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.kernels.view_normalization import memory_order
+from tecomp.array.kernels import memory_order
 from tecomp.array.statistics import counters
 from tests.array.arrays import array
 from tests.numerics import assert_close

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.graph import evaluate
-from tecomp.array.graph.evaluate import MOST
-from tecomp.array.graph.pending import PendingGraph
+from tecomp.array.graph import MOST, PendingGraph, evaluate
 from tecomp.array.statistics import counters
 from tests.array.arrays import array
 from tests.numerics import assert_close

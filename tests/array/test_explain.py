@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.functions.extensions import explain
+from tecomp.array.functions import explain
 from tecomp.array.kernels import kernel
 from tecomp.array.statistics import counters
 from tecomp.ptensor.parse import parse

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.functions.extensions import explain
+from tecomp.array.functions import explain
 from tecomp.array.jit import jit
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError

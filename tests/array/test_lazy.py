@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tecomp.array.array_object import Array, from_node
-from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Node, materialized_node, record
+from tecomp.array.graph import Node, data_of, materialized_node, record
 from tecomp.array.statistics import counters
 from tecomp.ptensor import ElementwiseBinaryOp, ElementwiseUnaryOp, PTensorType
 from tests.numerics import assert_close

@@ -11,7 +11,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.array.array_object import from_node
-from tecomp.array.graph.node import record
+from tecomp.array.graph import record
 from tecomp.errors import (
     ArrayIndexError,
     ArrayTypeError,

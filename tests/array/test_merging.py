@@ -7,7 +7,7 @@ from functools import total_ordering
 import numpy as np
 import pytest
 
-from tecomp.array.distributed.sorting import merge_runs
+from tecomp.array.distributed import merge_runs
 
 
 @total_ordering

@@ -16,7 +16,7 @@ import tecomp
 import tecomp.array as xp
 from tecomp import dist, te
 from tecomp.array.array_object import Array
-from tecomp.array.kernels.device_storage import device_buffer_of
+from tecomp.array.kernels import device_buffer_of
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.layout import Layout
 from tecomp.machine import find_description

@@ -12,7 +12,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.array.array_object import Array, from_node
-from tecomp.array.graph.node import materialized_node
+from tecomp.array.graph import materialized_node
 from tecomp.errors import DeviceMismatchError, TeamMismatchError, TecompError
 from tecomp.ptensor import PTensorType
 from tests.array.operators import BINARY, BITWISE, COMPARISONS, INPLACE

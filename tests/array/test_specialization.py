@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tecomp.array as xp
-from tecomp.array.kernels import execution_plan, kernel
-from tecomp.array.kernels.kernel import specialization_threshold
+from tecomp.array.kernels import execution_plan, kernel, specialization_threshold
 from tecomp.array.statistics import counters
 from tecomp.machine import host_vector_bytes
 from tests.numerics import assert_close

@@ -17,7 +17,7 @@ import pytest
 import tecomp
 import tecomp.array as xp
 from tecomp.array import Array
-from tecomp.array.indexing.aliasing import write_through
+from tecomp.array.indexing import write_through
 from tecomp.array.kernels import execution_plan
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError

@@ -16,10 +16,14 @@ from typing import Any
 import numpy as np
 
 import tecomp.array as xp
-from tecomp.array.graph.evaluate import computable
-from tecomp.array.kernels.execution_plan import ExecutionPlan, execute_plan, select_kernel
-from tecomp.array.kernels.kernel import call_kernel
-from tecomp.array.kernels.static_programs import run_program
+from tecomp.array.graph import computable
+from tecomp.array.kernels import (
+    ExecutionPlan,
+    call_kernel,
+    execute_plan,
+    run_program,
+    select_kernel,
+)
 from tecomp.array.statistics import counters
 from tests.array.test_all_sizes import PATTERNS, numbers, sizes
 

@@ -11,8 +11,7 @@ import pytest
 from tecomp import te
 from tecomp.errors import TecompError
 from tecomp.ir import INTRINSICS, Call, Const, Expr, result_type
-from tecomp.operations.elementwise import elementwise_in
-from tecomp.operations.rows import TO_BOOL, UNCHANGED
+from tecomp.operations import TO_BOOL, UNCHANGED, elementwise_in
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.dtypes import FLOATS, NUMPY_FLOATS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp.dist.runtime.call_tracking import KEPT_CALLS, SAME, CollectiveLog
+from tecomp.dist.runtime import KEPT_CALLS, SAME, CollectiveLog
 
 
 class Node:

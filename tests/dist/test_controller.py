@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from tecomp import dist
-from tecomp.array.graph.node import materialized_node
-from tecomp.array.single_controller.protocol import (
+from tecomp.array.graph import materialized_node
+from tecomp.array.single_controller import (
     RemoteCall,
     encode_value,
     pack_message,

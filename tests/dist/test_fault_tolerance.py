@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tecomp.dist import Mesh, Partition, Replicate, Shard
-from tecomp.dist.fault_tolerance.buddy_checkpoint import BuddyCheckpoint, holders, shrink_partition
+from tecomp.dist.fault_tolerance import BuddyCheckpoint, holders, shrink_partition
 from tecomp.errors import TeamError
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.ranks import printed, ran

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tecomp.dist import Mesh, Partial, Partition, Replicate, Shard
-from tecomp.dist.partition.placements import indices_as_array
+from tecomp.dist.partition import indices_as_array
 from tecomp.errors import LayoutError
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.partitions import drawn_partition, drawn_slices, taken

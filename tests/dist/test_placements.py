@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from tecomp.dist.partition.placements import (
+from tecomp.dist.partition import (
     common,
     count_of,
     indices_as_array,

@@ -21,7 +21,7 @@ from tecomp.dist import (
     Shard,
     redistribution,
 )
-from tecomp.dist.partition.placements import indices_as_array
+from tecomp.dist.partition import indices_as_array
 from tecomp.errors import LayoutError
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.partitions import drawn_partition, drawn_slices, taken

@@ -15,7 +15,7 @@ from tecomp.codegen import Kernel
 from tecomp.driver import ScheduledKernel
 from tecomp.errors import CallError, LowerError
 from tecomp.ir import Binary, BinOp, BufferLoad, BufferStore, walk
-from tecomp.schedules.auto import auto
+from tecomp.schedules import auto
 from tests.messages import Diagnostic, diagnostic
 
 n, s = te.var("n"), te.var("s")

@@ -34,7 +34,7 @@ from tecomp.driver.build import build
 from tecomp.errors import CallError, LowerError, TargetError
 from tecomp.lowering import pipeline
 from tecomp.machine import Target, read_target
-from tecomp.relayout_kernels.kernel import kernel_of
+from tecomp.relayout_kernels import kernel_of
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.schedules import Case, cases
 

@@ -27,7 +27,7 @@ from tecomp.ir import (
     saturating_conversion,
     wrap_to_dtype,
 )
-from tecomp.operations.elementwise import ELEMENTWISE
+from tecomp.operations import ELEMENTWISE
 from tests.numerics import assert_close
 from tests.strategies.dtypes import FLOATS, INTEGERS
 

@@ -38,7 +38,7 @@ from tecomp.ir import (
     top_down,
     verify,
 )
-from tecomp.ir.nodes.graph_utils import fold, preorder
+from tecomp.ir.nodes import fold, preorder
 from tests.messages import Diagnostic, diagnostic
 
 FLOAT32 = DType("float32")

@@ -29,7 +29,7 @@ from tecomp.ir import (
     statements_in,
     verify,
 )
-from tecomp.ir.traversal.rewrite import fold
+from tecomp.ir.traversal import fold
 from tecomp.lowering import rename_duplicates
 
 n = Var("n", INT64)

@@ -17,10 +17,10 @@ from tecomp.machine import (
     Target,
     Tile,
     VectorUnit,
+    lines_of,
     read_target,
+    table_of,
 )
-from tecomp.machine.schema import lines_of
-from tecomp.machine.toml_reader import table_of
 from tests.messages import Diagnostic, diagnostic
 
 TARGETS = Path(__file__).parents[2] / "targets"

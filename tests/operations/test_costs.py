@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tecomp.array.graph.node import record
-from tecomp.array.graph.pending import pending_graph_of
-from tecomp.array.kernels.fusion import must_materialize
-from tecomp.operations.elementwise import elementwise_in
-from tecomp.operations.rows import Op
+from tecomp.array.graph import pending_graph_of, record
+from tecomp.array.kernels import must_materialize
+from tecomp.operations import Op, elementwise_in
 from tecomp.ptensor import FUNCTIONS
-from tecomp.ptensor.operations.reduction import ReduceOp
+from tecomp.ptensor.operations import ReduceOp
 from tests.array.arrays import array
 
 ROWS = elementwise_in("array")

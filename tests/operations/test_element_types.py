@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tecomp.ir import DType
-from tecomp.ir.nodes.dtype import SCALARS
-from tecomp.operations.element_types import ALL, ELEMENT_TYPES, PART, WHOLE, ElementType
+from tecomp.ir.nodes import SCALARS
+from tecomp.operations import ALL, ELEMENT_TYPES, PART, WHOLE, ElementType
 from tecomp.ptensor import numpy_dtype
 
 NAMES = {"b": "bool", "i": "int", "u": "uint", "f": "float", "V": "float", "c": "complex"}

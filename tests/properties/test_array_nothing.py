@@ -12,8 +12,8 @@ import pytest
 
 import tecomp
 import tecomp.array as xp
-from tecomp.array.graph.node import materialized_node
-from tecomp.array.kernels.strided_operands import dense, merge_axes, operand_of, strides_of
+from tecomp.array.graph import materialized_node
+from tecomp.array.kernels import dense, merge_axes, operand_of, strides_of
 from tecomp.ptensor import PTensorType
 from tests.numerics import assert_close
 

@@ -13,7 +13,7 @@ import pytest
 import tecomp
 from tecomp import TecompError, te
 from tecomp.driver import ScheduledKernel
-from tecomp.operations.elementwise import ELEMENTWISE
+from tecomp.operations import ELEMENTWISE
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.bad_arguments import DEEP, WRONG, Right, failures, tried
 

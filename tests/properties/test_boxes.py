@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.array.distributed.overlap import plan_overlap
-from tecomp.array.graph.access_regions import Box, OpGraph, RegionGraph, size_of
-from tecomp.array.graph.node import type_of
-from tecomp.array.graph.views import is_view, view_of
+from tecomp.array.distributed import plan_overlap
+from tecomp.array.graph import Box, OpGraph, RegionGraph, is_view, size_of, type_of, view_of
 from tecomp.ptensor import (
     FUNCTIONS,
     BroadcastOp,

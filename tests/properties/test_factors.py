@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.schedules.auto import auto
+from tecomp.schedules import auto
 from tests.numerics import assert_close
 
 CPU = tecomp.Target.load("cpu")

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from tecomp import Core, IndexMap, Layout, relayout
 from tecomp.codegen import Kernel
 from tecomp.ir import DType
-from tecomp.relayout_kernels import kernel
-from tecomp.relayout_kernels.box_copy import CopyEndpoint, CopySpec
+from tecomp.relayout_kernels import CopyEndpoint, CopySpec, kernel
 from tests.strategies.arrays import Guarded
 from tests.strategies.draws import Draw
 from tests.strategies.layouts import draw_layout, function_of, places

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.schedules.analysis.pointwise_chains import reads_of_chain
+from tecomp.schedules.analysis import reads_of_chain
 
 Array = NDArray[np.float32]
 

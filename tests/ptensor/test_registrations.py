@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tecomp.array.distributed.creation  # noqa: F401  registers the rules
-from tecomp.array.distributed.sharding_rules import rule
+from tecomp.array.distributed import rule
 from tecomp.ptensor.parse import operation_classes
 from tecomp.ptensor.te_definitions import define
 

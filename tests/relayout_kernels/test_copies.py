@@ -11,8 +11,7 @@ import pytest
 from tecomp import Core, IndexMap
 from tecomp.codegen import Kernel
 from tecomp.ir import DType, evaluate
-from tecomp.relayout_kernels.box_copy import CopyEndpoint, CopySpec
-from tecomp.relayout_kernels.kernel import function_of, kernel_of
+from tecomp.relayout_kernels import CopyEndpoint, CopySpec, function_of, kernel_of
 from tests.strategies.arrays import Guarded
 
 Map = Callable[..., list[Any]]

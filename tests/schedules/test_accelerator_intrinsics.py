@@ -14,7 +14,7 @@ import tecomp
 from tecomp import Target, list_targets, te
 from tecomp.ir import DType
 from tecomp.schedules.intrinsics import accelerator
-from tecomp.schedules.scratchpad.placement import sizes_of
+from tecomp.schedules.scratchpad import sizes_of
 from tests.numerics import assert_close
 from tests.strategies.machines import ACCELERATORS, MATRIX_MACHINES
 

@@ -10,7 +10,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import auto, cumsum
-from tecomp.schedules.analysis.stages import is_scan
+from tecomp.schedules.analysis import is_scan
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import CORES
 from tests.strategies.pairwise import pairwise

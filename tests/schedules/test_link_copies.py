@@ -14,7 +14,7 @@ from tecomp.cost_model import CostReport
 from tecomp.ir import DType
 from tecomp.machine import read_target
 from tecomp.schedules.intrinsics.accelerator import copy_intrinsic, vector_intrinsic
-from tecomp.schedules.scratchpad.placement import placement_of, sizes_of
+from tecomp.schedules.scratchpad import placement_of, sizes_of
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 

@@ -11,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import StickLayout, TargetError, te
 from tecomp.machine import read_target
-from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tecomp.schedules.scratchpad import Placement, placement_of
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import ACCELERATORS, scratchpads
 

@@ -8,14 +8,22 @@ from typing import Any, cast
 import pytest
 
 from tecomp import Target, TecompError, te
-from tecomp.schedules.analysis.stages import by_loops
-from tecomp.schedules.auto import auto
-from tecomp.schedules.fusion.groups import groups_on_cores, materialized_tensors, program_of
-from tecomp.schedules.fusion.scratchpad import CoreScheduleCandidate, core_schedule_candidates
-from tecomp.schedules.scratchpad.footprint import work_of
-from tecomp.schedules.scratchpad.placement import placement_of
-from tecomp.schedules.scratchpad.split_reduction import outline_partial, schedule_partial
-from tecomp.schedules.scratchpad.work_division import DivisionSpec
+from tecomp.schedules import auto
+from tecomp.schedules.analysis import by_loops
+from tecomp.schedules.fusion import (
+    CoreScheduleCandidate,
+    core_schedule_candidates,
+    groups_on_cores,
+    materialized_tensors,
+    program_of,
+)
+from tecomp.schedules.scratchpad import (
+    DivisionSpec,
+    outline_partial,
+    placement_of,
+    schedule_partial,
+    work_of,
+)
 from tests.messages import Diagnostic, diagnostic
 from tests.schedules.test_scratchpads import with_room
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tecomp.array as xp
-from tecomp.array.kernels.kernel import MANY
+from tecomp.array.kernels import MANY
 from tecomp.machine import host_vector_bytes
 from tecomp.ptensor import FLOATS, REAL, TruthTest, te_accumulator_dtype
 from tecomp.schedules.reduce import _REDUCERS

@@ -13,7 +13,7 @@ import pytest
 import tecomp
 from tecomp import CapacityError, Target, te
 from tecomp.schedules import auto, softmax
-from tecomp.schedules.scratchpad.placement import placement_of
+from tecomp.schedules.scratchpad import placement_of
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close, assert_product
 from tests.strategies.te_programs import draw_program

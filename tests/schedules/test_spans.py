@@ -12,10 +12,9 @@ import pytest
 import tecomp
 from tecomp import Target, TargetError, te
 from tecomp.ir import Buffer, BufferLoad, BufferStore, TensorOp, evaluate
-from tecomp.schedules.auto import auto
+from tecomp.schedules import auto
 from tecomp.schedules.matmul import contraction_of, describe
-from tecomp.schedules.scratchpad import contraction
-from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tecomp.schedules.scratchpad import Placement, contraction, placement_of
 from tests.messages import Diagnostic, diagnostic
 
 STICKS = Target.load("stick128")

@@ -12,13 +12,18 @@ import pytest
 
 import tecomp
 from tecomp import IndexMap, Layout, StickFormat, StickLayout, Target, TecompError, te
-from tecomp.schedules import softmax
-from tecomp.schedules.auto import auto
-from tecomp.schedules.scratchpad.footprint import work_of
-from tecomp.schedules.scratchpad.generic import plan
-from tecomp.schedules.scratchpad.placement import Placement, placement_of
-from tecomp.schedules.scratchpad.split_reduction import parts_of_depth
-from tecomp.schedules.scratchpad.work_division import DivisionSpec, divide, divide_depth, shares_of
+from tecomp.schedules import auto, softmax
+from tecomp.schedules.scratchpad import (
+    DivisionSpec,
+    Placement,
+    divide,
+    divide_depth,
+    parts_of_depth,
+    placement_of,
+    plan,
+    shares_of,
+    work_of,
+)
 from tests.messages import Diagnostic, diagnostic
 
 CORES = {"core.x": 32}

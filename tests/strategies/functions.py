@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from tecomp.codegen import Kernel
-from tecomp.codegen.math.registry import has_formula
+from tecomp.codegen.math import has_formula
 from tecomp.ir import DType, parse
-from tecomp.operations.elementwise import ELEMENTWISE
+from tecomp.operations import ELEMENTWISE
 
 Array: TypeAlias = NDArray[Any]
 

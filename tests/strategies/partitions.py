@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.dist import Mesh, Partial, Partition, Placement, Replicate, Shard
-from tecomp.dist.partition.placements import indices_as_array
+from tecomp.dist.partition import indices_as_array
 
 MESHES = [(1,), (2,), (3,), (4,), (2, 2), (2, 3), (3, 2)]
 

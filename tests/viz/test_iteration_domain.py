@@ -17,7 +17,7 @@ from tecomp import ScheduleError, te
 from tecomp.compute import ComputeOp
 from tecomp.ir import evaluate
 from tecomp.scheduling.schedule import Schedule
-from tecomp.viz.iteration_domain import domain_of, steps, sums
+from tecomp.viz import domain_of, steps, sums
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.schedules import Case, cases
 from tests.viz.figure import Dot, Figure, check_figure, linear_map, one_to_one

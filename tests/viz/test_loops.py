@@ -18,7 +18,7 @@ from tecomp import ScheduleError
 from tecomp.drawing import Canvas, colour
 from tecomp.ir import For, PrimFunc, walk
 from tecomp.scheduling.schedule import Schedule
-from tecomp.viz.loop_nest import LoopRow, draw_nest
+from tecomp.viz import LoopRow, draw_nest
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.schedules import Case, cases
 from tests.viz.figure import (

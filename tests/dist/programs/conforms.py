@@ -11,7 +11,7 @@ import numpy as np
 import tecomp.array as xp
 from tecomp import dist
 from tecomp.array import Array
-from tecomp.dist.runtime.call_tracking import alone
+from tecomp.dist.runtime import alone
 from tests.array.conformance.calls import MAKERS
 from tests.array.conformance.draws import Draw
 from tests.array.conformance.tries import fault_of

@@ -10,7 +10,7 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import dist
-from tecomp.array.distributed.partitions import windows_of
+from tecomp.array.distributed import windows_of
 from tests.numerics import assert_close
 
 TEAM = dist.world()

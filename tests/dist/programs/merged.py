@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tecomp import dist
-from tecomp.dist.runtime.point_to_point import Transfer, TransferJob
+from tecomp.dist.runtime import Transfer, TransferJob
 
 team = dist.world()
 mesh = dist.Mesh((team.size,))
