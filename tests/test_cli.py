@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click import Option
 from click.testing import CliRunner
 
 import tecomp
@@ -33,6 +35,44 @@ def test_targets_are_listed_with_their_memories() -> None:
     assert done.exit_code == 0
     assert list(listed) == list(tecomp.list_targets())
     assert listed["cpu"].startswith("global (rank 1), global.texture (rank 2)")
+
+
+COMMANDS = sorted(cli.main.commands)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_describes_itself_and_its_options(command: str) -> None:
+    done = CliRunner().invoke(cli.main, [command, "--help"], prog_name="tecomp")
+    options = [each for each in cli.main.commands[command].params if isinstance(each, Option)]
+
+    assert done.exit_code == 0
+    assert f"Usage: tecomp {command}" in done.output
+    assert [each.name for each in options if not each.help] == []
+    assert all(each.opts[-1] in done.output for each in options)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_refuses_an_unknown_option(command: str) -> None:
+    done = CliRunner().invoke(cli.main, [command, "--no-such-option"], prog_name="tecomp")
+
+    assert done.exit_code == 2
+    assert "--no-such-option" in done.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_a_test(command: str) -> None:
+    """A test passes the command to `CliRunner`, to a process, or to a helper of a test file."""
+    invoked = {
+        node.value
+        for path in Path(__file__).parent.rglob("test_*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        for argument in call.args
+        for node in ast.walk(argument)
+        if isinstance(node, ast.Constant)
+    }
+
+    assert command in invoked
 
 
 def cache(*words: str, **variables: str) -> tuple[int, str]:

@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -23,10 +24,10 @@ from tecomp.ir import Buffer, PrimFunc
 from tecomp.scheduling import ThreadAxis, Trace
 from tecomp.scheduling.schedule import Group
 
-MODULES = (
-    "tecomp", "tecomp.te", "tecomp.dist", "tecomp.schedules", "tecomp.array",
-    "tecomp.array.linalg", "tecomp.array.fft", "tecomp.topi", "tecomp.topi.nn",
-    "tecomp.topi.image",
+MODULES = sorted(
+    module
+    for page in (Path(__file__).parents[1] / "docs" / "reference").glob("*.rst")
+    for module in re.findall(r"automodule:: (\S+)", page.read_text(encoding="utf-8"))
 )
 
 FOR_THE_COMPILER = frozenset((

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tecomp.compute.operation import ComputeOp, PlaceholderOp
     from tecomp.compute.reduce import CommReducer, Reduce
     from tecomp.compute.scan import ScanOp
+    from tecomp.compute.statement_builder import LOOP_KINDS
     from tecomp.compute.tensor import Operation, Tensor, TensorLoad
     from tecomp.compute.tvm_compat import ABSENT
 else:

@@ -8,7 +8,14 @@ from typing import Any
 
 from tecomp.compute.expr_like import Value, value_of
 from tecomp.compute.shape_validation import dtype_of, name_of, shape_of
-from tecomp.compute.statement_builder import Operand, check_scope, if_stmt, integer, row_major
+from tecomp.compute.statement_builder import (
+    LOOP_KINDS,
+    Operand,
+    check_scope,
+    if_stmt,
+    integer,
+    row_major,
+)
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
 from tecomp.ir.nodes.dtype import INT64, DType
@@ -16,10 +23,6 @@ from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.ir.nodes.stmt import Allocate, Buffer, Extent, For, ForKind, IfThenElse, Let, Stmt, seq
 from tecomp.ir.traversal.rewrite import substitute
 
-_KINDS = {
-    "serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED,
-    "vectorized": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED, "unrolled": ForKind.UNROLLED,
-}  # fmt: skip
 _MARKS = ("pragma_", "hint_", "compute_scope", "extern_scope")
 """Prefixes of attribute names that `scope_attr` accepts and ignores."""
 
@@ -220,7 +223,7 @@ class IRBuilder:
             TypeMismatchError: If a bound is not an integer.
         """
         where = "ir_builder.for_range"
-        if not is_one_of(kind, _KINDS):
+        if not is_one_of(kind, LOOP_KINDS):
             raise DefinitionError(
                 "{where}: unknown loop kind {form!r}; use serial, parallel, vectorize or unroll",
                 kind="unknown-choice", where=where, form=kind,
@@ -229,7 +232,7 @@ class IRBuilder:
         var = Var(name_of(name, where), INT64)
         with self._scope() as parts:
             yield var
-        self.emit(For(var, first, last - first, _KINDS[kind], _join(parts)))
+        self.emit(For(var, first, last - first, LOOP_KINDS[kind], _join(parts)))
 
     @contextmanager
     def new_scope(self) -> Iterator[None]:

@@ -43,8 +43,11 @@ from tecomp.ir.nodes.stmt import (
 )
 from tecomp.ir.traversal.rewrite import free_variables, walk
 
-_KINDS = {"serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL,
-          "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}  # fmt: skip
+LOOP_KINDS = {
+    "serial": ForKind.SERIAL, "parallel": ForKind.PARALLEL, "vectorize": ForKind.VECTORIZED,
+    "vectorized": ForKind.VECTORIZED, "unroll": ForKind.UNROLLED, "unrolled": ForKind.UNROLLED,
+}  # fmt: skip
+"""Kind of loop by the names that `te.for_range` and `IRBuilder.for_range` take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +364,7 @@ def for_range(
         end: End of the range.
         body: Function that is called once with the loop variable and returns the loop body.
         name: Name of the loop variable.
-        kind: `serial`, `parallel`, `vectorized` or `unrolled`.
+        kind: `serial`, `parallel`, `vectorize` (or `vectorized`), `unroll` (or `unrolled`).
 
     Raises:
         DefinitionError: If the kind does not exist.
@@ -374,14 +377,14 @@ def for_range(
     for i in range(4):
         out[i] = float32(1.0)
     """
-    if not is_one_of(kind, _KINDS):
+    if not is_one_of(kind, LOOP_KINDS):
         raise DefinitionError(
             "te.for_range: unknown loop kind {form!r}; supported kinds are {kinds}",
-            kind="unknown-choice", form=kind, kinds=", ".join(_KINDS),
+            kind="unknown-choice", form=kind, kinds=", ".join(LOOP_KINDS),
         )
     first, last = integer(begin, "te.for_range: begin"), integer(end, "te.for_range: end")
     var = Var(name_of(name, "te.for_range"), INT64)
-    return For(var, first, last - first, _KINDS[kind], _body(
+    return For(var, first, last - first, LOOP_KINDS[kind], _body(
         body, var, "te.for_range", "the variable"))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te, tir
+from tecomp.compute import LOOP_KINDS
 from tecomp.errors import DefinitionError
 from tests.messages import Diagnostic, diagnostic
 
@@ -73,7 +74,7 @@ with Allocate(Buffer("float32", (1,), scope="local")) as total:
     E[0] = E[0] + float32(100.0)"""
 
 
-@pytest.mark.parametrize("kind", ["serial", "parallel", "vectorize", "unroll"])
+@pytest.mark.parametrize("kind", LOOP_KINDS)
 def test_kinds_of_loops(kind: str) -> None:
     def twice(ins: Any, outs: Any) -> Any:
         ib = te.ir_builder.create()

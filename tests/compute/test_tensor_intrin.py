@@ -9,6 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tecomp.compute import LOOP_KINDS
 from tests.messages import Diagnostic, diagnostic
 
 
@@ -132,7 +133,7 @@ def test_invalid_statements_of_intrinsics() -> None:
         Diagnostic("index-count", name="b", rank=1, given_count=2)
     )
     assert refused(lambda: te.for_range(0, 4, lambda i: te.stmt_seq(), "i", "spiral")) == (
-        Diagnostic("unknown-choice", form="spiral", kinds="serial, parallel, vectorized, unrolled")
+        Diagnostic("unknown-choice", form="spiral", kinds=", ".join(LOOP_KINDS))
     )
 
 

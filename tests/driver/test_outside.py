@@ -19,6 +19,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen.llvm import code_cache as cached_code
+from tecomp.compute import LOOP_KINDS
 from tecomp.driver import build_cache
 from tecomp.errors import CallError, DefinitionError
 from tecomp.ir import RAISED, SCALARS
@@ -126,7 +127,7 @@ def test_base_exceptions_propagate(kind: type[BaseException]) -> None:
         build(called(NAME), fails)(a, np.zeros_like(a))
 
 
-@pytest.mark.parametrize("kind", ["serial", "parallel", "unrolled"])
+@pytest.mark.parametrize("kind", [kind for kind in LOOP_KINDS if not kind.startswith("vector")])
 def test_the_kernel_stops_and_the_next_call_is_whole(kind: str) -> None:
     seen: list[int] = []
     bad = [5]
