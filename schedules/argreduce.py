@@ -143,9 +143,7 @@ def first_of(dtype: str, op: Operation) -> Callable[..., tuple[te.Expr, ...]]:
 
 
 def _worst(dtype: str, op: Operation) -> te.Expr:
-    if te.const(0, dtype).dtype.is_float:
-        return -te.infinity(dtype) if op == "argmax" else te.infinity(dtype)
-    return te.min_value(dtype) if op == "argmax" else te.max_value(dtype)
+    return te.lower_bound(dtype) if op == "argmax" else te.upper_bound(dtype)
 
 
 def _reduce_last_axis(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:

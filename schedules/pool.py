@@ -108,8 +108,7 @@ def _neutral_padding(dtype: str, op: Operation) -> te.Expr:
     """Return the padding value, which is neutral for the reduction."""
     if op == "mean":
         return te.const(0, dtype)
-    is_float = te.const(0, dtype).dtype.is_float
-    return -te.infinity(dtype) if is_float else te.min_value(dtype)
+    return te.lower_bound(dtype)
 
 
 def _count_inside(X: te.Tensor, sliding: WindowGeometry, i: Sequence[te.Expr]) -> te.Expr:

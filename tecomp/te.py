@@ -32,7 +32,7 @@ from tecomp.compute.intrinsics import (
     reinterpret,
 )
 from tecomp.compute.iter_var import IterVar
-from tecomp.compute.limits import infinity, max_value, min_value
+from tecomp.compute.limits import infinity, lower_bound, max_value, min_value, upper_bound
 from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
 from tecomp.compute.operators import (
     Select,
@@ -137,6 +137,7 @@ __all__ = [
     "likely",
     "logaddexp",
     "logical_not",
+    "lower_bound",
     "max",
     "max_value",
     "min",
@@ -162,6 +163,7 @@ __all__ = [
     "thread_axis",
     "truncdiv",
     "truncmod",
+    "upper_bound",
     "var",
 ]
 __all__ += _elementwise.__all__

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, const, integer_range
-from tecomp.operations.element_types import element_type
+from tecomp.ir.nodes.operators import holds
+from tecomp.operations.element_types import ElementType, element_type
 
 
 def max_value(dtype: str) -> Expr:
@@ -20,8 +23,7 @@ def max_value(dtype: str) -> Expr:
         return const(True, kind)
     if kind.is_integer:
         return const(integer_range(kind)[1], kind)
-    fraction, exponent = _float_format(kind, "max_value")
-    return const((2.0 - 2.0**-fraction) * 2.0**exponent, kind)
+    return const(_float_format(kind, "max_value").largest, kind)
 
 
 def min_value(dtype: str) -> Expr:
@@ -36,8 +38,7 @@ def min_value(dtype: str) -> Expr:
         return const(False, kind)
     if kind.is_integer:
         return const(integer_range(kind)[0], kind)
-    fraction, exponent = _float_format(kind, "min_value")
-    return const(-(2.0 - 2.0**-fraction) * 2.0**exponent, kind)
+    return const(-_float_format(kind, "min_value").largest, kind)
 
 
 def infinity(dtype: str = "float32") -> Expr:
@@ -55,8 +56,27 @@ def infinity(dtype: str = "float32") -> Expr:
     return const(float("inf"), kind)
 
 
-def _float_format(dtype: DType, who: str) -> tuple[int, int]:
+def upper_bound(dtype: str) -> Expr:
+    """Return the identity of a minimum: infinity if `dtype` has it, else `max_value`.
+
+    >>> from tecomp import te
+    >>> te.upper_bound("float32"), te.upper_bound("int8")
+    (float32("inf"), int8(127))
+    """
+    return infinity(dtype) if holds(DType(dtype), math.inf) else max_value(dtype)
+
+
+def lower_bound(dtype: str) -> Expr:
+    """Return the identity of a maximum: negative infinity if `dtype` has it, else `min_value`.
+
+    >>> from tecomp import te
+    >>> te.lower_bound("float32"), te.lower_bound("int8")
+    (float32("-inf"), int8(-128))
+    """
+    return const(-math.inf, dtype) if holds(DType(dtype), -math.inf) else min_value(dtype)
+
+
+def _float_format(dtype: DType, who: str) -> ElementType:
     if dtype.is_float:
-        row = element_type(dtype.scalar)
-        return row.fraction_bits, row.largest_exponent
+        return element_type(dtype.scalar)
     raise TypeMismatchError("te.{who}: not defined for {dtype}", who=who, dtype=dtype)

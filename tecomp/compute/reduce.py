@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeGuard, overload
 
 from tecomp.compute.expr_like import ExprLike, Value, value_of, values_with_dtypes
 from tecomp.compute.iter_var import IterKind, IterVar
-from tecomp.compute.limits import max_value, min_value
+from tecomp.compute.limits import lower_bound, upper_bound
 from tecomp.compute.shape_validation import name_of
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
@@ -402,16 +401,8 @@ def _start(
 
 _SUM = Reducer(lambda x, y: x + y, lambda dtype: const(0, dtype), "sum", "te.")
 _PROD = Reducer(lambda x, y: x * y, lambda dtype: const(1, dtype), "prod", "te.")
-_MIN = Reducer(
-    lambda x, y: binary(BinOp.MIN, x, y),
-    lambda dtype: const(math.inf, dtype) if dtype.is_float else max_value(dtype),
-    "min", "te.",
-)
-_MAX = Reducer(
-    lambda x, y: binary(BinOp.MAX, x, y),
-    lambda dtype: const(-math.inf, dtype) if dtype.is_float else min_value(dtype),
-    "max", "te.",
-)
+_MIN = Reducer(lambda x, y: binary(BinOp.MIN, x, y), upper_bound, "min", "te.")
+_MAX = Reducer(lambda x, y: binary(BinOp.MAX, x, y), lower_bound, "max", "te.")
 
 
 def sum(

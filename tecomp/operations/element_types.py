@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+Nonfinite: TypeAlias = Literal["IEEE754", "NanOnly", "FiniteOnly"]
 
 
 class ElementType(NamedTuple):
@@ -15,6 +17,10 @@ class ElementType(NamedTuple):
         fraction_bits: Explicit bits of the fraction of a float.
         exponent_bits: Bits of the exponent of a float.
         pair: Complex dtype whose parts hold every value of a float.
+        nonfinite: Codes of a float that are not numbers, in the terms of LLVM's `APFloat`: those
+            of IEEE 754, NaN only (all bits but the sign are ones), or none.
+        in_arrays: Whether `tecomp.array` has the dtype. Other dtypes are dtypes of tensors,
+            kernels and storage formats.
 
     >>> element_type("bfloat16").fraction_bits, element_type("float32").largest_exponent
     (7, 127)
@@ -26,11 +32,31 @@ class ElementType(NamedTuple):
     fraction_bits: int = 0
     exponent_bits: int = 0
     pair: str = ""
+    nonfinite: Nonfinite = "IEEE754"
+    in_arrays: bool = True
+
+    @property
+    def bias(self) -> int:
+        """Exponent bias of a float."""
+        return (1 << (self.exponent_bits - 1)) - 1
+
+    @property
+    def largest_code(self) -> int:
+        """Bit pattern of the largest finite value of a float."""
+        codes = 1 << (self.exponent_bits + self.fraction_bits)
+        excluded = {"IEEE754": 1 << self.fraction_bits, "NanOnly": 1, "FiniteOnly": 0}
+        return codes - 1 - excluded[self.nonfinite]
 
     @property
     def largest_exponent(self) -> int:
         """Exponent of the largest finite power of two of a float."""
-        return (1 << (self.exponent_bits - 1)) - 1
+        return (self.largest_code >> self.fraction_bits) - self.bias
+
+    @property
+    def largest(self) -> float:
+        """Largest finite value of a float."""
+        units = 1 << self.fraction_bits
+        return (1.0 + self.largest_code % units / units) * 2.0**self.largest_exponent
 
 
 _WIDTHS = (8, 16, 32, 64)
@@ -39,6 +65,7 @@ ELEMENT_TYPES = (
     ElementType("bool", "bool", 1),
     *(ElementType(f"int{bits}", "int", bits) for bits in _WIDTHS),
     *(ElementType(f"uint{bits}", "uint", bits) for bits in _WIDTHS),
+    ElementType("float8_e5m2", "float", 8, 2, 5, in_arrays=False),
     ElementType("float16", "float", 16, 10, 5, "complex64"),
     ElementType("bfloat16", "float", 16, 7, 8, "complex64"),
     ElementType("float32", "float", 32, 23, 8, "complex64"),
@@ -57,12 +84,12 @@ def element_type(name: str) -> ElementType:
 
 
 def dtypes_of(*kinds: str) -> tuple[str, ...]:
-    """Return the names of the dtypes of some kinds.
+    """Return the names of the dtypes of arrays of some kinds.
 
     >>> dtypes_of("bool", "complex")
     ('bool', 'complex64', 'complex128')
     """
-    return tuple([row.name for row in ELEMENT_TYPES if row.kind in kinds])
+    return tuple([row.name for row in ELEMENT_TYPES if row.kind in kinds and row.in_arrays])
 
 
 BOOLEAN = dtypes_of("bool")
@@ -75,6 +102,9 @@ REAL = dtypes_of("int", "uint", "float")
 FLOATING = dtypes_of("float", "complex")
 NUMERIC = dtypes_of("int", "uint", "float", "complex")
 ALL = dtypes_of("bool", "int", "uint", "float", "complex")
+
+SCALARS = tuple([row.name for row in ELEMENT_TYPES if row.kind != "complex"])
+"""Dtypes of scalars in programs."""
 
 NARROW = tuple([row.name for row in ELEMENT_TYPES if row.kind == "float" and row.bits < 32])
 """Floating-point dtypes whose functions and sums are computed in float32."""

@@ -20,13 +20,14 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError, safe_repr
 from tecomp.ir.nodes.argument_checks import is_one_of
+from tecomp.ir.nodes.dtype import SCALARS
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.printer import format_count, take_name
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.scheduling.state import GroupKey, ScheduleState
 from tecomp.scheduling.threads import ThreadAxis
 
-_TYPE = re.compile(r"(?:bfloat|float|u?int)\d+(?:x\d+)?")
+_TYPE = re.compile(rf"(?:{'|'.join(SCALARS)})(?:x\d+)?")
 
 
 def te_text(printed: str) -> str:

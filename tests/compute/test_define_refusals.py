@@ -10,7 +10,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import TecompError
-from tecomp.ir import Range
+from tecomp.ir import SCALARS, Range
 from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5), name="A")
@@ -137,7 +137,7 @@ def test_shapes_that_are_refused(shape: Any, expected: Diagnostic) -> None:
             "float33",
             Diagnostic(
                 "dtype", name="float33",
-                scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+                scalars=", ".join(SCALARS),
             ),
         ),
         (

@@ -55,7 +55,7 @@ def test_an_unknown_type_is_refused(name: Any) -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "dtype", name=str(name),
-            scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+            scalars=", ".join(SCALARS),
         )
     )
 

@@ -223,7 +223,7 @@ HEAD = 'def f(A: Buffer("float32", (4,)), n: "int64"):\n    '
         ('def f(a: "float31"):\n    pass',
          Diagnostic(
              "text", line=1, column=10, source='"float31"',
-             reason="`float31` is not a valid dtype; valid dtypes are bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+             reason="`float31` is not a valid dtype; valid dtypes are " + ", ".join(SCALARS),
          )),
         ("@fast\ndef f():\n    pass", Diagnostic("text", line=1, column=2, source="fast")),
         ("@pad_value(A=3)\ndef f():\n    pass", Diagnostic("text", line=1, column=14, source="3")),

@@ -15,9 +15,15 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import LayoutError, ShardLayout, te
+from tecomp.ir import SCALARS
 from tecomp.layout import ALLOWED_TILES
 from tecomp.poly.maps import brute_force
 from tests.messages import Diagnostic, diagnostic
+
+FORMATS = (
+    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "dlfloat16", "bfp8",
+    "bfp4", "bfp2", "int4", "uint4",
+)
 
 Golden = Callable[[object], None]
 
@@ -296,7 +302,7 @@ REFUSED = {
         make((64, 64), "float32", element="bfp9", tile=(32, 32)),
         Diagnostic(
             "storage-format", name="bfp9",
-            named="float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, dlfloat16, bfp8, bfp4, bfp2, int4, uint4, bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+            named=", ".join(dict.fromkeys((*FORMATS, *SCALARS))),
         ),
     ),
     "pad-word": (

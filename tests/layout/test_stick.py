@@ -13,6 +13,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
+from tecomp.ir import SCALARS
 from tecomp.layout import DataFormats, Dense, ElementArrangement, Sparse, StickLayout, name_of_type
 from tests.messages import Diagnostic, diagnostic
 
@@ -350,7 +351,7 @@ def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
             made([2, 5, 64], [1, 0, 1], 1, Dense, SEN169, dtype="float7"),
             Diagnostic(
                 "dtype",
-                reason="`float7` is not a valid dtype; valid dtypes are bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+                reason="`float7` is not a valid dtype; valid dtypes are " + ", ".join(SCALARS),
             ),
         ),
         (

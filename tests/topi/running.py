@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
+from tecomp.ir import DType, integer_range
+from tecomp.operations.element_types import ELEMENT_TYPES
 from tests import numerics
 from tests.strategies.dtypes import FLOATS
 
@@ -19,23 +20,24 @@ SHAPES: tuple[tuple[int, ...], ...] = (
     (), (0,), (1,), (5,), (2, 3), (3, 0), (1, 4), (2, 1, 3), (2, 3, 2, 2))
 _AT_ONCE = 12
 """Number of results per function; more stages would nest too deep for the interpreter."""
-_PRECISION = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-11}
+_PRECISION = {
+    "float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-11,
+    **{row.name: 2.0**-row.fraction_bits for row in ELEMENT_TYPES if not row.in_arrays},
+}
 
 
 def numpy_type(dtype: str) -> np.dtype[Any]:
     """Return the NumPy dtype of an array for a tensor dtype."""
-    return np.dtype(getattr(ml_dtypes, dtype)) if dtype == "bfloat16" else np.dtype(dtype)
+    return DType(dtype).numpy
 
 
 def values(shape: Sequence[int], dtype: str, *, seed: int = 0, low: int = -9, high: int = 9) -> Array:
     """Return small integers, or multiples of 1/4 for floating-point dtypes, exact in all dtypes."""
     draw = np.random.default_rng(seed)
-    if dtype == "bool":
-        low, high = 0, 2
-    if dtype.startswith("uint"):
-        low = max(low, 0)
     if dtype not in FLOATS:
-        return np.asarray(draw.integers(low, high, shape)).astype(dtype)
+        least, most = (0, 1) if dtype == "bool" else integer_range(DType(dtype))
+        low, high = max(low, least), min(high, most + 1)
+        return np.asarray(draw.integers(low, high, shape)).astype(numpy_type(dtype))
     return np.asarray(draw.integers(4 * low, 4 * high, shape) / 4).astype(numpy_type(dtype))
 
 

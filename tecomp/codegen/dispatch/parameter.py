@@ -196,7 +196,7 @@ def _no_array(parameter: KernelParameter, argument: Any) -> CallError:
 def _numpy_name(dtype: DType) -> str:
     if dtype.is_bool:
         return "np.bool_"
-    return f"{'ml_dtypes' if dtype.kind == 'bfloat' else 'np'}.{dtype}"
+    return f"{dtype.numpy_module}.{dtype}"
 
 
 def _check_memory(parameter: KernelParameter, memory: ArrayMemory) -> None:

@@ -67,8 +67,8 @@ def register_type(dtype: DType) -> str:
 
 @cache
 def memory_type(dtype: DType) -> str:
-    """Return the LLVM type of a value of `dtype` in memory."""
-    return vector_of("i8" if dtype.is_bool else _scalar(dtype), dtype.lanes)
+    """Return the LLVM type of a value of `dtype` in memory, where a lane takes whole bytes."""
+    return vector_of("i8" if dtype.bits < 8 else _scalar(dtype), dtype.lanes)
 
 
 def _scalar(dtype: DType) -> str:
@@ -106,7 +106,7 @@ def literal(value: int | float | bool, dtype: DType) -> str:
     if dtype.is_integer:
         return str(int(value))
     bits = float_bits(float(value), dtype)
-    if dtype.kind == "bfloat":
+    if dtype.kind != "float":
         return str(bits)
     if dtype.bits == 16:
         return f"0xH{bits:04X}"
@@ -122,6 +122,8 @@ def float_bits(value: float, dtype: DType) -> int:
     with np.errstate(over="ignore"):
         if dtype.kind == "bfloat":
             return _bfloat_bits(np.float32(value))
+        if dtype.kind == "minifloat":
+            return int(np.float32(value).astype(dtype.numpy).view(np.uint8))
         narrow = np.float16(value) if dtype.bits == 16 else np.float32(value)
     return int.from_bytes(narrow.tobytes(), "little")
 

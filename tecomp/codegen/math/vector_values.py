@@ -18,7 +18,7 @@ from tecomp.codegen.llvm.ir_builder import (
 )
 from tecomp.ir.nodes.dtype import DType
 
-_BITS = {"float": 32, "double": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+_BITS = {"float": 32, "double": 64, "i4": 4, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,9 +299,11 @@ def _masked_address(
 
 def _as_value(code: FunctionBuilder, access: _Access, raw: str) -> str:
     """Convert a loaded value from its memory type to its register type."""
-    if not access.dtype.is_bool:
+    kind, held = memory_type(access.dtype), register_type(access.dtype)
+    if kind == held:
         return raw
-    kind = memory_type(access.dtype)
+    if not access.dtype.is_bool:
+        return code.op(f"trunc {kind} {raw} to {held}")
     return code.op(f"icmp ne {kind} {raw}, {splat('0', 'i8', access.dtype.lanes)}")
 
 
@@ -338,7 +340,7 @@ def _write(
     code: FunctionBuilder, access: _Access, mask: str | None, value: str
 ) -> Generator[Expr, str, None]:
     kind, lanes, memory = memory_type(access.dtype), access.dtype.lanes, access.buffer.data
-    if access.dtype.is_bool:
+    if kind != register_type(access.dtype):
         value = code.op(f"zext {register_type(access.dtype)} {value} to {kind}")
     alone = mask is None and access.repeats == 1
     if alone and (apart := runtime_stride_ramp(access.last)) is not None:

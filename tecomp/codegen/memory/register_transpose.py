@@ -175,7 +175,7 @@ def _is_across(access: Access) -> bool:
     dtype = access.dtype if isinstance(access, BufferLoad) else access.value.dtype
     last = access.indices[-1] if access.indices else Const(0)
     is_part = access.predicate is not None and active_prefix(access.predicate) is None
-    if is_part or not isinstance(last, Ramp) or dtype.is_bool:
+    if is_part or not isinstance(last, Ramp) or dtype.bits < 8:
         return False
     size = last.lanes
     is_square = _LEAST <= size <= _MOST and size & (size - 1) == 0

@@ -13,17 +13,19 @@ from tecomp.codegen.llvm.ir_builder import (
     vector_of,
     zero,
 )
+from tecomp.codegen.math.minifloat import decode_minifloat, encode_minifloat
 from tecomp.codegen.math.registry import emit_formula, has_formula
 from tecomp.errors import InternalError
 from tecomp.ir.extern.registry import CallSignature, NumberType
 from tecomp.ir.nodes.dtype import FLOAT32, DType
 from tecomp.ir.nodes.expr import BinOp, CmpOp, integer_range
 from tecomp.ir.nodes.stmt import CallingConvention
+from tecomp.operations.element_types import element_type
 
 
 def is_narrow(dtype: DType) -> bool:
     """Return whether arithmetic on `dtype` uses float32 with rounding after every operation."""
-    return dtype.is_float and dtype.bits == 16
+    return dtype.is_float and dtype.bits <= 16
 
 
 def wide_type(dtype: DType) -> DType:
@@ -38,6 +40,8 @@ def widen(code: FunctionBuilder, value: str, dtype: DType) -> str:
     wide = register_type(wide_type(dtype))
     if dtype.kind == "float":
         return code.op(f"fpext {register_type(dtype)} {value} to {wide}")
+    if dtype.kind == "minifloat":
+        return decode_minifloat(code, value, element_type(dtype.scalar), dtype.lanes)
     bits = vector_of("i32", dtype.lanes)
     extended = code.op(f"zext {register_type(dtype)} {value} to {bits}")
     shifted = code.op(f"shl {bits} {extended}, {splat('16', 'i32', dtype.lanes)}")
@@ -51,6 +55,8 @@ def narrow(code: FunctionBuilder, value: str, dtype: DType) -> str:
     wide = register_type(wide_type(dtype))
     if dtype.kind == "float":
         return code.op(f"fptrunc {wide} {value} to {register_type(dtype)}")
+    if dtype.kind == "minifloat":
+        return encode_minifloat(code, value, element_type(dtype.scalar), dtype.lanes)
     return _round_to_bfloat(code, value, dtype.lanes)
 
 

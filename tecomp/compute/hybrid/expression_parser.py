@@ -30,7 +30,7 @@ LOOPS: Mapping[str, str] = MappingProxyType({
 })
 """Loop kind of each loop function; loops bound to threads run sequentially."""
 
-_TYPES = tuple(name for name in SCALARS if name != "bfloat16")  # NumPy has no bfloat16
+_TYPES = tuple(name for name in SCALARS if hasattr(np, name))
 
 
 def ceil_div(a: Any, b: Any) -> Any:

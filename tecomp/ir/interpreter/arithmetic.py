@@ -3,8 +3,8 @@
 A scalar integer is a Python int in the range of its dtype, and a boolean is a bool. A scalar float
 is a NumPy scalar, so that it rounds like its dtype. A vector is a NumPy array.
 
-NumPy computes float16 and bfloat16 in float32 and rounds after every operation, as compiled code
-does. Overflow and invalid operations are not errors: call these functions inside
+NumPy and ml_dtypes compute floats of 16 bits or less in float32 and round after every operation, as
+compiled code does. Overflow and invalid operations are not errors: call these functions inside
 `np.errstate(all="ignore")`.
 """
 
@@ -206,8 +206,8 @@ def call_function(name: str, dtype: DType) -> Callable[..., Data]:
     if name == "join":
         return lambda *parts: np.concatenate([np.atleast_1d(x) for x in parts]).astype(dtype.numpy)
     function, kind = _MATH[name], dtype.numpy
-    # float16 and bfloat16 are rounded to float32 first, as in compiled code.
-    steps = [np.dtype(np.float32), kind] if dtype.bits == 16 else [kind]
+    # Narrower floats are rounded to float32 first, as in compiled code.
+    steps = [np.dtype(np.float32), kind] if dtype.bits <= 16 else [kind]
 
     def call(*arguments: Data) -> Data:
         value = function(*(np.asarray(a).astype(np.float64) for a in arguments))

@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 
 from tecomp.errors import TypeMismatchError, safe_repr
-from tecomp.operations.element_types import dtypes_of, element_type
-
-SCALARS = dtypes_of("bool", "int", "uint", "float")
+from tecomp.operations.element_types import SCALARS as SCALARS
+from tecomp.operations.element_types import element_type
 
 # As in TVM, a name without a width denotes the 32-bit type.
 _WITHOUT_WIDTH = re.compile(r"(int|uint|float)(x[0-9]+)?")
 # `x1` is not accepted, so that each scalar type has a single name.
-_PATTERN = re.compile(r"(bool|int|uint|bfloat|float|handle)([0-9]*?)(?:x([2-9]|[1-9][0-9]+))?")
+_PATTERN = re.compile(rf"({'|'.join((*SCALARS, 'handle'))})(?:x([2-9]|[1-9][0-9]+))?")
+_PREFIX = re.compile("[a-z]+")
 
 
 class DType(str):
     """Dtype of a scalar or vector; a `str` equal to its canonical name.
 
     Attributes:
-        kind: `bool`, `int`, `uint`, `float`, `bfloat` or `handle` (the address of a buffer).
+        kind: `bool`, `int`, `uint`, `float` (IEEE 754), `bfloat`, `minifloat` (a float of 8 bits or
+            less) or `handle` (the address of a buffer).
         bits: Width of one lane in bits; 1 for bool.
         lanes: Number of vector lanes; 1 for a scalar.
         scalar: Dtype of one lane.
@@ -72,18 +73,24 @@ class DType(str):
 
     @property
     def bytes(self) -> int:
-        """Size of all lanes in memory, in bytes; a bool takes one byte."""
+        """Size of all lanes in memory, in bytes; a lane takes at least one byte."""
         return max(self.bits, 8) // 8 * self.lanes
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """NumPy dtype of one lane; bfloat16 is provided by ml_dtypes."""
-        if self.kind == "bfloat":
-            import ml_dtypes  # Lazy: the import takes 150 ms, and few programs use bfloat16.
+        """NumPy dtype of one lane; ml_dtypes provides those that NumPy lacks, such as bfloat16."""
+        name = str(self.scalar)
+        if self.numpy_module == "np":
+            return np.dtype(name)
+        import ml_dtypes  # Lazy: the import takes 150 ms, and few programs use these dtypes.
 
-            half: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-            return half
-        return np.dtype(str(self.scalar))
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return found
+
+    @property
+    def numpy_module(self) -> str:
+        """Module of the NumPy dtype of one lane: `np` or `ml_dtypes`."""
+        return "np" if hasattr(np, self.scalar) else "ml_dtypes"
 
 
 @cache
@@ -91,18 +98,19 @@ def _parse(name: str) -> DType:
     if short := _WITHOUT_WIDTH.fullmatch(name):
         return _parse(f"{short[1]}32{short[2] or ''}")
     match = _PATTERN.fullmatch(name)
-    base = name.split("x")[0] if match else ""
-    if match is None or (base not in SCALARS and base != "handle"):
+    if match is None:
         raise TypeMismatchError(
             "`{name}` is not a valid dtype; valid dtypes are {scalars}",
             name=name, scalars=", ".join(SCALARS),
         )
     self = str.__new__(DType, name)
-    self.kind = match[1]
-    self.bits = {"bool": 1, "handle": 64}.get(match[1]) or int(match[2])
-    self.lanes = int(match[3] or 1)
+    base = match[1]
+    self.bits = 64 if base == "handle" else element_type(base).bits
+    self.is_float = base in SCALARS and element_type(base).kind == "float"
+    is_minifloat = self.is_float and self.bits <= 8
+    self.kind = "minifloat" if is_minifloat else _PREFIX.findall(base)[0]
+    self.lanes = int(match[2] or 1)
     self.scalar = self if name == base else _parse(base)
-    self.is_float = self.kind in ("float", "bfloat")
     self.is_integer = self.kind in ("int", "uint")
     self.is_bool = self.kind == "bool"
     return self

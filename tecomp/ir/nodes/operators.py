@@ -281,6 +281,13 @@ def holds(dtype: DType, value: Scalar) -> bool:
     if dtype.is_float:
         row = element_type(dtype.scalar)
         fraction, exponent = row.fraction_bits, row.largest_exponent
+        if row.nonfinite != "IEEE754":
+            is_finite = isinstance(value, int) or math.isfinite(value)
+            # Half a unit above the largest number is a tie, rounded to the even code.
+            reach = row.largest + 2.0 ** (exponent - fraction - 1)
+            is_even = row.largest_code % 2 == 0
+            return (abs(value) < reach or (is_even and abs(value) == reach)) if is_finite else (
+                math.isnan(value) and row.nonfinite == "NanOnly")
         # Values from half a unit in the last place above the largest finite number round to
         # infinity.
         if isinstance(value, int):  # the exact limit: that of float64 is infinite as a float

@@ -66,7 +66,7 @@ def storage_format(name: str) -> Format:
         return Format.plain(name)
     raise LayoutError(
         "storage: unknown format `{name}`; available formats: {named}",
-        kind="storage-format", name=name, named=", ".join((*_NAMED, *SCALARS)),
+        kind="storage-format", name=name, named=", ".join(dict.fromkeys((*_NAMED, *SCALARS))),
     )
 
 

@@ -100,7 +100,7 @@ def _neutral(data: te.Tensor, pool_type: str) -> te.Expr:
     """Return the padding value that does not change a maximum or a sum."""
     if pool_type != "max":
         return te.const(0, data.dtype)
-    return -te.infinity(data.dtype) if data.dtype.is_float else te.min_value(data.dtype)
+    return te.lower_bound(data.dtype)
 
 
 def _images(
