@@ -65,6 +65,7 @@ ELEMENT_TYPES = (
     ElementType("bool", "bool", 1),
     *(ElementType(f"int{bits}", "int", bits) for bits in _WIDTHS),
     *(ElementType(f"uint{bits}", "uint", bits) for bits in _WIDTHS),
+    ElementType("float8_e4m3fn", "float", 8, 3, 4, nonfinite="NanOnly", in_arrays=False),
     ElementType("float8_e5m2", "float", 8, 2, 5, in_arrays=False),
     ElementType("float16", "float", 16, 10, 5, "complex64"),
     ElementType("bfloat16", "float", 16, 7, 8, "complex64"),
