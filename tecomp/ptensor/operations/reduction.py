@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.operations.reductions import (
+    REDUCTIONS,
+    TO_COUNT,
+    TO_WIDE,
+    Reduction,
+    kinds_of,
+)
+from tecomp.operations.rows import TO_BOOL, TO_PART
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.base import Kinded
 from tecomp.ptensor.types import (
-    ALL,
     COMPLEX,
-    FLOATING,
     NUMERIC,
     PART,
-    REAL,
     SIGNED,
     UNSIGNED,
     PTensorType,
@@ -23,13 +27,6 @@ from tecomp.ptensor.types import (
     drop_axes,
     need_dtype,
 )
-
-REDUCTIONS: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("max", "min"), REAL),
-    **dict.fromkeys(("mean", "std", "var"), FLOATING),
-    **dict.fromkeys(("prod", "sum"), NUMERIC),
-}
-"""Supported dtypes of each reduction."""
 
 
 def accumulator_dtype(dtype: str, wanted: str | None, where: str) -> str:
@@ -57,7 +54,48 @@ def accumulator_dtype(dtype: str, wanted: str | None, where: str) -> str:
 
 
 @dataclass(frozen=True)
-class ReduceOp(Kinded):
+class AxisReduction(PTensorOp):
+    """Reduction along axes, specified by a row of the table of reductions.
+
+    Attributes:
+        axis: Axes; all axes if None.
+        keepdims: Whether to keep reduced axes with size 1.
+    """
+
+    axis: int | tuple[int, ...] | None = None
+    keepdims: bool = False
+
+    @property
+    def row(self) -> Reduction:
+        """Row of the reduction."""
+        return REDUCTIONS[self.where]
+
+    def infer(self, *operands: PTensorType) -> PTensorType:
+        """Return the type without the axes, with the result dtype."""
+        (x,) = operands
+        row = self.row
+        need_dtype(x.dtype, row.takes.dtypes, row.name)
+        axes = axes_of(self.axis, x.rank, row.name)
+        empty = [k for k in axes if x.shape[k] == 0]
+        if empty and row.needs_elements:
+            raise ArrayValueError(
+                "{form}: cannot reduce an empty axis without an identity, got shape {shape} with "
+                "size 0 along axis {empty}; pass at least 1 element",
+                kind="array-shapes", form=row.name, shape=x.shape, empty=empty[0],
+            )
+        return x.like(drop_axes(x.shape, axes, self.keepdims), self._result_dtype(x.dtype))
+
+    def _result_dtype(self, dtype: str) -> str:
+        gives = self.row.gives
+        if gives == TO_WIDE:
+            return accumulator_dtype(dtype, getattr(self, "dtype", None), self.where)
+        if gives == TO_PART:
+            return PART.get(dtype, dtype)
+        return {TO_BOOL: "bool", TO_COUNT: "int64"}.get(gives, dtype)
+
+
+@dataclass(frozen=True)
+class ReduceOp(AxisReduction, Kinded):
     """Reduction along axes.
 
     Attributes:
@@ -72,34 +110,14 @@ class ReduceOp(Kinded):
     """
 
     name = "reduce"
-    kinds = tuple(REDUCTIONS)
+    kinds = kinds_of(name)
     axis: tuple[int, ...] | None = None
-    keepdims: bool = False
     correction: float = 0
     dtype: str | None = None
 
-    def infer(self, *operands: PTensorType) -> PTensorType:
-        """Return the type without the axes, with the result dtype."""
-        (x,) = operands
-        need_dtype(x.dtype, REDUCTIONS[self.kind], self.kind)
-        axes = axes_of(self.axis, x.rank, self.kind)
-        empty = [k for k in axes if x.shape[k] == 0]
-        if empty and self.kind in ("max", "min"):
-            raise ArrayValueError(
-                "{form}: cannot reduce an empty axis without an identity, got shape {shape} with "
-                "size 0 along axis {empty}; pass at least 1 element",
-                kind="array-shapes", form=self.kind, shape=x.shape, empty=empty[0],
-            )
-        return x.like(drop_axes(x.shape, axes, self.keepdims), self._result_dtype(x.dtype))
-
-    def _result_dtype(self, dtype: str) -> str:
-        if self.kind in ("prod", "sum"):
-            return accumulator_dtype(dtype, self.dtype, self.kind)
-        return PART.get(dtype, dtype) if self.kind in ("std", "var") else dtype
-
 
 @dataclass(frozen=True)
-class TruthTest(Kinded):
+class TruthTest(AxisReduction, Kinded):
     """Test whether any or all elements along axes are true; nonzero numbers are true.
 
     Attributes:
@@ -109,20 +127,12 @@ class TruthTest(Kinded):
     """
 
     name = "test"
-    kinds = ("all", "any")
+    kinds = kinds_of(name)
     axis: tuple[int, ...] | None = None
-    keepdims: bool = False
-
-    def infer(self, *operands: PTensorType) -> PTensorType:
-        """Return the type without the axes."""
-        (x,) = operands
-        need_dtype(x.dtype, ALL, self.kind)
-        axes = axes_of(self.axis, x.rank, self.kind)
-        return x.like(drop_axes(x.shape, axes, self.keepdims), "bool")
 
 
 @dataclass(frozen=True)
-class CountNonzero(PTensorOp):
+class CountNonzero(AxisReduction):
     """Number of nonzero elements along axes.
 
     Attributes:
@@ -132,13 +142,24 @@ class CountNonzero(PTensorOp):
 
     name = "count_nonzero"
     axis: tuple[int, ...] | None = None
-    keepdims: bool = False
 
-    def infer(self, *operands: PTensorType) -> PTensorType:
-        """Return the type without the axes."""
-        (x,) = operands
-        axes = axes_of(self.axis, x.rank, self.name)
-        return x.like(drop_axes(x.shape, axes, self.keepdims), "int64")
+
+@dataclass(frozen=True)
+class FindIndex(AxisReduction, Kinded):
+    """Index of the first maximum or minimum; NaN counts as both.
+
+    Attributes:
+        kind: `argmax` or `argmin`.
+        axis: Axis; None to search the flattened tensor.
+        keepdims: Whether to keep reduced axes with size 1.
+
+    >>> print(FindIndex("argmax", 1).infer(PTensorType((4, 5), "float32")))
+    ptensor<4xint64>
+    """
+
+    name = "find_index"
+    kinds = kinds_of(name)
+    axis: int | None = None
 
 
 @dataclass(frozen=True)
@@ -194,38 +215,3 @@ class Diff(PTensorOp):
         need_dtype(x.dtype, NUMERIC, self.name)
         axis = axis_of(self.axis, x.rank, self.name)
         return x.like((*x.shape[:axis], max(x.shape[axis] - 1, 0), *x.shape[axis + 1 :]))
-
-
-@dataclass(frozen=True)
-class FindIndex(Kinded):
-    """Index of the first maximum or minimum; NaN counts as both.
-
-    Attributes:
-        kind: `argmax` or `argmin`.
-        axis: Axis; None to search the flattened tensor.
-        keepdims: Whether to keep reduced axes with size 1.
-
-    >>> print(FindIndex("argmax", 1).infer(PTensorType((4, 5), "float32")))
-    ptensor<4xint64>
-    """
-
-    name = "find_index"
-    kinds = ("argmax", "argmin")
-    axis: int | None = None
-    keepdims: bool = False
-
-    def infer(self, *operands: PTensorType) -> PTensorType:
-        """Return the type without the axes."""
-        (x,) = operands
-        need_dtype(x.dtype, REAL, self.kind)
-        axes = tuple(range(x.rank))
-        if self.axis is not None:
-            axes = (axis_of(self.axis, x.rank, self.kind),)
-        empty = [k for k in axes if x.shape[k] == 0]
-        if empty:
-            raise ArrayValueError(
-                "{form}: cannot reduce an empty axis without an identity, got shape {shape} with "
-                "size 0 along axis {empty}; pass at least 1 element",
-                kind="array-shapes", form=self.kind, shape=x.shape, empty=empty[0],
-            )
-        return x.like(drop_axes(x.shape, axes, self.keepdims), "int64")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
 
 from tecomp import te
 from tecomp.operations.element_types import NARROW
+from tecomp.operations.reductions import REDUCTIONS, TO_WIDE, Reduction
 from tecomp.ptensor.formulas.tables import convert_element
-from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex, ReduceOp, TruthTest
+from tecomp.ptensor.operations.reduction import AxisReduction, FindIndex
 from tecomp.ptensor.te_definitions.creation import define
 from tecomp.ptensor.types import PART, PTensorType, Shape, axes_of, axis_of, drop_axes
 from tecomp.ptensor.values import (
     Complex,
-    ComplexTensor,
     Element,
     Value,
     element_at,
@@ -70,7 +70,7 @@ class ReductionDomain:
         kept = [k for k in range(len(self.shape)) if self.keepdims or k not in self.axes]
         return [0 if k in self.axes else index[k] for k in kept]
 
-    def combined(self, element: Callable[..., Element], reducer: Any, name: str) -> Value:
+    def combined(self, element: Callable[..., Element], combiner: str, name: str) -> Value:
         """Reduce elements given by a function of the index; without axes, return the elements."""
         runs = {k: te.reduce_axis((0, self.shape[k]), name=f"k{k}") for k in self.axes}
 
@@ -80,8 +80,8 @@ class ReductionDomain:
                 return value
             axis = list(runs.values())
             if isinstance(value, Complex):
-                return Complex(*reducer((value.re, value.im), axis=axis))
-            found: te.Expr = reducer(value, axis=axis)
+                return Complex(*_COMPLEX_REDUCERS[combiner]((value.re, value.im), axis=axis))
+            found: te.Expr = _REDUCERS[combiner](value, axis=axis)
             return found
 
         return value_of(self.result, at, name)
@@ -94,7 +94,7 @@ class ReductionDomain:
 
     def sums(self, element: Callable[..., Element], wide: str, name: str) -> Value:
         """Sum elements in a dtype; both parts of complex elements are read together."""
-        return self.combined(lambda *i: widen_element(element(*i), wide), _add_values, name)
+        return self.combined(lambda *i: widen_element(element(*i), wide), "sum", name)
 
 
 def widen_element(value: Element, dtype: str) -> Element:
@@ -104,57 +104,105 @@ def widen_element(value: Element, dtype: str) -> Element:
     return te.cast(value, dtype)
 
 
-def _add_values(value: Any, axis: Sequence[te.IterVar]) -> Any:
-    return _SUM(value, axis=axis) if isinstance(value, tuple) else te.sum(value, axis=axis)
-
-
-def _multiply(value: Any, axis: Sequence[te.IterVar]) -> Any:
-    return _PRODUCT(value, axis=axis) if isinstance(value, tuple) else te.prod(value, axis=axis)
-
-
 def _times(x: Sequence[Any], y: Sequence[Any]) -> tuple[te.Expr, te.Expr]:
     product = Complex(*x) * Complex(*y)
     return product.re, product.im
 
 
-_SUM = te.comm_reducer(
-    lambda x, y: (x[0] + y[0], x[1] + y[1]),
-    lambda re, im: (te.const(0, re), te.const(0, im)), name="sum")
-"""Complex sum reducer."""
+_REDUCERS: Mapping[str, Callable[..., Any]] = {
+    "sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min,
+}
+_COMPLEX_REDUCERS: Mapping[str, Callable[..., Any]] = {
+    "sum": te.comm_reducer(
+        lambda x, y: (x[0] + y[0], x[1] + y[1]),
+        lambda re, im: (te.const(0, re), te.const(0, im)), name="sum"),
+    "prod": te.comm_reducer(
+        _times, lambda re, im: (te.const(1, re), te.const(0, im)), name="product"),
+}
+_STAGE_NAMES: Mapping[str, str] = {
+    "count_nonzero": "count", "mean": "total", "prod": "product", "std": "squares",
+    "sum": "total", "var": "squares",
+}
+"""Names of the totals of reductions, if they differ from the name of the reduction."""
 
-_PRODUCT = te.comm_reducer(
-    _times, lambda re, im: (te.const(1, re), te.const(0, im)), name="product")
-"""Complex product reducer."""
+
+class ElementAlgebra:
+    """Functions of elements, for formulas of the table of reductions."""
+
+    def is_nonzero(self, x: Element) -> te.Expr:
+        """Return whether an element is not zero."""
+        return is_true(x)
+
+    def squared_magnitude(self, x: Element) -> te.Expr:
+        """Compute the square of a real number, or of the absolute value of a complex number."""
+        return x.re * x.re + x.im * x.im if isinstance(x, Complex) else x * x
+
+    def sqrt(self, x: te.Expr) -> te.Expr:
+        """Compute the square root."""
+        return te.sqrt(x)
 
 
-def _tensor(value: Value) -> te.Tensor:
-    assert isinstance(value, te.Tensor)
-    return value
+_ALGEBRA = ElementAlgebra()
 
 
 @define.register
 def _(
-    op: ReduceOp, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+    op: AxisReduction, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
-    (x,), (given,) = operands, types
-    rows = ReductionDomain(given.shape, axes_of(op.axis, given.rank, op.kind), op.keepdims)
-    wide = te_accumulator_dtype(PART.get(result.dtype, result.dtype), result.device)
-    if op.kind in ("max", "min"):
-        reducer = te.max if op.kind == "max" else te.min
-        return rows.combined(lambda *i: element_at(x, i), reducer, op.kind)
-    if op.kind == "prod":
-        factors = as_dtype(x, given, result.dtype)
-        product = rows.combined(
-            lambda *i: widen_element(element_at(factors, i), wide), _multiply, "product")
-        return narrow_value(product, result, "prod")
-    if op.kind == "sum":
-        terms = as_dtype(x, given, result.dtype)
-        total = rows.sums(lambda *i: element_at(terms, i), wide, "total")
-        return narrow_value(total, result, "sum")
-    mean = _mean(x, rows, wide)
-    if op.kind == "mean":
-        return narrow_value(mean, result, "mean")
-    return narrow_value(_define_variance(op, x, rows, wide), result, op.kind)
+    (x,), (given,), row = operands, types, op.row
+    rows = ReductionDomain(given.shape, axes_of(op.axis, given.rank, row.name), op.keepdims)
+    if row.gives == TO_WIDE:
+        x = as_dtype(x, given, result.dtype)
+    dtype = PART.get(result.dtype, result.dtype)
+    wide = te_accumulator_dtype(dtype, result.device)
+    correction = getattr(op, "correction", 0)
+    made = _define_row(row, x, rows, PART.get(given.dtype, given.dtype), wide, correction)
+    return narrow_value(made, result, row.name)
+
+
+def _define_row(
+    row: Reduction, x: Value, rows: ReductionDomain, dtype: str, wide: str, correction: float = 0
+) -> Value:
+    """Define a reduction by its row; sums and products have the dtype of their accumulator.
+
+    The result of `var` and `std` is NaN if the count of elements does not exceed the correction.
+
+    Args:
+        row: Row of the reduction.
+        x: Elements.
+        rows: Elements along the reduction axes.
+        dtype: Dtype of the elements, or of their parts.
+        wide: Dtype of the accumulator of sums and products.
+        correction: Number subtracted from the count of elements.
+    """
+    center: Any = None
+    if row.center:
+        center = _define_row(REDUCTIONS[row.center], x, rows, dtype, wide)
+
+    def element(*index: te.Expr) -> Element:
+        value = element_at(x, index)
+        if center is not None:
+            value = widen_element(value, wide)
+        if row.term is not None:
+            middle = element_at(center, rows.result_index(index)) if row.center else None
+            value = row.term(_ALGEBRA, value, middle)
+        return widen_element(value, wide) if row.combiner in ("sum", "prod") else value
+
+    total = rows.combined(
+        element, row.combiner, _STAGE_NAMES.get(row.name, row.name))
+    finish = row.finish
+    if finish is None:
+        return total
+    count = _corrected_count(rows.count, wide, correction)
+
+    def result(part: te.Tensor) -> te.Tensor:
+        made: te.Tensor = te.compute(
+            part.shape,
+            lambda *i: finish(_ALGEBRA, part(*i), count, lambda: element_at(center, i)),
+            name=row.name)
+        return made
+
+    return map_parts(total, result)
 
 
 def as_dtype(x: Value, given: PTensorType, dtype: str) -> Value:
@@ -180,16 +228,6 @@ def cast_to(part: te.Tensor, dtype: str, name: str) -> te.Tensor:
     return made
 
 
-def _mean(x: Value, rows: ReductionDomain, wide: str) -> Value:
-    count = _corrected_count(rows.count, wide)
-
-    def mean(total: te.Tensor) -> te.Tensor:
-        made: te.Tensor = te.compute(total.shape, lambda *i: total(*i) / count, name="mean")
-        return made
-
-    return map_parts(rows.sums(lambda *i: element_at(x, i), wide, "total"), mean)
-
-
 def _corrected_count(count: Any, wide: str, correction: float = 0) -> te.Expr:
     """Return a count of elements minus the correction; the count may be known only at run time."""
     if isinstance(count, int):
@@ -201,59 +239,12 @@ def _corrected_count(count: Any, wide: str, correction: float = 0) -> te.Expr:
     return te.select(difference > 0, difference, te.const(float("nan"), wide))
 
 
-def _define_variance(op: ReduceOp, x: Value, rows: ReductionDomain, wide: str) -> Value:
-    """Define the variance or standard deviation by the sum of squared deviations from the mean.
-
-    The result is NaN if the count of elements does not exceed the correction.
-    """
-    centre = _mean(x, rows, wide)
-    divisor = _corrected_count(rows.count, wide, op.correction)
-
-    def square(part: te.Tensor, mean: te.Tensor, index: Sequence[Any]) -> te.Expr:
-        away = te.cast(part(*index), wide) - mean(*rows.result_index(index))
-        made: te.Expr = away * away
-        return made
-
-    def element(*index: te.Expr) -> te.Expr:
-        if isinstance(x, ComplexTensor):
-            assert isinstance(centre, ComplexTensor)
-            return square(x.re, centre.re, index) + square(x.im, centre.im, index)
-        return square(x, _tensor(centre), index)
-
-    total = _tensor(rows.sums(element, wide, "squares"))
-
-    def at(*index: te.Expr) -> te.Expr:
-        variance = total(*index) / divisor
-        return te.sqrt(variance) if op.kind == "std" else variance
-
-    return value_of(rows.result, at, op.kind)
-
-
 def is_true(value: Element) -> te.Expr:
     """Return whether an element is nonzero."""
     if isinstance(value, Complex):
         return te.any(value.re != 0, value.im != 0)
     # A constant of the same dtype, because a comparison with int32 would widen narrow integers.
     return value if value.dtype.is_bool else value != te.const(0, str(value.dtype))
-
-
-@define.register
-def _(
-    op: TruthTest, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
-) -> Value:
-    (x,), (given,) = operands, types
-    rows = ReductionDomain(given.shape, axes_of(op.axis, given.rank, op.kind), op.keepdims)
-    reducer = te.max if op.kind == "any" else te.min
-    return rows.combined(lambda *i: is_true(element_at(x, i)), reducer, op.kind)
-
-
-@define.register
-def _(
-    op: CountNonzero, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
-) -> Value:
-    (x,), (given,) = operands, types
-    rows = ReductionDomain(given.shape, axes_of(op.axis, given.rank, op.name), op.keepdims)
-    return rows.sums(lambda *i: is_true(element_at(x, i)), result.dtype, "count")
 
 
 _NARROW = 2

@@ -1,0 +1,242 @@
+"""Table of the reductions along axes, and of the operators that they apply repeatedly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+from tecomp.operations.rows import ALL, FLOATING, NUMERIC, REAL, SAME, TO_BOOL, TO_PART, Kind
+
+TO_WIDE = "wide"
+"""Result of the dtype of sums: integers are accumulated in 64 bits."""
+TO_COUNT = "count"
+"""Result of dtype int64."""
+
+
+class Combiner(NamedTuple):
+    """Row of an associative and commutative operator.
+
+    Attributes:
+        name: Name of the reduction in `te`, and of the placement of partial results.
+        operator: Symbol of the binary operator of the IR.
+        ufunc: Element-wise function of two arrays, in NumPy and in the table of these functions.
+        identity: Identity element; an infinity stands for the limit of an integer dtype.
+    """
+
+    name: str
+    operator: str
+    ufunc: str
+    identity: float
+
+
+COMBINERS: Mapping[str, Combiner] = MappingProxyType({row.name: row for row in (
+    Combiner("sum", "+", "add", 0),
+    Combiner("prod", "*", "multiply", 1),
+    Combiner("min", "min", "minimum", inf),
+    Combiner("max", "max", "maximum", -inf),
+)})
+"""All operators by name."""
+
+
+class ReductionAlgebra(Protocol):
+    """Functions of elements that formulas of reductions use beside their operators."""
+
+    def is_nonzero(self, x: Any) -> Any:
+        """Return whether an element is not zero."""
+
+    def squared_magnitude(self, x: Any) -> Any:
+        """Compute the square of a real number, or of the absolute value of a complex number."""
+
+    def sqrt(self, x: Any) -> Any:
+        """Compute the square root."""
+
+
+class Reduction(NamedTuple):
+    """Row of a reduction: terms of elements are combined, and the total gives the result.
+
+    Attributes:
+        name: Name of the function.
+        text: Summary, which `help` shows.
+        takes: Supported dtypes.
+        combiner: Operator that combines the terms.
+        returns: Description of the result.
+        example: Operand and options of the example of an array function.
+        shown: Printed result of the example.
+        op: Operation of the text form that has the reduction as one of its kinds.
+        gives: Dtype of the result: `SAME`, `TO_PART`, `TO_BOOL`, `TO_WIDE` or `TO_COUNT`.
+        center: Reduction of the same elements on whose result the terms depend.
+        term: Formula of a term, called with an algebra, an element and the center. None: the
+            element.
+        finish: Formula of the result, called with an algebra, the total of the terms, the count of
+            elements and a function that returns the center. None: the total.
+        option: Further parameter of the array function: `dtype` of the result, or the `correction`
+            of the count.
+        needs_elements: Whether a reduction of no elements is an error.
+        surfaces: Namespaces whose function is defined from the row: `topi`, `array`.
+        texts: Summaries of the namespaces that word it differently.
+    """
+
+    name: str
+    text: str
+    takes: Kind
+    combiner: str
+    returns: str
+    example: str
+    shown: str
+    op: str = "reduce"
+    gives: str = SAME
+    center: str = ""
+    term: Callable[[ReductionAlgebra, Any, Any], Any] | None = None
+    finish: Callable[[ReductionAlgebra, Any, Any, Callable[[], Any]], Any] | None = None
+    option: str = ""
+    needs_elements: bool = False
+    surfaces: str = "array"
+    texts: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def is_associative(self) -> bool:
+        """Whether the results of parts, combined by the operator, are the result of the whole."""
+        return self.finish is None and not self.center and self.op != "find_index"
+
+    def is_in(self, surface: str) -> bool:
+        """Return whether a namespace has the function."""
+        return surface in self.surfaces.split()
+
+    def text_in(self, surface: str) -> str:
+        """Return the summary of the function in a namespace."""
+        return self.texts.get(surface, self.text)
+
+
+def _is_nonzero(m: ReductionAlgebra, x: Any, center: Any) -> Any:
+    return m.is_nonzero(x)
+
+
+def _squared_deviation(m: ReductionAlgebra, x: Any, mean: Any) -> Any:
+    return m.squared_magnitude(x - mean)
+
+
+def _quotient(m: ReductionAlgebra, total: Any, count: Any, center: Callable[[], Any]) -> Any:
+    return total / count
+
+
+def _root_of_quotient(
+    m: ReductionAlgebra, total: Any, count: Any, center: Callable[[], Any]
+) -> Any:
+    return m.sqrt(total / count)
+
+
+_MATRIX = "[[1, 5, 3], [4, 2, 6]]"
+
+_ROWS = (
+    Reduction(
+        "all", "Test whether all elements along the given axes are true; nonzero numbers are true.",
+        ALL, "min", "Array of dtype bool; an empty reduction gives True.",
+        "[[1, 0], [2, 3]], axis=1", "Array([False,  True], dtype=bool)", op="test", gives=TO_BOOL,
+        term=_is_nonzero, surfaces="topi array",
+        texts={
+            "topi": "Test whether all elements along the given axes are true; an empty reduction "
+            "gives True.",
+        },
+    ),
+    Reduction(
+        "any", "Test whether any element along the given axes is true; nonzero numbers are true.",
+        ALL, "max", "Array of dtype bool; an empty reduction gives False.",
+        "[[1, 0], [0, 0]], axis=1", "Array([ True, False], dtype=bool)", op="test", gives=TO_BOOL,
+        term=_is_nonzero, surfaces="topi array",
+        texts={
+            "topi": "Test whether any element along the given axes is true; an empty reduction "
+            "gives False.",
+        },
+    ),
+    Reduction(
+        "argmax",
+        "Return the index of the first maximum along an axis; NaN counts as the maximum.",
+        REAL, "max", "Indices of dtype int64.", f"{_MATRIX}, axis=1",
+        "Array([1, 2], dtype=int64)", op="find_index", gives=TO_COUNT, needs_elements=True,
+        surfaces="topi array",
+        texts={
+            "topi": "Return the index of the maximum along the given axes; NaN counts as the "
+            "maximum.",
+        },
+    ),
+    Reduction(
+        "argmin",
+        "Return the index of the first minimum along an axis; NaN counts as the minimum.",
+        REAL, "min", "Indices of dtype int64.", _MATRIX, "Array(0, dtype=int64)",
+        op="find_index", gives=TO_COUNT, needs_elements=True, surfaces="topi array",
+        texts={
+            "topi": "Return the index of the minimum along the given axes; NaN counts as the "
+            "minimum.",
+        },
+    ),
+    Reduction(
+        "count_nonzero", "Count nonzero elements along the given axes.", ALL, "sum",
+        "Counts of dtype int64.", "[[1, 0, 3], [0, 0, 6]], axis=1", "Array([2, 1], dtype=int64)",
+        op="count_nonzero", gives=TO_COUNT, term=_is_nonzero,
+    ),
+    Reduction(
+        "max", "Compute the maximum along the given axes; NaN propagates.", REAL, "max",
+        "Array of maxima.", f"{_MATRIX}, axis=1", "Array([5, 6], dtype=int64)",
+        needs_elements=True, surfaces="topi array",
+    ),
+    Reduction(
+        "mean",
+        "Compute the arithmetic mean along the given axes; an empty reduction gives NaN.",
+        FLOATING, "sum", "Array of means.", "[1.0, 2.0, 6.0]", "Array(3., dtype=float64)",
+        finish=_quotient,
+    ),
+    Reduction(
+        "min", "Compute the minimum along the given axes; NaN propagates.", REAL, "min",
+        "Array of minima.", f"{_MATRIX}, axis=1", "Array([1, 2], dtype=int64)",
+        needs_elements=True, surfaces="topi array",
+    ),
+    Reduction(
+        "prod", "Compute the product along the given axes; an empty reduction gives 1.", NUMERIC,
+        "prod", "Array of products.", "[1.5, 2.0, 4.0]", "Array(12., dtype=float64)",
+        gives=TO_WIDE, option="dtype", surfaces="topi array",
+    ),
+    Reduction(
+        "std", "Compute the standard deviation along the given axes: the square root of `var`.",
+        FLOATING, "sum",
+        "Standard deviations of real dtype; NaN where the count of elements does not exceed\n"
+        "`correction`.",
+        "[1.0, 1.0, 5.0, 5.0]", "Array(2., dtype=float64)", gives=TO_PART, center="mean",
+        term=_squared_deviation, finish=_root_of_quotient, option="correction",
+    ),
+    Reduction(
+        "sum", "Compute the sum along the given axes; an empty reduction gives 0.", NUMERIC, "sum",
+        "Array of sums.", "[[1, 2, 3], [4, 5, 6]], axis=0", "Array([5, 7, 9], dtype=int64)",
+        gives=TO_WIDE, option="dtype", surfaces="topi array",
+    ),
+    Reduction(
+        "var",
+        "Compute the variance along the given axes: the mean squared deviation from the mean.",
+        FLOATING, "sum",
+        "Variances of real dtype; NaN where the count of elements does not exceed `correction`.",
+        "[1.0, 2.0, 6.0], correction=1", "Array(7., dtype=float64)", gives=TO_PART, center="mean",
+        term=_squared_deviation, finish=_quotient, option="correction",
+    ),
+)
+
+REDUCTIONS: Mapping[str, Reduction] = MappingProxyType({row.name: row for row in _ROWS})
+"""All reductions by name."""
+
+
+def kinds_of(op: str) -> tuple[str, ...]:
+    """Return the names of the reductions that are kinds of an operation of the text form.
+
+    >>> kinds_of("test")
+    ('all', 'any')
+    """
+    return tuple([row.name for row in _ROWS if row.op == op])
+
+
+def reductions_in(surface: str) -> dict[str, Reduction]:
+    """Return the rows of the functions that a namespace has, by name.
+
+    >>> "mean" in reductions_in("array"), "mean" in reductions_in("topi")
+    (True, False)
+    """
+    return {row.name: row for row in _ROWS if row.is_in(surface)}
