@@ -77,10 +77,8 @@ from tecomp.array.functions.manipulation import take as take
 from tecomp.array.functions.manipulation import take_along_axis as take_along_axis
 from tecomp.array.functions.manipulation import tile as tile
 from tecomp.array.functions.manipulation import unstack as unstack
-from tecomp.array.functions.searching import argmax as argmax
-from tecomp.array.functions.searching import argmin as argmin
+from tecomp.array.functions.reductions import *  # noqa: F403
 from tecomp.array.functions.searching import clip as clip
-from tecomp.array.functions.searching import count_nonzero as count_nonzero
 from tecomp.array.functions.searching import nonzero as nonzero
 from tecomp.array.functions.searching import searchsorted as searchsorted
 from tecomp.array.functions.searching import where as where
@@ -91,18 +89,9 @@ from tecomp.array.functions.sorting_and_sets import unique_all as unique_all
 from tecomp.array.functions.sorting_and_sets import unique_counts as unique_counts
 from tecomp.array.functions.sorting_and_sets import unique_inverse as unique_inverse
 from tecomp.array.functions.sorting_and_sets import unique_values as unique_values
-from tecomp.array.functions.statistical import all as all
-from tecomp.array.functions.statistical import any as any
 from tecomp.array.functions.statistical import cumulative_prod as cumulative_prod
 from tecomp.array.functions.statistical import cumulative_sum as cumulative_sum
 from tecomp.array.functions.statistical import diff as diff
-from tecomp.array.functions.statistical import max as max
-from tecomp.array.functions.statistical import mean as mean
-from tecomp.array.functions.statistical import min as min
-from tecomp.array.functions.statistical import prod as prod
-from tecomp.array.functions.statistical import std as std
-from tecomp.array.functions.statistical import sum as sum
-from tecomp.array.functions.statistical import var as var
 from tecomp.array.interop.numpy_dispatch import unsupported_function_error as _missing_error
 from tecomp.array.jit import jit as jit
 from tecomp.array.reporting import report as report

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.functions import searching, statistical
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
-from tests.array.drawn import ALL, COMPLEX, FLOATS, NUMBERS, array, check, draw
+from tecomp.operations.reductions import TO_WIDE, Reduction, reductions_in
+from tests.array.drawn import ALL, FLOATS, NUMBERS, array, check, draw
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.dtypes import INTEGERS
@@ -20,19 +20,17 @@ from tests.strategies.dtypes import INTEGERS
 REAL = [*INTEGERS, *FLOATS]
 SHAPE = (2, 3, 4)
 AXES = [None, 0, -1, (0, 2), (), (1,)]
-TAKEN = {
-    "sum": NUMBERS, "prod": NUMBERS, "max": REAL, "min": REAL, "mean": [*FLOATS, *COMPLEX],
-    "var": [*FLOATS, *COMPLEX], "std": [*FLOATS, *COMPLEX], "all": ALL, "any": ALL,
-    "count_nonzero": ALL,
-}
-MODULES = (
-    searching, statistical,
-)
+ROWS = {name: row for name, row in reductions_in("array").items() if row.op != "find_index"}
+
+
+def taken(row: Reduction) -> list[str]:
+    """Return the dtypes of arrays that a function supports; sums and products count booleans."""
+    return [dtype for dtype in ALL if dtype in row.takes.dtypes or (
+        dtype == "bool" and row.gives == TO_WIDE)]
 
 
 def function(name: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = next(
-        getattr(module, name) for module in MODULES if hasattr(module, name))
+    found: Callable[..., Any] = getattr(xp, name)
     return found
 
 
@@ -41,7 +39,7 @@ def cases() -> list[Any]:
     turns = cycle([(axis, keeps) for keeps in (False, True) for axis in AXES])
     return [
         pytest.param(name, dtype, *next(turns), id=f"{name}-{dtype}")
-        for name, dtypes in TAKEN.items() for dtype in dtypes
+        for name, row in ROWS.items() for dtype in taken(row)
     ]
 
 
@@ -54,13 +52,13 @@ def test_reductions(name: str, dtype: str, axis: Any, keepdims: bool) -> None:
 
 
 @pytest.mark.exhaustive(keep=19)
-@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 0, 3), (1, 5)])
 @np.errstate(invalid="ignore", divide="ignore")
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
 def test_reductions_of_few_elements_and_of_none(name: str, shape: tuple[int, ...]) -> None:
     x = draw(shape, "float32")
-    if x.size == 0 and name in ("max", "min"):
+    if x.size == 0 and ROWS[name].needs_elements:
         axis = shape.index(0)
         with pytest.raises(ArrayValueError) as refused:
             function(name)(array(x))
@@ -78,9 +76,9 @@ def test_reductions_of_few_elements_and_of_none(name: str, shape: tuple[int, ...
 @pytest.mark.parametrize("correction", [1, 0.5])
 def test_variance_of_a_sample(dtype: str, correction: float) -> None:
     x = draw(SHAPE, dtype)
-    got = statistical.var(array(x), axis=1, correction=correction)
+    got = xp.var(array(x), axis=1, correction=correction)
     check(got, np.var(x, axis=1, ddof=correction))
-    spread = statistical.std(array(x[:1]), axis=0, correction=1)
+    spread = xp.std(array(x[:1]), axis=0, correction=1)
     assert np.isnan(np.asarray(spread)).all()
 
 
@@ -102,8 +100,8 @@ def test_results_of_another_type(name: str, given: str, wanted: str) -> None:
 
 def test_sums_of_narrow_integers_do_not_overflow() -> None:
     x = np.full((3, 100), 127, "int8")
-    check(statistical.sum(array(x)), np.int64(38100))
-    check(statistical.prod(array(np.full(6, 127, "int8"))), np.int64(127) ** 6)
+    check(xp.sum(array(x)), np.int64(38100))
+    check(xp.prod(array(np.full(6, 127, "int8"))), np.int64(127) ** 6)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -134,7 +132,7 @@ def test_booleans_are_summed_as_integers(name: str, dtype: str | None) -> None:
 def test_variance_of_numbers_far_from_zero() -> None:
     x = (np.random.default_rng(7).standard_normal(1000) + 1e4).astype("float32")
     wanted = np.var(x.astype("float64"))
-    assert_close(float(statistical.var(array(x))), wanted, rtol=1e-6)
+    assert_close(float(xp.var(array(x))), wanted, rtol=1e-6)
 
 
 @pytest.mark.exhaustive
@@ -146,10 +144,10 @@ def test_cumulative_sum_of_long_rows_of_any_strides(shape: tuple[int, ...], dtyp
     gaps = np.stack([x, x], axis=-1)[..., 0]
     for axis in range(len(shape)):
         for given in (x, turned, gaps):
-            ours = statistical.cumulative_sum(array(given) * 2, axis=axis)
+            ours = xp.cumulative_sum(array(given) * 2, axis=axis)
             assert_close(
                 np.asarray(ours), np.cumulative_sum(x * 2, axis=axis), rtol=1e-5, atol=1e-4)
-        got = statistical.cumulative_sum(array(turned), axis=axis)
+        got = xp.cumulative_sum(array(turned), axis=axis)
         assert_close(
             np.asarray(got), np.cumulative_sum(x, axis=axis), rtol=1e-5, atol=1e-4)
 
@@ -209,29 +207,29 @@ def test_refusals() -> None:
     zeros: Any = np.zeros(3)
     no_number: Any = "1"
     refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
-        (lambda: statistical.sum(x, dtype=np.bool), ArrayTypeError,
+        (lambda: xp.sum(x, dtype=np.bool), ArrayTypeError,
          Diagnostic(
              "array-type", where="sum", what="the element dtype is", dtype="bool",
              taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
          )),
-        (lambda: statistical.all(x, axis=2), ArrayIndexError,
+        (lambda: xp.all(x, axis=2), ArrayIndexError,
          Diagnostic(
              "array-index", where="all", what="axis", given=2, rank=2, numbers="from -2 to 1",
          )),
-        (lambda: statistical.any(x, axis=(0, -2)), ArrayValueError,
+        (lambda: xp.any(x, axis=(0, -2)), ArrayValueError,
          Diagnostic("array-value", where="any", given=(0, -2), rank=2)),
-        (lambda: statistical.any(x, axis=no_number), ArrayTypeError,
+        (lambda: xp.any(x, axis=no_number), ArrayTypeError,
          Diagnostic("array-type", where="any", what="axis", axis="1")),
-        (lambda: statistical.any(zeros), ArrayTypeError,
+        (lambda: xp.any(zeros), ArrayTypeError,
          Diagnostic("not-an-array", where="any", what="x", type="ndarray")),
-        (lambda: statistical.var(array(np.zeros(3)), correction=no_number), ArrayTypeError,
+        (lambda: xp.var(array(np.zeros(3)), correction=no_number), ArrayTypeError,
          Diagnostic("array-type", form="var", correction="1")),
-        (lambda: statistical.sum(array(np.zeros(3, "complex64")), dtype=np.float32),
+        (lambda: xp.sum(array(np.zeros(3, "complex64")), dtype=np.float32),
          ArrayTypeError,
          Diagnostic("array-type", where="sum", dtype="complex64", wanted="float32")),
-        (lambda: statistical.cumulative_sum(array(np.zeros((2, 3)))), ArrayValueError,
+        (lambda: xp.cumulative_sum(array(np.zeros((2, 3)))), ArrayValueError,
          Diagnostic("array-shapes", where="cumulative_sum", shape=(2, 3), rank=2)),
-        (lambda: statistical.cumulative_prod(array(2.0)), ArrayValueError,
+        (lambda: xp.cumulative_prod(array(2.0)), ArrayValueError,
          Diagnostic("array-shapes", where="cumulative_prod")),
     ]
     for call, kind, expected in refused_calls:

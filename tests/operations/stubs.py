@@ -16,13 +16,17 @@ ROOT = Path(__file__).parents[2]
 
 TABLES = {
     "tecomp.array.functions.elementwise": "tecomp/operations/elementwise.py",
+    "tecomp.array.functions.reductions": "tecomp/operations/reductions.py",
     "tecomp.compute.elementwise": "tecomp/operations/elementwise.py",
 }
 """Table of the rows of each module that has a stub."""
 
 ORIGINS = {
+    "Any": "typing",
     "Array": "tecomp.array.array_object",
+    "Axes": "tecomp.ptensor.types",
     "Expr": "tecomp.ir.nodes.expr",
+    "SupportsIndex": "typing",
     "Scalar": "tecomp.array.weak_scalars",
     "Value": "tecomp.compute.expr_like",
 }
@@ -35,11 +39,13 @@ def stub(module: ModuleType) -> str:
     """Return the text of the stub of a module."""
     parts = [declaration(module, name) for name in module.__all__]
     signatures = "\n".join(str(inspect.signature(getattr(module, name))) for name in module.__all__)
+    found = [name for name in ORIGINS if re.search(rf"\b{name}\b", signatures)]
     imports = [
-        f"from {origin} import {name}\n"
-        for name, origin in sorted(ORIGINS.items(), key=lambda item: item[1])
-        if re.search(rf"\b{name}\b", signatures)
+        f"from {origin} import {', '.join(name for name in found if ORIGINS[name] == origin)}\n"
+        for origin in sorted({ORIGINS[name] for name in found} - {"typing"})
     ]
+    if typing := [name for name in found if ORIGINS[name] == "typing"]:
+        imports.insert(0, f"from typing import {', '.join(typing)}\n\n")
     head = f'"""{inspect.getdoc(module)}\n"""\n\n# Generated: `python -m tests.operations.stubs`.\n\n'
     names = "".join(f'    "{name}",\n' for name in module.__all__)
     return f"{head}{''.join(imports)}\n__all__ = [  # noqa: RUF022\n{names}]\n\n" + "\n".join(parts)

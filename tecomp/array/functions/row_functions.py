@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, SupportsIndex
 
 from tecomp.array.array_object import Array, apply_binary, from_node, node_of, nodes_of_pair
-from tecomp.array.graph.node import record
+from tecomp.array.graph.node import Node, record
 from tecomp.array.indexing.getitem import truth_of
+from tecomp.array.validation import check_bool, dtype_name, float64_of
 from tecomp.array.weak_scalars import Scalar
+from tecomp.caches import memoize
+from tecomp.errors import ArrayTypeError
 from tecomp.operations.elementwise import elementwise_in
 from tecomp.operations.functions import with_name
-from tecomp.operations.rows import TRUTH, Op
-from tecomp.ptensor.operations.elementwise import FUNCTIONS
-from tecomp.ptensor.types import COMPLEX
+from tecomp.operations.reductions import Reduction, reductions_in
+from tecomp.operations.rows import ALL, FLOATING, TRUTH, Op
+from tecomp.ptensor.devices import default_dtype
+from tecomp.ptensor.operation import PTensorOp
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp
+from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex, ReduceOp, TruthTest
+from tecomp.ptensor.types import COMPLEX, Axes, axes_of, axis_of
 
 
 def elementwise_functions(module: str) -> dict[str, Callable[..., Array]]:
@@ -100,4 +109,138 @@ def _docstring(row: Op) -> str:
         text=text, words="" if is_truth else f" of {words}", note=note,
         problem=f"{'' if is_truth else unsupported}neither operand is an array",
         name=row.name, first=first, second=second, shown=row.shown,
+    )
+
+
+def reductions(module: str) -> dict[str, Callable[..., Array]]:
+    """Return the reductions by name, as functions of a module.
+
+    >>> reductions("tecomp.array")["mean"].__name__
+    'mean'
+    """
+    return {
+        name: with_name(_define_reduction(row), name, module, _reduction_docstring(row))
+        for name, row in sorted(reductions_in("array").items())
+    }
+
+
+def _define_reduction(row: Reduction) -> Callable[..., Array]:
+    kind, operation = row.name, _operation(row)
+
+    def apply(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+        node = node_of(x, kind)
+        axes = axes_of(axis, node.type.rank, kind)
+        return from_node(record(operation(axes, check_bool(keepdims, kind, "keepdims")), node))
+
+    def apply_to_axis(
+        x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False
+    ) -> Array:
+        node = node_of(x, kind)
+        along = None if axis is None else axis_of(axis, node.type.rank, kind)
+        return from_node(record(operation(along, check_bool(keepdims, kind, "keepdims")), node))
+
+    def apply_with_dtype(
+        x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False
+    ) -> Array:
+        node = node_of(x, kind)
+        axes = axes_of(axis, node.type.rank, kind)
+        wanted = None if dtype is None else dtype_name(dtype, kind)
+        keeps = check_bool(keepdims, kind, "keepdims")
+        if kind == "sum" and wanted is None and node.type.dtype == "bool":
+            return from_node(record(CountNonzero(axes, keeps), node))
+        return from_node(record(operation(axes, keeps, 0, wanted), number_of(node, wanted)))
+
+    def apply_with_correction(
+        x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
+    ) -> Array:
+        node = node_of(x, kind)
+        if not isinstance(correction, int | float):
+            raise ArrayTypeError(
+                "{form}: correction must be a Python number, got {correction!r}",
+                form=kind, correction=correction,
+            )
+        float64_of(correction, kind, "correction")
+        axes = axes_of(axis, node.type.rank, kind)
+        keeps = check_bool(keepdims, kind, "keepdims")
+        return from_node(record(operation(axes, keeps, correction), node))
+
+    if row.op == "find_index":
+        return apply_to_axis
+    options: Mapping[str, Callable[..., Array]] = {
+        "dtype": apply_with_dtype, "correction": apply_with_correction,
+    }
+    return options.get(row.option, apply)
+
+
+_reduce = memoize("array.reductions", typed=True)(ReduceOp)
+"""Cached `ReduceOp` operations: lookups keyed by an identical object are faster."""
+
+
+def _operation(row: Reduction) -> Callable[..., PTensorOp]:
+    """Return a function that makes the operation of a row from axes and further attributes."""
+    if row.op == CountNonzero.name:
+        return CountNonzero
+    kinds: Mapping[str, Callable[..., PTensorOp]] = {
+        ReduceOp.name: _reduce, TruthTest.name: TruthTest, FindIndex.name: FindIndex,
+    }
+    return partial(kinds[row.op], row.name)
+
+
+def number_of(node: Node, dtype: str | None) -> Node:
+    """Cast booleans to the dtype of their sum: `dtype`, or the default integer dtype if None."""
+    if node.type.dtype != "bool" or dtype == "bool":
+        return node
+    return record(CastOp(dtype or default_dtype("int64", node.type.device)), node)
+
+
+_REDUCTION = """{text}
+
+Args:
+    x: Input array{words}.{note}
+    axis: {axis}{option}
+    keepdims: If True, keep reduced axes with size 1.
+
+Returns:
+    {returns}
+
+Raises:{unsupported}
+    ArrayIndexError: If `axis` is out of bounds.
+    ArrayValueError: If {problem}.
+
+>>> import tecomp.array as xp
+>>> xp.{name}(xp.asarray({example}){options})
+{shown}
+"""
+_OPTIONS = {
+    "dtype": """
+    dtype: Result dtype. Default: the dtype of `x`; 64-bit for integers and booleans.""",
+    "correction": """
+    correction: Number subtracted from the count of elements in the divisor. 1 gives the
+        sample estimate. Default: 0.""",
+}
+
+
+def _reduction_docstring(row: Reduction) -> str:
+    is_index, words = row.op == "find_index", row.takes.words
+    if row.option == "dtype":
+        words, note = "numeric or boolean dtype", " Booleans count as 0 and 1."
+    else:
+        words, note = f"{words}, real or complex" if row.takes is FLOATING else words, ""
+    axis = (
+        "Axis of nonzero size along which to search. Default: search the flattened array."
+        if is_index else
+        "Axis or axes of nonzero size along which to compute. Negative values count from the\n"
+        "        last axis. Default: all axes." if row.needs_elements else
+        "Axis or axes along which to compute. Negative values count from the last axis.\n"
+        "        Default: all axes."
+    )
+    problem = "there is no element to search" if is_index else (
+        f"{'an axis has size 0, or ' if row.needs_elements else ''}`axis` contains duplicates")
+    data, options = re.findall(r"(\[.*\])(.*)", row.example)[0]
+    return _REDUCTION.format(
+        text=row.text_in("array"), words="" if row.takes is ALL else f" of {words}", note=note,
+        axis=axis, option=_OPTIONS.get(row.option, ""), returns=row.returns.replace("\n", "\n    "),
+        unsupported="" if row.takes is ALL else (
+            "\n    ArrayTypeError: If `x` has an unsupported dtype."),
+        problem=problem, name=row.name, example=data, options=options, shown=row.shown,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, SupportsIndex, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -10,21 +10,17 @@ from tecomp.array.array_object import Array, from_node, node_of, node_or_weak_sc
 from tecomp.array.graph.node import Node, record
 from tecomp.array.indexing.getitem import places_in, truth_of
 from tecomp.array.library_fallback import call_library
-from tecomp.array.validation import check_bool, check_choice
+from tecomp.array.validation import check_choice
 from tecomp.array.weak_scalars import Scalar
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp, WhereOp
-from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex
 from tecomp.ptensor.operations.sorting import SearchSorted
 from tecomp.ptensor.types import (
     FLOATS,
     INTEGERS,
     REAL,
-    Axes,
     PTensorType,
-    axes_of,
-    axis_of,
     broadcast_shapes,
     check_same_device_and_team,
     need_dtype,
@@ -169,58 +165,6 @@ def _number(type: PTensorType, value: int) -> Node:
     return node_or_weak_scalar(type, value, "clip", "bound")
 
 
-def argmax(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:
-    """Return the index of the first maximum along an axis; NaN counts as the maximum.
-
-    Args:
-        x: Input array of real-valued dtype.
-        axis: Axis of nonzero size along which to search. Default: search the flattened array.
-        keepdims: If True, keep reduced axes with size 1.
-
-    Returns:
-        Indices of dtype int64.
-
-    Raises:
-        ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: If there is no element to search.
-
-    >>> import tecomp.array as xp
-    >>> argmax(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
-    Array([1, 2], dtype=int64)
-    """
-    return _search_extremum("argmax", x, axis, keepdims)
-
-
-def argmin(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:
-    """Return the index of the first minimum along an axis; NaN counts as the minimum.
-
-    Args:
-        x: Input array of real-valued dtype.
-        axis: Axis of nonzero size along which to search. Default: search the flattened array.
-        keepdims: If True, keep reduced axes with size 1.
-
-    Returns:
-        Indices of dtype int64.
-
-    Raises:
-        ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: If there is no element to search.
-
-    >>> import tecomp.array as xp
-    >>> argmin(xp.asarray([[1, 5, 3], [4, 2, 6]]))
-    Array(0, dtype=int64)
-    """
-    return _search_extremum("argmin", x, axis, keepdims)
-
-
-def _search_extremum(kind: str, x: object, axis: SupportsIndex | None, keepdims: bool) -> Array:
-    node = node_of(x, kind)
-    along = None if axis is None else axis_of(axis, node.type.rank, kind)
-    return from_node(record(FindIndex(kind, along, check_bool(keepdims, kind, "keepdims")), node))
-
-
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Return the indices of nonzero elements in row-major order, one array per axis.
 
@@ -241,32 +185,6 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     if not node.type.shape:
         raise ArrayValueError("nonzero: x must have at least 1 axis, got 0", kind="array-shapes")
     return tuple([from_node(places) for places in places_in(truth_of(node))])
-
-
-def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Count nonzero elements along the given axes.
-
-    Args:
-        x: Input array.
-        axis: Axis or axes along which to compute. Negative values count from the last axis.
-            Default: all axes.
-        keepdims: If True, keep reduced axes with size 1.
-
-    Returns:
-        Counts of dtype int64.
-
-    Raises:
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: If `axis` contains duplicates.
-
-    >>> import tecomp.array as xp
-    >>> count_nonzero(xp.asarray([[1, 0, 3], [0, 0, 6]]), axis=1)
-    Array([2, 1], dtype=int64)
-    """
-    node = node_of(x, "count_nonzero")
-    axes = axes_of(axis, node.type.rank, "count_nonzero")
-    return from_node(
-        record(CountNonzero(axes, check_bool(keepdims, "count_nonzero", "keepdims")), node))
 
 
 def searchsorted(
