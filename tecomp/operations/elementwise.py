@@ -23,7 +23,8 @@ UNARY = (
     Op(
         "abs", "Compute the absolute value element-wise; the result of a complex array is real.",
         NUMERIC, example="[-1.5, 2.0]", shown="Array([1.5, 2. ], dtype=float64)", gives=TO_PART,
-        numpy="absolute", surfaces="array",
+        numpy="absolute", surfaces="topi array",
+        texts={"topi": "Compute the absolute value element-wise."},
     ),
     Op(
         "acos",
@@ -80,7 +81,8 @@ UNARY = (
     ),
     Op(
         "bitwise_invert", "Invert all bits element-wise; negate booleans logically.", BITS,
-        example="[0, -2]", shown="Array([-1,  1], dtype=int64)", numpy="invert", surfaces="array",
+        example="[0, -2]", shown="Array([-1,  1], dtype=int64)", numpy="invert",
+        formula=lambda m, x: ~x, surfaces="topi:bitwise_not array",
     ),
     Op(
         "ceil", "Round up to an integer element-wise; the dtype is kept.", REAL,
@@ -199,7 +201,7 @@ UNARY = (
     ),
     Op(
         "logical_not", "Compute the logical NOT element-wise.", TRUTH, example="[True, False]",
-        shown="Array([False,  True], dtype=bool)", gives=TO_BOOL, surfaces="array",
+        shown="Array([False,  True], dtype=bool)", gives=TO_BOOL, surfaces="topi array",
     ),
     Op(
         "nearbyint",
@@ -208,11 +210,14 @@ UNARY = (
     ),
     Op(
         "negative", "Negate element-wise; unsigned integers wrap around.", NUMERIC,
-        example="[1, -2]", shown="Array([-1,  2], dtype=int64)", surfaces="array",
+        example="[1, -2]", shown="Array([-1,  2], dtype=int64)",
+        formula=lambda m, x: -x, surfaces="topi array",
+        texts={"topi": "Negate element-wise; bool gives int32."},
     ),
     Op(
         "positive", "Return the elements unchanged.", NUMERIC, example="[1, -2]",
-        shown="Array([ 1, -2], dtype=int64)", surfaces="array",
+        shown="Array([ 1, -2], dtype=int64)",
+        formula=lambda m, x: x, surfaces="topi:identity array",
     ),
     Op(
         "real", "Return the real part element-wise.", NUMERIC, example="[1 + 2j]",
@@ -278,7 +283,7 @@ UNARY = (
     ),
     Op(
         "square", "Compute the square element-wise.", NUMERIC, example="[3, -2]",
-        shown="Array([9, 4], dtype=int64)", surfaces="array",
+        shown="Array([9, 4], dtype=int64)", formula=lambda m, x: x * x, surfaces="array",
     ),
     Op(
         "tan", "Compute the tangent of angles in radians element-wise.", FLOATING,
@@ -303,36 +308,40 @@ UNARY = (
 BINARY = (
     Op(
         "add", "Compute the sum element-wise.", NUMERIC, example="[1, 2], [10, 20]",
-        shown="Array([11, 22], dtype=int64)", arity=2, surfaces="array",
+        shown="Array([11, 22], dtype=int64)", arity=2,
+        formula=lambda m, x, y: x + y, surfaces="topi array",
     ),
     Op(
         "atan2", "Compute the angle of the point (x2, x1) element-wise, in radians in [-pi, pi].",
         FLOATS, example="[1.0, -1.0], [1.0, -1.0]",
         shown="Array([ 0.78539816, -2.35619449], dtype=float64)", arity=2, numpy="arctan2",
-        call="atan2", ulps=(1.6, 1.8), cost=8, surfaces="array",
+        call="atan2", ulps=(1.6, 1.8), cost=8, surfaces="topi array",
     ),
     Op(
         "bitwise_and", "Compute the bitwise AND element-wise.", BITS, example="[6, 5], [3, 4]",
-        shown="Array([2, 4], dtype=int64)", arity=2, surfaces="array",
+        shown="Array([2, 4], dtype=int64)", arity=2,
+        formula=lambda m, x, y: x & y, surfaces="topi array",
     ),
     Op(
         "bitwise_left_shift",
         "Shift bits left element-wise; shifts by the bit width or more give 0.", INTEGERS,
         example="[1, 3], [4, 1]", shown="Array([16,  6], dtype=int64)", arity=2,
-        numpy="left_shift", surfaces="array",
+        numpy="left_shift", formula=lambda m, x, y: x << y, surfaces="topi:left_shift array",
     ),
     Op(
         "bitwise_or", "Compute the bitwise OR element-wise.", BITS, example="[6, 5], [3, 4]",
-        shown="Array([7, 5], dtype=int64)", arity=2, surfaces="array",
+        shown="Array([7, 5], dtype=int64)", arity=2,
+        formula=lambda m, x, y: x | y, surfaces="topi array",
     ),
     Op(
         "bitwise_right_shift", "Shift bits right element-wise, with sign extension.", INTEGERS,
         example="[16, -3], [2, 1]", shown="Array([ 4, -2], dtype=int64)", arity=2,
-        numpy="right_shift", surfaces="array",
+        numpy="right_shift", formula=lambda m, x, y: x >> y, surfaces="topi:right_shift array",
     ),
     Op(
         "bitwise_xor", "Compute the bitwise XOR element-wise.", BITS, example="[6, 5], [3, 4]",
-        shown="Array([5, 1], dtype=int64)", arity=2, surfaces="array",
+        shown="Array([5, 1], dtype=int64)", arity=2,
+        formula=lambda m, x, y: x ^ y, surfaces="topi array",
     ),
     Op(
         "copysign", "Combine the magnitude of `x1` with the sign of `x2` element-wise.", FLOATS,
@@ -342,11 +351,16 @@ BINARY = (
     Op(
         "divide", "Divide element-wise; integers give float64.", NUMERIC,
         example="[1.0, 2.0], [4.0, 0.5]", shown="Array([0.25, 4.  ], dtype=float64)", arity=2,
-        gives=TO_FLOAT, cost=8, surfaces="array",
+        gives=TO_FLOAT, cost=8, formula=lambda m, x, y: x / y, surfaces="array",
+    ),
+    Op(
+        "divide", "Divide element-wise; integers are rounded towards zero, as by `te.div`.", REAL,
+        arity=2, numpy=None, cost=8, surfaces="topi",
     ),
     Op(
         "equal", "Compare element-wise for `x1 == x2`.", ALL, example="[1, 2], [1, 3]",
-        shown="Array([ True, False], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+        shown="Array([ True, False], dtype=bool)", arity=2, gives=TO_BOOL,
+        formula=lambda m, x, y: x == y, surfaces="topi array",
     ),
     Op(
         "floor_divide",
@@ -355,17 +369,24 @@ BINARY = (
         cost=8, surfaces="array",
     ),
     Op(
+        "floor_divide",
+        "Divide element-wise and round towards negative infinity; integers divided by 0 give 0.",
+        REAL, arity=2, cost=8, surfaces="topi",
+    ),
+    Op(
         "fmod",
         "Compute the remainder of `x / y` rounded towards zero, with the sign of `x`, as in C.",
         FLOATS, arity=2, call="fmod", cost=8, surfaces="te",
     ),
     Op(
         "greater", "Compare element-wise for `x1 > x2`.", REAL, example="[1, 2], [0, 3]",
-        shown="Array([ True, False], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+        shown="Array([ True, False], dtype=bool)", arity=2, gives=TO_BOOL,
+        formula=lambda m, x, y: x > y, surfaces="topi array",
     ),
     Op(
         "greater_equal", "Compare element-wise for `x1 >= x2`.", REAL, example="[1, 2], [1, 3]",
-        shown="Array([ True, False], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+        shown="Array([ True, False], dtype=bool)", arity=2, gives=TO_BOOL,
+        formula=lambda m, x, y: x >= y, surfaces="topi array",
     ),
     Op(
         "hypot", "Compute `sqrt(x1 * x1 + x2 * x2)` element-wise without intermediate overflow.",
@@ -375,45 +396,55 @@ BINARY = (
     ),
     Op(
         "less", "Compare element-wise for `x1 < x2`.", REAL, example="[1, 2], [0, 3]",
-        shown="Array([False,  True], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+        shown="Array([False,  True], dtype=bool)", arity=2, gives=TO_BOOL,
+        formula=lambda m, x, y: x < y, surfaces="topi array",
     ),
     Op(
         "less_equal", "Compare element-wise for `x1 <= x2`.", REAL, example="[1, 2], [1, 3]",
-        shown="Array([ True,  True], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+        shown="Array([ True,  True], dtype=bool)", arity=2, gives=TO_BOOL,
+        formula=lambda m, x, y: x <= y, surfaces="topi array",
     ),
     Op(
         "logaddexp",
         "Compute `log(exp(x1) + exp(x2))` element-wise without intermediate overflow.", FLOATS,
         example="[0.0, 1000.0], [0.0, 1000.0]",
         shown="Array([6.93147181e-01, 1.00069315e+03], dtype=float64)", arity=2, cost=8,
-        surfaces="array",
+        surfaces="topi:log_add_exp array",
     ),
     Op(
         "logical_and", "Compute the logical AND element-wise.", TRUTH,
         example="[True, True], [True, False]", shown="Array([ True, False], dtype=bool)", arity=2,
-        gives=TO_BOOL, surfaces="array",
+        gives=TO_BOOL, surfaces="topi array",
     ),
     Op(
         "logical_or", "Compute the logical OR element-wise.", TRUTH,
         example="[True, False], [False, False]", shown="Array([ True, False], dtype=bool)",
-        arity=2, gives=TO_BOOL, surfaces="array",
+        arity=2, gives=TO_BOOL, surfaces="topi array",
     ),
     Op(
         "logical_xor", "Compute the logical XOR element-wise.", TRUTH,
         example="[True, True], [True, False]", shown="Array([False,  True], dtype=bool)", arity=2,
-        gives=TO_BOOL, surfaces="array",
+        gives=TO_BOOL, surfaces="topi array",
     ),
     Op(
         "maximum", "Return the larger operand element-wise; NaN propagates.", REAL,
-        example="[1, 2], [0, 3]", shown="Array([1, 3], dtype=int64)", arity=2, surfaces="array",
+        example="[1, 2], [0, 3]", shown="Array([1, 3], dtype=int64)", arity=2,
+        surfaces="topi array",
     ),
     Op(
         "minimum", "Return the smaller operand element-wise; NaN propagates.", REAL,
-        example="[1, 2], [0, 3]", shown="Array([0, 2], dtype=int64)", arity=2, surfaces="array",
+        example="[1, 2], [0, 3]", shown="Array([0, 2], dtype=int64)", arity=2,
+        surfaces="topi array",
+    ),
+    Op(
+        "mod",
+        "Compute the remainder of `divide`, with the sign of `x1`; integers modulo 0 give 0.",
+        REAL, arity=2, numpy="fmod", cost=8, surfaces="topi",
     ),
     Op(
         "multiply", "Compute the product element-wise.", NUMERIC, example="[1, 2], [10, 20]",
-        shown="Array([10, 40], dtype=int64)", arity=2, surfaces="array",
+        shown="Array([10, 40], dtype=int64)", arity=2,
+        formula=lambda m, x, y: x * y, surfaces="topi array",
     ),
     Op(
         "nextafter", "Return the next representable value after `x1` towards `x2` element-wise.",
@@ -422,23 +453,29 @@ BINARY = (
     ),
     Op(
         "not_equal", "Compare element-wise for `x1 != x2`.", ALL, example="[1, 2], [1, 3]",
-        shown="Array([False,  True], dtype=bool)", arity=2, gives=TO_BOOL, surfaces="array",
+        shown="Array([False,  True], dtype=bool)", arity=2, gives=TO_BOOL,
+        formula=lambda m, x, y: x != y, surfaces="topi array",
     ),
     Op(
         "pow", "Raise `x1` to the power `x2` element-wise.", NUMERIC, example="[2, 3], [10, 2]",
         shown="Array([1024,    9], dtype=int64)", arity=2, numpy="power", call="pow",
-        ulps=(0.51, 2.2), cost=8, surfaces="array",
+        ulps=(0.51, 2.2), cost=8, surfaces="topi:power array",
+        texts={
+            "topi": "Raise `x1` to the power `x2` element-wise.\n\nInteger powers wrap around on "
+            "overflow. A negative exponent of an integer rounds the\nresult towards zero, and "
+            "gives 0 for a base of 0.",
+        },
     ),
     Op(
         "remainder",
         "Compute the remainder of `floor_divide`, with the sign of `x2`; integers modulo 0 give 0.",
         REAL, example="[7, -7], [2, 2]", shown="Array([1, 1], dtype=int64)", arity=2,
-        cost=8, surfaces="array",
+        cost=8, surfaces="topi:floor_mod array",
     ),
     Op(
         "subtract", "Compute the difference `x1 - x2` element-wise.", NUMERIC,
         example="[1, 2], [10, 20]", shown="Array([ -9, -18], dtype=int64)", arity=2,
-        surfaces="array",
+        formula=lambda m, x, y: x - y, surfaces="topi array",
     ),
 )
 
@@ -451,5 +488,7 @@ def elementwise_in(surface: str) -> dict[str, Op]:
 
     >>> elementwise_in("array")["round"].numpy, elementwise_in("te")["round"].numpy
     ('rint', None)
+    >>> elementwise_in("topi")["power"].name
+    'pow'
     """
-    return {row.name: row for row in ELEMENTWISE if row.is_in(surface)}
+    return {row.name_in(surface): row for row in ELEMENTWISE if row.is_in(surface)}

@@ -58,14 +58,16 @@ class Op(NamedTuple):
         numpy: Reference: name of the NumPy function, if it differs from `name`, or
             `package:function`. None if there is none.
         call: Intrinsic function of the IR that computes it, if any.
-        formula: Formula of the intrinsic, called with an algebra and the operands. None: the code
-            generator and the interpreter have functions of their own.
+        formula: Formula, called with an algebra and the operands (see `formulas`). It computes the
+            intrinsic `call`; without `call`, expressions contain the formula itself. None: packages
+            have functions of their own.
         ulps: Maximum errors in float32 and float64, in units in the last place.
         of_integers: What `te` returns for an integer: the operand if `UNCHANGED`, or a constant.
             None: integers are not supported.
         cost: Operations per element, compared with an addition, for decisions: at least 8 for a
             polynomial of degree 4 in fused multiply-adds, a root or a division.
-        surfaces: Namespaces whose function is defined from the row: `te`, `topi`, `array`.
+        surfaces: Namespaces whose function is defined from the row: `te`, `topi`, `array`. A
+            namespace that has another name for it is written `topi:power`.
         texts: Summaries of the namespaces that word it differently.
     """
 
@@ -91,9 +93,17 @@ class Op(NamedTuple):
         name = self.name if self.numpy == "" else self.numpy
         return None if name is None or ":" in name else name
 
+    def name_in(self, surface: str) -> str:
+        """Return the name of the function in a namespace, which is empty if it has none."""
+        for entry in self.surfaces.split():
+            namespace, _, name = entry.partition(":")
+            if namespace == surface:
+                return name or self.name
+        return ""
+
     def is_in(self, surface: str) -> bool:
         """Return whether a namespace has the function."""
-        return surface in self.surfaces.split()
+        return self.name_in(surface) != ""
 
     def text_in(self, surface: str) -> str:
         """Return the summary of the function in a namespace."""

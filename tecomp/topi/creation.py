@@ -10,7 +10,7 @@ from typing import Any
 from tecomp import DefinitionError, TypeMismatchError, te
 from tecomp.schedules.common import wide_type
 from tecomp.topi import tag
-from tecomp.topi.broadcast import add
+from tecomp.topi.elementwise import add
 from tecomp.topi.extents import Size, ceil_div, minus
 from tecomp.topi.validation import (
     Operand,

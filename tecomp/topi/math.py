@@ -1,4 +1,4 @@
-"""Element-wise functions of one tensor."""
+"""Element-wise functions of one tensor with parameters or rules of their own."""
 
 from __future__ import annotations
 
@@ -22,94 +22,13 @@ def define_elementwise(
     return te.compute(x.shape, lambda *i: function(x(*i)), name=f"T_{name}", tag=tag.ELEMWISE)
 
 
-def identity(x: te.Tensor) -> te.Tensor:
-    """Return a copy of `x`.
-
-    >>> identity(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, lambda value: value, "identity")
-
-
-def negative(x: te.Tensor) -> te.Tensor:
-    """Negate element-wise; bool gives int32.
-
-    >>> negative(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, lambda value: -value, "negative")
-
-
-def exp(x: te.Tensor) -> te.Tensor:
-    """Compute the exponential element-wise.
-
-    >>> exp(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.exp, "exp")
-
-
 def fast_exp(x: te.Tensor) -> te.Tensor:
     """Compute `exp(x)` element-wise; `exp` is as fast as a less accurate version.
 
     >>> fast_exp(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return exp(x)
-
-
-def log(x: te.Tensor) -> te.Tensor:
-    """Compute the natural logarithm element-wise.
-
-    >>> log(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.log, "log")
-
-
-def log2(x: te.Tensor) -> te.Tensor:
-    """Compute the base-2 logarithm element-wise.
-
-    >>> log2(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.log2, "log2")
-
-
-def log10(x: te.Tensor) -> te.Tensor:
-    """Compute the base-10 logarithm element-wise.
-
-    >>> log10(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.log10, "log10")
-
-
-def sqrt(x: te.Tensor) -> te.Tensor:
-    """Compute the square root element-wise.
-
-    >>> sqrt(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.sqrt, "sqrt")
-
-
-def rsqrt(x: te.Tensor) -> te.Tensor:
-    """Compute the reciprocal square root element-wise.
-
-    >>> rsqrt(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.rsqrt, "rsqrt")
-
-
-def erf(x: te.Tensor) -> te.Tensor:
-    """Compute the error function element-wise.
-
-    >>> erf(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.erf, "erf")
+    return define_elementwise(x, te.exp, "exp")
 
 
 def fast_erf(x: te.Tensor) -> te.Tensor:
@@ -118,70 +37,7 @@ def fast_erf(x: te.Tensor) -> te.Tensor:
     >>> fast_erf(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return erf(x)
-
-
-def sigmoid(x: te.Tensor) -> te.Tensor:
-    """Compute `1 / (1 + exp(-x))` element-wise.
-
-    >>> sigmoid(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.sigmoid, "sigmoid")
-
-
-def sin(x: te.Tensor) -> te.Tensor:
-    """Compute the sine of angles in radians element-wise.
-
-    >>> sin(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.sin, "sin")
-
-
-def cos(x: te.Tensor) -> te.Tensor:
-    """Compute the cosine of angles in radians element-wise.
-
-    >>> cos(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.cos, "cos")
-
-
-def tan(x: te.Tensor) -> te.Tensor:
-    """Compute the tangent of angles in radians element-wise.
-
-    >>> tan(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.tan, "tan")
-
-
-def sinh(x: te.Tensor) -> te.Tensor:
-    """Compute the hyperbolic sine element-wise.
-
-    >>> sinh(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.sinh, "sinh")
-
-
-def cosh(x: te.Tensor) -> te.Tensor:
-    """Compute the hyperbolic cosine element-wise.
-
-    >>> cosh(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.cosh, "cosh")
-
-
-def tanh(x: te.Tensor) -> te.Tensor:
-    """Compute the hyperbolic tangent element-wise.
-
-    >>> tanh(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.tanh, "tanh")
+    return define_elementwise(x, te.erf, "erf")
 
 
 def fast_tanh(x: te.Tensor) -> te.Tensor:
@@ -190,148 +46,7 @@ def fast_tanh(x: te.Tensor) -> te.Tensor:
     >>> fast_tanh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return tanh(x)
-
-
-def asin(x: te.Tensor) -> te.Tensor:
-    """Compute the inverse sine element-wise, in radians in [-pi/2, pi/2].
-
-    >>> asin(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.asin, "asin")
-
-
-def acos(x: te.Tensor) -> te.Tensor:
-    """Compute the inverse cosine element-wise, in radians in [0, pi].
-
-    >>> acos(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.acos, "acos")
-
-
-def atan(x: te.Tensor) -> te.Tensor:
-    """Compute the inverse tangent element-wise, in radians in [-pi/2, pi/2].
-
-    >>> atan(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.atan, "atan")
-
-
-def asinh(x: te.Tensor) -> te.Tensor:
-    """Compute the inverse hyperbolic sine element-wise.
-
-    >>> asinh(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.asinh, "asinh")
-
-
-def acosh(x: te.Tensor) -> te.Tensor:
-    """Compute the inverse hyperbolic cosine element-wise; the result is non-negative.
-
-    >>> acosh(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.acosh, "acosh")
-
-
-def atanh(x: te.Tensor) -> te.Tensor:
-    """Compute the inverse hyperbolic tangent element-wise.
-
-    >>> atanh(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return define_elementwise(x, te.atanh, "atanh")
-
-
-def floor(x: te.Tensor) -> te.Tensor:
-    """Round down to an integer element-wise; the dtype is kept.
-
-    >>> floor(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return _define_rounding(x, te.floor, "floor")
-
-
-def ceil(x: te.Tensor) -> te.Tensor:
-    """Round up to an integer element-wise; the dtype is kept.
-
-    >>> ceil(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return _define_rounding(x, te.ceil, "ceil")
-
-
-def trunc(x: te.Tensor) -> te.Tensor:
-    """Round towards zero to an integer element-wise; the dtype is kept.
-
-    >>> trunc(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return _define_rounding(x, te.trunc, "trunc")
-
-
-def round(x: te.Tensor) -> te.Tensor:
-    """Round to the nearest integer element-wise, ties away from zero; the dtype is kept.
-
-    >>> round(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return _define_rounding(x, te.round, "round")
-
-
-def abs(x: te.Tensor) -> te.Tensor:
-    """Compute the absolute value element-wise.
-
-    >>> abs(te.placeholder((4, 8), name="A")).shape
-    (4, 8)
-    """
-    return _define_rounding(x, te.abs, "abs")
-
-
-def _define_rounding(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:
-    """Apply a function element-wise, with the identity for bool."""
-    return define_elementwise(
-        x, lambda value: value if value.dtype.is_bool else function(value), name
-    )
-
-
-def isnan(x: te.Tensor) -> te.Tensor:
-    """Test element-wise for NaN.
-
-    >>> isnan(te.placeholder((4, 8), name="A")).dtype
-    'bool'
-    """
-    return _define_test(x, te.isnan, "isnan", of_bool=False)
-
-
-def isinf(x: te.Tensor) -> te.Tensor:
-    """Test element-wise for infinities of either sign.
-
-    >>> isinf(te.placeholder((4, 8), name="A")).dtype
-    'bool'
-    """
-    return _define_test(x, te.isinf, "isinf", of_bool=False)
-
-
-def isfinite(x: te.Tensor) -> te.Tensor:
-    """Test element-wise for finite values, which are neither infinite nor NaN.
-
-    >>> isfinite(te.placeholder((4, 8), name="A")).dtype
-    'bool'
-    """
-    return _define_test(x, te.isfinite, "isfinite", of_bool=True)
-
-
-def _define_test(
-    x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str, *, of_bool: bool
-) -> te.Tensor:
-    return define_elementwise(
-        x, lambda value: te.const(of_bool, "bool") if value.dtype.is_bool else function(value), name
-    )
+    return define_elementwise(x, te.tanh, "tanh")
 
 
 def sign(x: te.Tensor) -> te.Tensor:

@@ -1,9 +1,9 @@
-"""Validate operator arguments, and type element-wise operators."""
+"""Validate operator arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -314,36 +314,3 @@ def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:
             kind="invalid-value", where=where, what=what, value=value, least=least,
         )
     return value
-
-
-_Value = te.Expr | int | float | bool
-
-
-class UnaryOp(Protocol):
-    """Type of an element-wise operator on a tensor or a scalar value."""
-
-    @overload
-    def __call__(self, data: te.Tensor) -> te.Tensor: ...
-    @overload
-    def __call__(self, data: _Value) -> te.Expr: ...
-
-
-class BinaryOp(Protocol):
-    """Type of an element-wise operator on two operands, each a tensor or a scalar value."""
-
-    @overload
-    def __call__(self, lhs: te.Tensor, rhs: Operand) -> te.Tensor: ...
-    @overload
-    def __call__(self, lhs: Operand, rhs: te.Tensor) -> te.Tensor: ...
-    @overload
-    def __call__(self, lhs: _Value, rhs: _Value) -> te.Expr: ...
-
-
-def as_unary_op(function: Callable[[Operand], Any]) -> UnaryOp:
-    """Return the function itself, typed as a unary element-wise operator."""
-    return cast("UnaryOp", function)
-
-
-def as_binary_op(function: Callable[[Operand, Operand], Any]) -> BinaryOp:
-    """Return the function itself, typed as a binary element-wise operator."""
-    return cast("BinaryOp", function)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+
+from tecomp.operations.elementwise import ELEMENTWISE
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,6 +21,7 @@ TABLES = {
     "tecomp.array.functions.elementwise": "tecomp/operations/elementwise.py",
     "tecomp.array.functions.reductions": "tecomp/operations/reductions.py",
     "tecomp.compute.elementwise": "tecomp/operations/elementwise.py",
+    "tecomp.topi.elementwise": "tecomp/operations/elementwise.py",
 }
 """Table of the rows of each module that has a stub."""
 
@@ -26,11 +30,24 @@ ORIGINS = {
     "Array": "tecomp.array.array_object",
     "Axes": "tecomp.ptensor.types",
     "Expr": "tecomp.ir.nodes.expr",
+    "Operand": "tecomp.topi.validation",
     "SupportsIndex": "typing",
     "Scalar": "tecomp.array.weak_scalars",
+    "Tensor": "tecomp.compute.tensor",
     "Value": "tecomp.compute.expr_like",
 }
 """Module of each name in the annotations of signatures."""
+
+OVERLOADS = {
+    "(data: Operand) -> Tensor | Expr": (
+        "(data: Tensor) -> Tensor", "(data: Expr | float) -> Expr",
+    ),
+    "(lhs: Operand, rhs: Operand) -> Tensor | Expr": (
+        "(lhs: Tensor, rhs: Operand) -> Tensor", "(lhs: Operand, rhs: Tensor) -> Tensor",
+        "(lhs: Expr | float, rhs: Expr | float) -> Expr",
+    ),
+}
+"""Signatures whose result depends on the operands, and their cases."""
 
 WIDTH = 100
 
@@ -38,13 +55,16 @@ WIDTH = 100
 def stub(module: ModuleType) -> str:
     """Return the text of the stub of a module."""
     parts = [declaration(module, name) for name in module.__all__]
-    signatures = "\n".join(str(inspect.signature(getattr(module, name))) for name in module.__all__)
+    signatures = "\n".join(signature_of(getattr(module, name)) for name in module.__all__)
     found = [name for name in ORIGINS if re.search(rf"\b{name}\b", signatures)]
     imports = [
         f"from {origin} import {', '.join(name for name in found if ORIGINS[name] == origin)}\n"
         for origin in sorted({ORIGINS[name] for name in found} - {"typing"})
     ]
-    if typing := [name for name in found if ORIGINS[name] == "typing"]:
+    typing = [name for name in found if ORIGINS[name] == "typing"]
+    if any(signature in signatures for signature in OVERLOADS):
+        typing.append("overload")
+    if typing:
         imports.insert(0, f"from typing import {', '.join(typing)}\n\n")
     head = f'"""{inspect.getdoc(module)}\n"""\n\n# Generated: `python -m tests.operations.stubs`.\n\n'
     names = "".join(f'    "{name}",\n' for name in module.__all__)
@@ -54,13 +74,32 @@ def stub(module: ModuleType) -> str:
 def declaration(module: ModuleType, name: str) -> str:
     """Return the declaration of a function of a module, with its docstring."""
     function = getattr(module, name)
-    signature = str(inspect.signature(function)).replace("'", "")
+    signature = signature_of(function)
+    cases = OVERLOADS.get(signature, (signature,))
+    mark = "@overload\n" if len(cases) > 1 else ""
+    head = f'# {TABLES[module.__name__]}: "{row_name(name)}"\n{mark}{line_of(name, cases[0])}'
+    text = (inspect.getdoc(function) or "").replace("\n", "\n    ").replace("\n    \n", "\n\n")
+    others = "".join(f"{mark}{line_of(name, case)} ...\n" for case in cases[1:])
+    return f'{head}\n    """{text}\n    """\n{others}'
+
+
+def row_name(name: str) -> str:
+    """Return the name of the row of a function, which differs for some functions of topi."""
+    return next((row.name for row in ELEMENTWISE if f"topi:{name}" in row.surfaces.split()), name)
+
+
+def signature_of(function: Callable[..., object]) -> str:
+    """Return the signature of a function with its annotations."""
+    return str(inspect.signature(function)).replace("'", "")
+
+
+def line_of(name: str, signature: str) -> str:
+    """Return the `def` of a function, in several lines if it is long."""
     line = f"def {name}{signature}:"
     if len(line) > WIDTH:
         parameters, result = signature.removeprefix("(").rsplit(") -> ", 1)
         line = f"def {name}(\n    {parameters}\n) -> {result}:"
-    text = (inspect.getdoc(function) or "").replace("\n", "\n    ").replace("\n    \n", "\n\n")
-    return f'# {TABLES[module.__name__]}: "{name}"\n{line}\n    """{text}\n    """\n'
+    return line
 
 
 def path_of(name: str) -> Path:

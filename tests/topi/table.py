@@ -24,7 +24,8 @@ VIEW = "view"
 PLACES = "gather, or reads under conditions"
 # Implementation by prefix of the module of a function; the first match applies.
 KINDS: list[tuple[str, str]] = [
-    ("math", FORMULA), ("broadcast", FORMULA), ("creation", FORMULA),
+    ("math", FORMULA), ("elementwise", FORMULA), ("broadcast", VIEW),
+    ("creation", FORMULA),
     ("reduction", "schedule: reduce"), ("scan", "schedule: cumsum, or a scan"),
     ("contraction", "schedule: matmul"), ("transform.gather", PLACES), ("transform", VIEW),
     ("sort", "library: NumPy"), ("signal", "library: NumPy"), ("scatter", "compiled statements"),
@@ -37,7 +38,7 @@ KINDS: list[tuple[str, str]] = [
 ]
 EXCEPT = {
     "argmax": "schedule: argreduce", "argmin": "schedule: argreduce",
-    "broadcast_to": VIEW, "expand_like": VIEW, "nn.dilate": PLACES, "nn.lrn": FORMULA,
+    "expand_like": VIEW, "nn.dilate": PLACES, "nn.lrn": FORMULA,
     "nn.binary_dense": "schedule: reduce", "nn.sparse_transpose": "library: NumPy",
     "nn.nll_loss": "element-wise; schedule: reduce", "nn.conv2d_NCHWc": "schedule: auto",
     "nn.softmax": SOFTMAX, "nn.log_softmax": SOFTMAX, "nn.fast_softmax": SOFTMAX,

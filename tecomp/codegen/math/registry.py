@@ -136,7 +136,10 @@ class _VectorAlgebra:
 
 _FORMULAS: dict[str, Formula] = {
     **_formulas(exp_log, power_float32, trigonometric), "pow": power_float32.power, "fmod": fmod,
-    **{row.call: partial(row.formula, _VectorAlgebra()) for row in ELEMENTWISE if row.formula},
+    **{
+        row.call: partial(row.formula, _VectorAlgebra())
+        for row in ELEMENTWISE if row.call and row.formula
+    },
 }
 
 # Functions with a separate float64 implementation, as float32 uses float64 arithmetic.

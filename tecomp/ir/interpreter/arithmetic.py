@@ -278,7 +278,10 @@ def _half_away(x: Data) -> Data:
 
 _MATH: dict[str, Callable[..., Data]] = {
     **{row.call: getattr(np, row.numpy_name) for row in ELEMENTWISE if row.call and row.numpy_name},
-    **{row.call: partial(row.formula, NumpyAlgebra()) for row in ELEMENTWISE if row.formula},
+    **{
+        row.call: partial(row.formula, NumpyAlgebra())
+        for row in ELEMENTWISE if row.call and row.formula
+    },
     "round": _half_away,
     "rsqrt": _rsqrt,
     "sigmoid": _sigmoid,

@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 from tecomp import te
+from tecomp.compute.expression_algebra import expression_function
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BinOp, binary
-from tecomp.operations.elementwise import ELEMENTWISE
+from tecomp.operations.elementwise import elementwise_in
 from tecomp.ptensor.formulas.complex_functions import (
     LOG_2,
     acos,
@@ -195,63 +196,43 @@ def _logaddexp(x: te.Expr, y: te.Expr) -> te.Expr:
     return te.select(x == y, x + constant_like(LOG_2, x), te.max(x, y) + rest)
 
 
-def _same_in_te(arity: int) -> dict[str, Callable[..., te.Expr]]:
-    """Return the functions that `te` defines from the same rows, by name."""
-    return {
-        row.name: getattr(te, row.name)
-        for row in ELEMENTWISE if row.arity == arity and row.is_in("te") and row.is_in("array")
-    }
+def _functions_of_rows(arity: int) -> dict[str, Callable[..., te.Expr]]:
+    """Return the functions whose rows have an intrinsic that `te` has, or a formula, by name."""
+    functions = {name: expression_function(row) for name, row in elementwise_in("array").items()
+        if row.arity == arity}
+    return {name: function for name, function in functions.items() if function}
 
 
 REAL_UNARY: Mapping[str, Callable[[te.Expr], te.Expr]] = {
-    **_same_in_te(1),
+    **_functions_of_rows(1),
     "abs": te.abs,
     "logical_not": te.logical_not,
-    **dict.fromkeys(("conj", "positive", "real"), _identity),
-    "bitwise_invert": lambda x: ~x,
+    **dict.fromkeys(("conj", "real"), _identity),
     "half": partial(_half_power, times=1),
     "imag": _imag,
     "minus_half": partial(_half_power, times=-1),
     "minus_three_halves": partial(_half_power, times=-3),
-    "negative": lambda x: -x,
     "reciprocal": _real_reciprocal,
     "round": te.nearbyint,
     "sign": _sign,
     "signbit": sign_bit,
-    "square": lambda x: x * x,
     "three_halves": partial(_half_power, times=3),
 }
 """Real unary functions."""
 
 REAL_BINARY: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
-    **_same_in_te(2),
-    "add": lambda x, y: x + y,
-    "atan2": te.atan2,
-    "bitwise_and": lambda x, y: x & y,
-    "bitwise_left_shift": lambda x, y: x << y,
-    "bitwise_or": lambda x, y: x | y,
-    "bitwise_right_shift": lambda x, y: x >> y,
-    "bitwise_xor": lambda x, y: x ^ y,
+    **_functions_of_rows(2),
     "copysign": te.copysign,
-    "divide": lambda x, y: x / y,
-    "equal": lambda x, y: x == y,
     "floor_divide": _floor_divide,
-    "greater": lambda x, y: x > y,
-    "greater_equal": lambda x, y: x >= y,
-    "less": lambda x, y: x < y,
-    "less_equal": lambda x, y: x <= y,
     "logaddexp": _logaddexp,
     "logical_and": te.all,
     "logical_or": te.any,
     "logical_xor": lambda x, y: x != y,
     "maximum": te.max,
     "minimum": te.min,
-    "multiply": lambda x, y: x * y,
     "nextafter": te.nextafter,
-    "not_equal": lambda x, y: x != y,
     "pow": te.pow,
     "remainder": _remainder,
-    "subtract": lambda x, y: x - y,
 }
 """Real binary functions of operands of one dtype."""
 
