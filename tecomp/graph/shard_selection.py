@@ -123,8 +123,7 @@ def _best(
     make: Callable[[ProgramPlan], PlannedKernels], costs: _Costs,
 ) -> tuple[PlannedKernels, Spill]:
     """Return the fastest program with a value in memory or in shards, and the results of trials."""
-    best, reasons = before, [spill.reason]
-    kind = spill.kind
+    best, least, reasons, kind = before, 0.0, [spill.reason], spill.kind
     for count in divisions:
         parts = " x ".join(map(str, count))
         try:
@@ -137,8 +136,8 @@ def _best(
         except TecompError as error:
             reasons.append(f"not in shards {parts}: {error.message}")
             continue
-        if more < 0 and costs.difference(trial, best) < 0:
-            best = trial
+        if more < least:
+            best, least = trial, more
         kind = "cost"
         reasons.append(f"in shards {parts}, the program takes {more:_.0f} cycles more")
     return best, replace(spill, kind=kind, reason="; ".join(reasons))
