@@ -218,6 +218,8 @@ class TileProduct:
         k: Columns of a, rows of b.
         orders: Order of the axes of a, b and c in a tile, such as `k//2`, `n`, `k%2`.
         intrinsic: Intrinsic for `tensorize`.
+        memory: Memory of a and b.
+        sums_memory: Memory of c.
     """
 
     m: int
@@ -225,6 +227,8 @@ class TileProduct:
     k: int
     orders: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     intrinsic: te.TensorIntrin
+    memory: str
+    sums_memory: str
 
 
 def tile_product(target: Target, inputs: Sequence[str], sums: str) -> TileProduct | None:
@@ -283,7 +287,10 @@ def _product(target: Target, unit: MatmulUnit, dtype: str) -> TileProduct:
     elif target.stick is not None:
         width = target.stick.bytes // te.const(0, unit.accumulator).dtype.bytes
     intrinsic = _intrinsic(unit, dtype, width if unit.n % max(width, 1) == 0 else unit.n)
-    return TileProduct(unit.m, unit.n, unit.k, (unit.a, unit.b, unit.c), intrinsic)
+    orders = unit.a, unit.b, unit.c
+    return TileProduct(
+        unit.m, unit.n, unit.k, orders, intrinsic, unit.memory, unit.sums_memory
+    )
 
 
 def _intrinsic(unit: MatmulUnit, dtype: str, width: int) -> te.TensorIntrin:

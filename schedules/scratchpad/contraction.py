@@ -12,7 +12,8 @@ from tecomp.schedules.analysis.stages import leads_to
 from tecomp.schedules.common import ceil_div, round_up
 from tecomp.schedules.intrinsics.accelerator import TileProduct, tile_product
 from tecomp.schedules.scratchpad.footprint import Reach, reach_of
-from tecomp.schedules.scratchpad.placement import Map, Placement, grow_block, number, sizes_of
+from tecomp.schedules.scratchpad.placement import Map, Placement, number, sizes_of
+from tecomp.schedules.scratchpad.traversal import walk, walk_parts
 from tecomp.schedules.scratchpad.work_division import (
     DivisionPlan,
     DivisionSpec,
@@ -20,6 +21,7 @@ from tecomp.schedules.scratchpad.work_division import (
     blocks_as,
     cheapest,
     divide_as,
+    grow_block,
     pieces_as,
 )
 
@@ -50,6 +52,11 @@ class ContractionTiling:
     is_doubled: bool
     fits: bool
     refusal: TargetError | None = None
+
+    @property
+    def sums_memory(self) -> str | None:
+        """Memory of the sums if the unit stores them in another memory than its operands."""
+        return _sums_memory(self.product)
 
 
 def plan(c: Contraction, output: te.Tensor, where: Placement) -> ContractionTiling:
@@ -188,6 +195,12 @@ def _tile(c: Contraction, where: Placement) -> tuple[TileProduct | None, dict[te
     return product, tile
 
 
+def _sums_memory(product: TileProduct | None) -> str | None:
+    if product is None or product.sums_memory == product.memory:
+        return None
+    return str(product.sums_memory)
+
+
 @dataclass(frozen=True)
 class _ContractionBudget:
     """Scratchpad bytes of blocks."""
@@ -199,39 +212,64 @@ class _ContractionBudget:
     tile: Sizes
 
     def fits(self, block: Sizes) -> bool:
-        """Return whether a block fits the scratchpad."""
+        """Return whether a block fits the scratchpad, and its sums the memory of the sums."""
+        sums = _sums_memory(self.product)
+        if sums is not None:
+            usable = self.where.target.memory(sums).usable_bytes
+            if usable is not None and self._bytes_of_sums(block, sums) > usable:
+                return False
         return bool(self.need(block) <= self.where.scratchpad_bytes)
+
+    def _bytes_of_sums(self, block: Sizes, memory: str | None = None) -> int:
+        part = tuple(block[axis] for axis in self.c.axes)
+        return self.bytes(self.c.total, part, 2, memory)
 
     def need(self, block: Sizes) -> int:
         """Return the bytes of a block: factors twice, sums, and the result of an epilogue."""
         shapes = zip(self.c.factors, self.c.read(block), strict=True)
         factors = [self.bytes(x, shape, k) for k, (x, shape) in enumerate(shapes)]
         part = tuple(block[axis] for axis in self.c.axes)
-        total: int = 2 * sum(factors) + self.bytes(self.c.total, part, 2)
+        total: int = 2 * sum(factors)
+        if _sums_memory(self.product) is None:
+            total += self._bytes_of_sums(block)
+        elif self.output is self.c.total:
+            total += self.where.bytes_of_part(part, self.output.dtype)
         total += sum(
             size for k, size in enumerate(factors)
             if is_transposed_and_padded(self.c, k, self.product)
         )
         if self.output is not self.c.total:
             others = [x for x in self.output.op.input_tensors if x is not self.c.total]
-            total += sum(self.where.bytes(part[-len(x.shape):], x.dtype) for x in others)
-            total += self.where.bytes(part, self.output.dtype)
+            total += sum(self.where.bytes_of_part(part[-len(x.shape):], x.dtype) for x in others)
+            total += self.where.bytes_of_part(part, self.output.dtype)
         return total
 
-    def bytes(self, x: te.Tensor, shape: Sequence[int], operand: int) -> int:
-        """Return the bytes of a block of an operand, in whole tiles."""
+    def bytes(
+        self, x: te.Tensor, shape: Sequence[int], operand: int, memory: str | None = None
+    ) -> int:
+        """Return the bytes of a block of an operand, in whole tiles.
+
+        Args:
+            x: Operand.
+            shape: Extents of the block.
+            operand: Number of the operand: 0 and 1 for the factors, 2 for the sums.
+            memory: Memory. Default: the scratchpad.
+        """
         whole = list(shape)
         if self.product is not None:
             sizes = {"m": self.product.m, "n": self.product.n, "k": self.product.k}
             for dim, letter in self.c.roles[operand].items():
                 whole[dim] = round_up(max(whole[dim], 1), sizes[letter])
-        if is_tiled(self.where, self.product):
-            whole = [prod(whole)]
+        if self.product is not None and is_tiled(self.where, self.product):
+            # The first axis of a tile runs along the rows of a memory that has rows.
+            name = memory or self.where.scratchpad
+            rows = sizes[self.product.orders[operand][0][0]]
+            has_rows = self.where.target.memory(name).rows is not None
+            whole = [rows, prod(whole) // rows] if has_rows else [prod(whole)]
         else:
             order = matrix_order(self.c.roles[operand], operand, self.product, len(whole))
-            whole = [whole[dim] for dim in order]
-        size: int = self.where.bytes(whole, x.dtype)
-        return size
+            return int(self.where.bytes_of_part([whole[dim] for dim in order], x.dtype))
+        return int(self.where.bytes(whole, x.dtype, memory))
 
     def read(self, block: Sizes, core: Sizes) -> int:
         """Return the bytes of the factors that a core reads for its part, block by block."""
@@ -338,6 +376,8 @@ def schedule(
     made = [s.cache_write(output, where.scratchpad)]
     if output is not c.total:
         made.append(c.total)
+    elif p.sums_memory is not None:
+        made.append(s.cache_write(made[0], p.sums_memory))
     core, block = ([sizes[axis] for axis in c.axes] for sizes in (p.core, p.block))
     loop = walk_parts(s, output, core, block, p.shares, where)
     for x in made:
@@ -345,6 +385,10 @@ def schedule(
     sums = made[-1]
     if output is not c.total:
         _finish(s, made[0], c, where, (output, loop), whole)
+    elif sums is not made[0]:
+        where.keep(s, made[0], output, loop)
+    if p.sums_memory is not None:
+        s[sums].set_scope(p.sums_memory)
     part = _add_up(s, sums, c, p, where)
     for k, x in enumerate(c.factors):
         reader = sums if readers[k] is x else readers[k]
@@ -412,91 +456,6 @@ def _copy_block(
         s[made[-1]].double_buffer()
 
 
-def walk_parts(
-    s: te.Schedule, output: te.Tensor, core: Sequence[int], block: Sequence[int], shares: Shares,
-    where: Placement,
-) -> te.IterVar:
-    """Create loops over cores, over the blocks of a core, and inside a block in memory order.
-
-    A tensor that is resident in scratchpads has no core loops: it is computed inside the core loops
-    of another stage.
-
-    Args:
-        s: Schedule.
-        output: Tensor that is divided.
-        core: Extents of the part of one core.
-        block: Extents of the block that is simultaneously in the scratchpad.
-        shares: Assignment of the parts to cores.
-        where: Placement of tensors in the memories of the target.
-
-    Returns:
-        The innermost loop over blocks, of those with more than one iteration if there are any.
-    """
-    stage, is_near = s[output], output in where.resident_tensors
-    cores: dict[str, list[te.IterVar]] = {name: [] for name in where.target.grid}
-    single: list[te.IterVar] = []
-    blocks: list[te.IterVar] = []
-    inside: list[te.IterVar] = []
-    for k, axis in enumerate(stage.op.axis):
-        along, rest = stage.split(axis, factor=core[k])
-        part, rest = stage.split(rest, factor=block[k])
-        for name, count in () if is_near else shares.get(k, ())[:0:-1]:
-            along, inner = stage.split(along, factor=count)
-            cores[name].append(inner)
-        # An undivided axis has one part; if no axis is divided, the part belongs to one core.
-        name = shares[k][0][0] if k in shares else ("" if shares else next(iter(cores)))
-        cores.get(name, single).append(along)
-        blocks.insert(0 if core[k] <= block[k] else len(blocks), part)
-        inside.append(rest)
-    stage.reorder(*(loop for many in cores.values() for loop in many), *single, *blocks, *inside)
-    for name, loops in cores.items():
-        if loops and not is_near:
-            stage.bind(stage.fuse(*loops), te.thread_axis(name))
-    walk(s, output, inside, where)
-    return blocks[-1]
-
-
-def walk(
-    s: te.Schedule, x: te.Tensor, loops: Sequence[te.IterVar], where: Placement,
-    source: te.Tensor | None = None,
-) -> None:
-    """Traverse a tensor in the order of device memory, in vectors.
-
-    Args:
-        s: Schedule.
-        x: Tensor that is copied.
-        loops: Loops over its dimensions, one for each.
-        where: Placement, which defines the layout of device memory.
-        source: Tensor in device memory. Default: `x`.
-    """
-    source = x if source is None else source
-    shape, layout, blocks = sizes_of(x), where.layout_of_tensor(source), _blocks_of(source, where)
-
-    def step(dim: int, weight: int) -> int:
-        index = [0] * len(shape)
-        index[dim] = weight
-        # A tensor without elements has no addresses.
-        return layout.offset(index) if weight < shape[dim] and 0 not in shape else 0
-
-    found: list[tuple[int, te.IterVar]] = []
-    for dim, (rest, sizes) in enumerate(zip(loops, blocks[-len(loops):], strict=True)):
-        for size in sizes:
-            outer, rest = s[x].split(rest, factor=size)
-            found.append((step(dim, size), outer))
-        found.append((step(dim, 1), rest))
-    ordered = [loop for _, loop in sorted(found, key=lambda pair: -pair[0])]
-    s[x].reorder(*ordered)
-    s[x].vectorize(ordered[-1])
-
-
-def _blocks_of(x: te.Tensor, where: Placement) -> list[tuple[int, ...]]:
-    """Return the block sizes that each dimension of a whole tensor is split into, largest first."""
-    lane, units = where.lane_of(x), where.units(x)
-    if lane is not None and lane < len(x.shape) - 1:
-        return [(unit,) if unit > 1 else () for unit in units]
-    return [()] * (len(x.shape) - 2) + list(where.blocks(x.dtype))
-
-
 def _finish(
     s: te.Schedule, made: te.Tensor, c: Contraction, where: Placement,
     site: tuple[te.Tensor, te.IterVar], whole: Collection[te.Tensor] | None,
@@ -557,6 +516,8 @@ def _place(
 ) -> Map:
     """Return the scratchpad layout of an operand: tile by tile, in the order of the unit."""
     product, roles, shape = p.product, c.roles[operand], sizes_of(x)
+    name = (p.sums_memory if operand == 2 else None) or where.scratchpad
+    has_rows = where.target.memory(name).rows is not None
     if product is None or not is_tiled(where, product):
         dims = matrix_order(roles, operand, product, len(shape))
         whole = where.layout([shape[dim] for dim in dims], x.dtype)
@@ -569,6 +530,8 @@ def _place(
         tiles = [i // sizes[roles[dim]] if dim in roles else i for dim, i in enumerate(index)]
         order = [each for each in product.orders[operand] if each[0] in own]
         *others, last = [_part(each, own, sizes) for each in order]
+        if has_rows:
+            return [others[0], te.AXIS_SEPARATOR, *tiles, *others[1:], last]
         if where.target.stick is None or order[-1][1:] or sizes[order[-1]] <= lanes:
             return [*tiles, *others, last]
         return [*tiles, last // lanes, *others, last % lanes]

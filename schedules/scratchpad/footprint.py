@@ -193,9 +193,13 @@ def bytes_of(x: te.Tensor, box: Box, where: Placement, *, is_lone: bool = False)
         where: Placement of tensors in the memories of the target.
         is_lone: Whether each element has a separate stick. Default: False.
     """
+    rows = where.target.memory(where.scratchpad).rows or 1
     if is_lone and box:
-        return int(where.bytes([*(span.extent for span in box), 1], x.dtype))
-    units = [1] * len(box) + list(where.unit(x.dtype))
+        *extents, last = [span.extent for span in box]
+        return int(where.bytes([*extents, box[-1].padded_extent(rows) if rows > 1 else last, 1],
+                               x.dtype))
+    height, width = where.unit(x.dtype)
+    units = [*[1] * len(box), lcm(height, rows), width]
     # A 1-D region consists of sticks, or of the columns of tiles.
     own = units[-len(box) :] if box else []
     return int(where.bytes([s.padded_extent(n) for s, n in zip(box, own, strict=True)], x.dtype))

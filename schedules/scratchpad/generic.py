@@ -18,7 +18,6 @@ from tecomp import (
     te,
 )
 from tecomp.schedules.common import ceil_div, round_up
-from tecomp.schedules.scratchpad.contraction import walk, walk_parts
 from tecomp.schedules.scratchpad.footprint import (
     Box,
     Reach,
@@ -30,7 +29,8 @@ from tecomp.schedules.scratchpad.footprint import (
     order_of,
     reach_of,
 )
-from tecomp.schedules.scratchpad.placement import Placement, grow_block, largest, number, sizes_of
+from tecomp.schedules.scratchpad.placement import Placement, number, sizes_of
+from tecomp.schedules.scratchpad.traversal import walk, walk_parts
 from tecomp.schedules.scratchpad.work_division import (
     DivisionPlan,
     DivisionSpec,
@@ -38,6 +38,8 @@ from tecomp.schedules.scratchpad.work_division import (
     blocks_as,
     divide,
     divide_as,
+    grow_block,
+    largest,
     pieces_as,
     pieces_of,
 )

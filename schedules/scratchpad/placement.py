@@ -2,74 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from tecomp import IndexMap, Layout, ScheduleError, Target, TargetError, te
 from tecomp.schedules.analysis.stages import is_scan
 from tecomp.schedules.common import ceil_div, round_up
-from tecomp.schedules.scratchpad.work_division import Cuts
+from tecomp.schedules.scratchpad.work_division import Cuts, largest
 
-_Axis = TypeVar("_Axis")
+_MIN_CYCLES_PER_CORE = 4
+"""Cycles through the rows of a scratchpad per core, from which on parts are whole cycles.
 
-
-def largest(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number for which a monotonic predicate holds, by bisection.
-
-    Args:
-        most: Upper bound.
-        fits: Predicate that holds for all numbers up to some bound.
-
-    Returns:
-        The number; at least 1, for which the predicate is not evaluated.
-
-    >>> largest(100, lambda n: n * n < 50), largest(5, lambda n: True), largest(5, lambda n: False)
-    (7, 5, 1)
-    """
-    low, high = 1, max(most, 1)
-    while low < high:
-        middle = ceil_div(low + high, 2)
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def grow_block(
-    block: Mapping[_Axis, int],
-    limit: Mapping[_Axis, int],
-    axes: Iterable[_Axis],
-    fits: Callable[[Mapping[_Axis, int]], bool],
-    cost: Callable[[Mapping[_Axis, int]], int],
-) -> Mapping[_Axis, int]:
-    """Return the largest block that fits, doubled step by step along the cheapest axis.
-
-    Args:
-        block: Extents of the initial block.
-        limit: Maximum extents.
-        axes: Axes that may grow; the first one wins ties.
-        fits: Predicate whether a block fits.
-        cost: Cost function of blocks.
-
-    >>> grow_block({"m": 1, "n": 1}, {"m": 8, "n": 3}, "nm", lambda b: b["m"] * b["n"] < 9,
-    ...            lambda b: -b["n"])
-    {'m': 2, 'n': 3}
-    """
-    axes = tuple(axes)
-    while True:
-        longer = [
-            {**block, axis: min(2 * block[axis], limit[axis])}
-            for axis in axes if block[axis] < limit[axis]
-        ]
-        fitting = [each for each in longer if fits(each)]
-        if not fitting:
-            return block
-        block = min(fitting, key=cost)
-
+Cores then have at most a quarter more than the average.
+"""
 
 HOST = "global"
 """Memory that contains the arrays of the caller."""
@@ -149,7 +97,13 @@ class Placement:
         """
         sticks = self._sticks(x)
         if sticks is None:
-            return (*[1] * len(x.shape), *self.unit(x.dtype))[-len(x.shape):] if x.shape else ()
+            rows, columns = self.unit(x.dtype)
+            cyclic = self.target.memory(self.scratchpad).rows
+            cycles = sizes_of(x)[-2] // cyclic if cyclic and len(x.shape) > 1 else 0
+            if cyclic and cycles >= _MIN_CYCLES_PER_CORE * self.target.cores:
+                # Parts of whole cycles take all rows of the scratchpad equally.
+                rows = cyclic
+            return (*[1] * len(x.shape), rows, columns)[-len(x.shape):] if x.shape else ()
         lane, extent = sticks
         return tuple(extent if dim == lane else 1 for dim in range(len(x.shape)))
 
@@ -203,7 +157,8 @@ class Placement:
         """Return the layout of a tensor: sticks along its rows, or tiles of its last two axes.
 
         In a memory with a multi-dimensional address, a row of the tensor is the last address
-        component.
+        component. In a memory with a fixed number of rows, the last but one dimension is
+        distributed cyclically over these rows.
 
         Args:
             shape: Shape of the tensor.
@@ -215,8 +170,11 @@ class Placement:
             A function that `transform_layout` accepts.
         """
         place = self.scratchpad if memory is None else memory
-        if (rank := self.target.memory(place).rank) > 1:
-            return self._in_rows(dtype, rank)
+        memory = self.target.memory(place)
+        if memory.rows is not None:
+            return self._in_partitions(dtype, memory.rows)
+        if memory.rank > 1:
+            return self._in_rows(dtype, memory.rank)
         if self.target.tile is not None:
             return self._in_tiles(dtype)
         stick = self.target.stick
@@ -248,6 +206,33 @@ class Placement:
 
         return place
 
+    def _in_partitions(self, dtype: str, rows: int) -> Map:
+        lanes = self.lanes(dtype)
+
+        def place(*i: te.Expr) -> list[object]:
+            row = i[-2] if len(i) > 1 else _zero()
+            return _cyclic_rows(rows, i[:-2], row, _split_index(i[-1:], (lanes,)))
+
+        return place
+
+    def in_rows(
+        self, memory: str, outer: Sequence[te.Expr], row: te.Expr, inner: Sequence[te.Expr]
+    ) -> list[object]:
+        """Return physical indices in a memory of rank 2, of which `inner` are inside a row.
+
+        In a memory with a fixed number of rows, `row` is distributed cyclically over these rows.
+
+        Args:
+            memory: Name of the memory.
+            outer: Indices before the row.
+            row: Index of the row.
+            inner: Indices inside the row.
+        """
+        rows = self.target.memory(memory).rows
+        if rows is None:
+            return [*outer, row, te.AXIS_SEPARATOR, *inner]
+        return _cyclic_rows(rows, outer, row, inner)
+
     def _in_tiles(self, dtype: str) -> Map:
         rows, columns = self.blocks(dtype)
 
@@ -260,34 +245,54 @@ class Placement:
     def lone(self, dtype: str) -> Map:
         """Return the layout of one value per row: in lane 0 of a stick, or of a row of a tile."""
         rows, _ = self.blocks(dtype)
-        is_flat = self.target.memory(self.scratchpad).rank == 1
+        memory = self.target.memory(self.scratchpad)
+        is_flat = memory.rank == 1
 
         def place(*i: te.Expr) -> list[object]:
+            if memory.rows is not None:
+                return _cyclic_rows(memory.rows, i[:-1], i[-1] if i else _zero(), [_zero()])
             axes = [*i[:-1], *_split_index(i[-1:], rows)]
             return [*axes, *([] if is_flat else [te.AXIS_SEPARATOR]), _zero()]
 
         return place
 
-    def bytes(self, shape: Sequence[int], dtype: str) -> int:
-        """Return the bytes of the scratchpad that a tensor takes, in whole tiles or sticks."""
-        memory = self.target.memory(self.scratchpad)
+    def bytes(self, shape: Sequence[int], dtype: str, memory_name: str | None = None) -> int:
+        """Return the bytes of a memory that a tensor takes, in whole tiles or sticks.
+
+        Args:
+            shape: Shape of the tensor.
+            dtype: Dtype of its elements.
+            memory_name: Memory that contains the tensor. Default: the scratchpad.
+        """
+        memory = self.target.memory(memory_name or self.scratchpad)
         unit = self.unit(dtype)
         *lead, rows, columns = (1, 1, *shape)
         row = round_up(columns, unit[1]) * _bytes(dtype)
         count: int = prod(lead) * round_up(rows, unit[0])
         step = memory.alignment_bytes
+        if memory.rows is not None:
+            # The rows of a tensor are distributed cyclically over those of the memory.
+            return int(memory.rows * round_up(prod(lead) * ceil_div(rows, memory.rows) * row, step))
         size: int = count * round_up(row, step) if memory.rank == 2 else round_up(count * row, step)
         return size
+
+    def bytes_of_part(self, part: Sequence[int], dtype: str) -> int:
+        """Return the bytes of the scratchpad that a part takes, whichever row is its first."""
+        sizes = list(part)
+        rows = self.target.memory(self.scratchpad).rows
+        if len(sizes) > 1 and rows is not None and sizes[-2] > 1 and sizes[-2] % rows:
+            sizes[-2] += rows - 1
+        return self.bytes(sizes, dtype)
 
     def bytes_near(self, x: te.Tensor, part: Sequence[int]) -> int:
         """Return the bytes of a resident region whose lane axis is that of the whole tensor."""
         lane = self.lane_of(x)
         if lane is None and part:
-            return self.bytes([*part, 1], x.dtype)
+            return self.bytes_of_part([*part, 1], x.dtype)
         sizes = list(part)
         if lane is not None:
             sizes.append(sizes.pop(lane))
-        return self.bytes(sizes, x.dtype)
+        return self.bytes_of_part(sizes, x.dtype)
 
     def largest(self, extent: int, unit: int, need: Callable[[int], int]) -> int:
         """Return the largest part of an extent that fits the scratchpad.
@@ -528,6 +533,12 @@ def _split_loop(
         outer, loop = s[x].split(loop, factor=size)
         loops.append(outer)
     return [*loops, loop]
+
+
+def _cyclic_rows(
+    rows: int, outer: Sequence[te.Expr], row: te.Expr, inner: Sequence[te.Expr]
+) -> list[object]:
+    return [row % rows, te.AXIS_SEPARATOR, *outer, row // rows, *inner]
 
 
 def _zero() -> te.Expr:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from tecomp import Layout, accesses, te
 from tecomp.schedules.analysis.stages import is_same
-from tecomp.schedules.scratchpad.contraction import walk_parts
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
+from tecomp.schedules.scratchpad.traversal import walk_parts
 from tecomp.schedules.scratchpad.work_division import DivisionSpec, divide_as
 
 

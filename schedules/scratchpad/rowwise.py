@@ -12,8 +12,8 @@ from math import prod
 
 from tecomp import CapacityError, TargetError, te
 from tecomp.schedules.common import ceil_div, round_up
-from tecomp.schedules.scratchpad.contraction import walk_parts
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
+from tecomp.schedules.scratchpad.traversal import walk_parts
 from tecomp.schedules.scratchpad.work_division import (
     DivisionPlan,
     DivisionSpec,
@@ -168,7 +168,7 @@ class _Rows:
         for x in (self.output, *(x for x in self.readers if x not in self.where.resident_tensors)):
             height = rows if x in self.private_stages or self._is_of_rows(x) else 1
             width = columns if self._has_columns(x) else 1
-            total += self.where.bytes((height, width), x.dtype)
+            total += self.where.bytes_of_part((height, width), x.dtype)
         return total
 
     def _is_of_rows(self, x: te.Tensor) -> bool:

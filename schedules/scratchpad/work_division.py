@@ -7,15 +7,17 @@ divisions are preferred, and the longest axis is divided first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import lcm, prod
-from typing import Literal
+from typing import Literal, TypeVar
 
 from tecomp import ScheduleError, Target, TargetError, te
 from tecomp.schedules.common import ceil_div
 
 _SHARERS = 2  # result axes per grid axis: three make loop extents hard to bound
+
+_Axis = TypeVar("_Axis")
 
 Shares = Mapping[int, Sequence[tuple[str, int]]]
 """Grid axes with core counts along each, for each divided axis of the result by number."""
@@ -359,3 +361,58 @@ def shares_of(
             free[name] = free[name] // many if shared[name] < sharers else 1
             left //= many
     return found
+
+
+def largest(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number for which a monotonic predicate holds, by bisection.
+
+    Args:
+        most: Upper bound.
+        fits: Predicate that holds for all numbers up to some bound.
+
+    Returns:
+        The number; at least 1, for which the predicate is not evaluated.
+
+    >>> largest(100, lambda n: n * n < 50), largest(5, lambda n: True), largest(5, lambda n: False)
+    (7, 5, 1)
+    """
+    low, high = 1, max(most, 1)
+    while low < high:
+        middle = ceil_div(low + high, 2)
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def grow_block(
+    block: Mapping[_Axis, int],
+    limit: Mapping[_Axis, int],
+    axes: Iterable[_Axis],
+    fits: Callable[[Mapping[_Axis, int]], bool],
+    cost: Callable[[Mapping[_Axis, int]], int],
+) -> Mapping[_Axis, int]:
+    """Return the largest block that fits, doubled step by step along the cheapest axis.
+
+    Args:
+        block: Extents of the initial block.
+        limit: Maximum extents.
+        axes: Axes that may grow; the first one wins ties.
+        fits: Predicate whether a block fits.
+        cost: Cost function of blocks.
+
+    >>> grow_block({"m": 1, "n": 1}, {"m": 8, "n": 3}, "nm", lambda b: b["m"] * b["n"] < 9,
+    ...            lambda b: -b["n"])
+    {'m': 2, 'n': 3}
+    """
+    axes = tuple(axes)
+    while True:
+        longer = [
+            {**block, axis: min(2 * block[axis], limit[axis])}
+            for axis in axes if block[axis] < limit[axis]
+        ]
+        fitting = [each for each in longer if fits(each)]
+        if not fitting:
+            return block
+        block = min(fitting, key=cost)

@@ -22,14 +22,16 @@ def targets(as_json: bool) -> None:
     if as_json:
         show([_describe(name) for name in tecomp.list_targets()], as_json=True)
         return
-    for name in tecomp.list_targets():
+    names = tecomp.list_targets()
+    width = max((len(name) for name in names), default=0) + 2
+    for name in names:
         try:
             memories = tecomp.Target.load(name).memories.values()
         except TargetError as error:
-            click.echo(f"{name:<12}{error.message}")
+            click.echo(f"{name:<{width}}{error.message}")
             continue
         spaces = ", ".join(f"{memory.name} (rank {memory.rank})" for memory in memories)
-        click.echo(f"{name:<12}{spaces}")
+        click.echo(f"{name:<{width}}{spaces}")
     for complaint in broken_plugins():
         click.echo(complaint, err=True)
 

@@ -302,10 +302,12 @@ class _Model:
 
     def _cycles(self, name: str, dtype: str) -> float:
         """Return the cycles of one operation on one element."""
-        for unit in self.target.engine.values():
-            if isinstance(unit, VectorUnit) and dtype in unit.types:
-                each = unit.cycles.get(name, unit.cycles.get("default", 1.0))
-                return each / (unit.lanes(dtype) * unit.instances)
+        units = [unit for unit in self.target.engine.values()
+                 if isinstance(unit, VectorUnit) and dtype in unit.types]
+        # A unit that lists the operation executes it; the first unit executes all others.
+        for unit in (*(unit for unit in units if name in unit.cycles), *units):
+            each = unit.cycles.get(name, unit.cycles.get("default", 1.0))
+            return each / (unit.lanes(dtype) * unit.instances)
         if self.target.core is not None:
             core = self.target.core
             operations = _COSTS.get(name, 1)

@@ -365,11 +365,12 @@ class _Device:
     def _tile_bytes(self, rows: int, columns: int) -> int:
         """Return the scratchpad bytes of a tile: window, weights, sums and features."""
         where, k = self.where, self.filters
-        window = where.bytes((3 * (rows + BORDER), columns + BORDER), FLOAT)
-        pixels = where.bytes((rows, columns, k), FLOAT)
-        if where.target.memory(where.scratchpad).rank == 2:
-            pixels = where.bytes((rows, columns * k), FLOAT)
-        return int(window + 2 * pixels + where.bytes((75, k), FLOAT) + where.bytes((k,), FLOAT))
+        window = where.bytes_of_part((3, rows + BORDER, columns + BORDER), FLOAT)
+        pixels, weights = where.bytes((rows, columns, k), FLOAT), where.bytes((75, k), FLOAT)
+        if self._is_of_rows(where.scratchpad):
+            pixels = where.bytes_of_part((rows, columns * k), FLOAT)
+            weights = where.bytes((5, 15 * k), FLOAT)
+        return int(window + 2 * pixels + weights + where.bytes((k,), FLOAT))
 
     def _copy_to_device(self, x: te.Tensor, reader: te.Tensor, layout: Any) -> te.Tensor:
         """Copy a host tensor to device memory."""
@@ -420,19 +421,19 @@ class _Device:
     def _image_layout(self, memory: str) -> Callable[..., list[object]]:
         """Return the layout of an image: a plane per color, with rows padded to whole lanes."""
         if self._is_of_rows(memory):
-            return lambda n, y, x, c: [n, c, y, te.AXIS_SEPARATOR, x]
+            return lambda n, y, x, c: self.where.in_rows(memory, [n, c], y, [x])
         lanes = self.where.lanes(FLOAT)
         return lambda n, y, x, c: [n, c, y, x // lanes, x % lanes]
 
     def _feature_layout(self, memory: str) -> Any:
         """Return the layout of the features, with adjacent filters."""
         if self._is_of_rows(memory):
-            return lambda n, y, x, k: [n, y, te.AXIS_SEPARATOR, x, k]
+            return lambda n, y, x, k: self.where.in_rows(memory, [n], y, [x, k])
         return self._layout((1, self.height, self.width, self.filters), memory)
 
     def _weight_layout(self, memory: str) -> Callable[..., list[object]]:
         """Return the layout of the weights as a matrix: window positions by filters."""
         if self._is_of_rows(memory):
-            return lambda y, x, c, k: [y, te.AXIS_SEPARATOR, x, c, k]
+            return lambda y, x, c, k: self.where.in_rows(memory, [], y, [x, c, k])
         table = self._layout((75, self.filters), memory)
         return lambda y, x, c, k: table(15 * y + 3 * x + c, k)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
-from tecomp.errors import TargetError
+from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.machine.host import (
     DOTS,
@@ -147,6 +147,7 @@ class MatmulUnit:
         source: Source of the numbers.
         instances: Number of such units per core.
         modes: Default fidelity by dtype of a and b, if not the first one.
+        accumulator_memory: Memory of c. Default: the memory of the operands.
 
     >>> from tecomp import Target
     >>> unit = Target.load("tensix_wh").engine["matmul"]
@@ -158,6 +159,9 @@ class MatmulUnit:
     {'hifi4': 64.0, 'hifi3': 48.0, 'hifi2': 32.0, 'lofi': 16.0}
     >>> unit.a, unit.b, unit.c, len(unit.source) > 0
     (('m', 'k'), ('k', 'n'), ('m', 'n'), True)
+    >>> neuron = Target.load("neuroncore_v2").engine["matmul"]
+    >>> unit.sums_memory, neuron.sums_memory, neuron.accumulator_memory
+    ('l1', 'psum', 'psum')
     """
 
     kind: Literal["matmul"]
@@ -175,6 +179,12 @@ class MatmulUnit:
     source: Source
     instances: Count = 1
     modes: Mapping[DTypeName, str] = field(default_factory=dict)
+    accumulator_memory: MemoryName | None = None
+
+    @property
+    def sums_memory(self) -> str:
+        """Memory of c."""
+        return self.accumulator_memory or self.memory
 
     def __post_init__(self) -> None:
         for dtype, mode in self.modes.items():
@@ -201,13 +211,15 @@ class VectorUnit:
         memory: Memory of the operands.
         source: Source of the numbers.
         instances: Number of such units per core.
+        max_lanes: Maximum number of lanes, for units that process as many elements of narrow
+            dtypes as of wide ones. Default: no limit other than `width_bytes`.
 
     >>> from tecomp import Target
     >>> unit = Target.load("tensix_wh").engine["sfpu"]
     >>> unit.kind, unit.name, unit.width_bytes, unit.types, unit.instances, unit.memory
     ('vector', 'sfpu', 128, ('float32', 'bfloat16', 'float16', 'int32'), 1, 'dst')
-    >>> unit.cycles["default"], len(unit.source) > 0
-    (2.0, True)
+    >>> unit.cycles["default"], len(unit.source) > 0, unit.max_lanes
+    (2.0, True, None)
     """
 
     kind: Literal["vector"]
@@ -218,6 +230,7 @@ class VectorUnit:
     memory: MemoryName
     source: Source
     instances: Count = 1
+    max_lanes: Count | None = None
 
     def lanes(self, dtype: str) -> int:
         """Return the number of elements of a dtype per vector.
@@ -228,8 +241,12 @@ class VectorUnit:
         >>> from tecomp import Target
         >>> Target.load("tensix_wh").engine["sfpu"].lanes("float32")
         32
+        >>> unit = Target.load("neuroncore_v2").engine["vector"]
+        >>> unit.lanes("float32"), unit.lanes("bfloat16")
+        (128, 128)
         """
-        return max(self.width_bytes // DType(dtype).bytes, 1)
+        lanes = max(self.width_bytes // DType(dtype).bytes, 1)
+        return lanes if self.max_lanes is None else min(lanes, self.max_lanes)
 
 
 Unit = MatmulUnit | VectorUnit
@@ -257,6 +274,9 @@ class Memory:
         write_bytes_per_cycle: Write bandwidth shared by all writers.
         latency_cycles: Cycles from a request to the first byte.
         transaction_bytes: Minimum transfer size; every transfer is a multiple of it.
+        rows: Number of rows of a memory of rank 2, such as the partitions of an SRAM. The bytes of
+            a row that a buffer takes are taken in all rows. Default: any number of rows, each of
+            them allocated separately.
     """
 
     name: Name
@@ -272,8 +292,18 @@ class Memory:
     write_bytes_per_cycle: Rate | None = None
     latency_cycles: Number | None = None
     transaction_bytes: Count | None = None
+    rows: Count | None = None
 
     def __post_init__(self) -> None:
+        if self.rows is not None and (
+            self.rank != 2 or self.takes_flat
+            or any((n or 0) % self.rows for n in (self.capacity_bytes, self.reserved_bytes))
+        ):
+            raise TargetError(
+                "memory `{name}` has rows = {rows}, which requires rank = 2, no takes_flat, and "
+                "multiples of it as capacity_bytes and reserved_bytes",
+                name=self.name, rows=self.rows,
+            )
         if self.capacity_bytes is None and (self.reserved_bytes or self.instances > 1):
             raise TargetError(
                 "memory `{name}` has reserved_bytes or instances but no capacity_bytes; specify "
@@ -291,6 +321,32 @@ class Memory:
     def takes(self, rank: int) -> bool:
         """Return whether buffers with `rank` physical axes may be stored in the memory."""
         return rank == self.rank or (rank == 1 and self.takes_flat)
+
+    def allocated_rows(self, buffer: str, rows: int) -> int:
+        """Return the number of rows that a buffer takes.
+
+        Args:
+            buffer: Name of the buffer, for messages.
+            rows: Number of its rows.
+
+        Raises:
+            CapacityError: If the memory has fewer rows.
+
+        >>> from tecomp import Target
+        >>> vtcm, sbuf = Target.load("vtcm2d"), Target.load("neuroncore_v2")
+        >>> memories = vtcm.memory("global.vtcm"), sbuf.memory("sbuf")
+        >>> [memory.allocated_rows("A", 5) for memory in memories]
+        [5, 128]
+        """
+        if self.rows is None:
+            return rows
+        if rows > self.rows:
+            raise CapacityError(
+                "{buffer}: has {rows} rows, but memory `{memory}` has {limit}; put the index "
+                "modulo {limit} before AXIS_SEPARATOR in its layout",
+                buffer=buffer, rows=rows, memory=self.name, limit=self.rows,
+            )
+        return self.rows
 
     @property
     def axes(self) -> str:

@@ -412,7 +412,9 @@ class Target(Pictured):
         usable = memory.usable_bytes
         if usable is None or len(extents) < len(buffer.shape):
             return
-        size = prod(extents) * buffer.dtype.bytes
+        first = buffer.axis_separators[-1] + 1 if buffer.axis_separators else 0
+        rows = memory.allocated_rows(buffer.name, prod(extents[:first]))
+        size = rows * prod(extents[first:]) * buffer.dtype.bytes
         if size > usable:
             shape = ", ".join(map(str, extents))
             raise CapacityError(

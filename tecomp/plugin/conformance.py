@@ -191,11 +191,11 @@ def _capacity(target: Target, memory: Memory) -> str:
     if room is None:
         return "no capacity specified"
     separators = tuple(range(memory.rank - 1))
-    ones = (1,) * (memory.rank - 1)
-    byte = DType("int8")
-    target.check_buffer(Buffer("full", (*ones, room), byte, memory.name, separators))
+    rows = (*[1] * (memory.rank - 2), memory.rows or 1) if memory.rank > 1 else ()
+    byte, row = DType("int8"), room // (memory.rows or 1)
+    target.check_buffer(Buffer("full", (*rows, row), byte, memory.name, separators))
     try:
-        target.check_buffer(Buffer("larger", (*ones, room + 1), byte, memory.name, separators))
+        target.check_buffer(Buffer("larger", (*rows, row + 1), byte, memory.name, separators))
     except CapacityError:
         return f"{room} bytes"
     raise _FailedError(f"{room + 1} bytes were accepted in {room}; report this to tecomp")

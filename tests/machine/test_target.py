@@ -97,7 +97,7 @@ def test_a_buffer_larger_than_its_memory_is_refused() -> None:
         ("alignment_bytes = 64", "hue = 64",
          Diagnostic(
              "target", source="toy.toml", line=":7", section="[memory.dram]: ", key="hue",
-             hint_of_key="the keys are scope, rank, alignment_bytes, capacity_bytes, source, takes_flat, reserved_bytes, instances, read_bytes_per_cycle, write_bytes_per_cycle, latency_cycles, transaction_bytes",
+             hint_of_key="the keys are scope, rank, alignment_bytes, capacity_bytes, source, takes_flat, reserved_bytes, instances, read_bytes_per_cycle, write_bytes_per_cycle, latency_cycles, transaction_bytes, rows",
          )),
         ("rank = 1\nalignment_bytes = 64\n", "",
          Diagnostic(

@@ -79,7 +79,7 @@ def test_installed_plugins_are_targets() -> None:
     assert (target.cores, target.memory("cube").rank, target.stick_bytes) == (12, 3, 32)
     status, output = run("targets")
     assert status == 0
-    assert "acme        global (rank 1), cube (rank 3), local (rank 1)\n" in output
+    assert "acme           global (rank 1), cube (rank 3), local (rank 1)\n" in output
 
 
 @pytest.mark.usefixtures("acme")
@@ -255,7 +255,7 @@ def test_two_plugins_with_one_name(site: Path, tmp_path: Path) -> None:
         Diagnostic("plugin", name="acme", owners="`acme-one` and by `acme-two`")
     )
     assert tecomp.Target.load("cpu").name == "cpu"
-    assert f"acme        {message}\n" in run("targets")[1]
+    assert f"acme           {message}\n" in run("targets")[1]
     assert run("check-target", "acme") == (1, f"Error: {message}\n")
 
 

@@ -48,6 +48,9 @@ def chain(name: str, *, is_nested: bool) -> ScheduledKernel:
     s[C].set_scope(far)
     s[B].set_scope(near)
     rows, out = s.cache_read(A, near, [B]), s.cache_write(C, near)
+    if target.memory(near).rank > 1:
+        for tensor in (rows, B, out):
+            s[tensor].transform_layout(lambda i, j: [i, te.AXIS_SEPARATOR, j], loops="logical")
     if is_nested:
         outer, _ = s[C].split(C.op.axis[0], 8)
         for tensor in (rows, B, out):

@@ -26,6 +26,7 @@ def test_memories() -> None:
     found = {name: (placed(name).device, placed(name).scratchpad) for name in ACCELERATORS}
 
     assert found == {
+        "neuroncore_v2": ("global", "sbuf"),
         "stick128": ("ddr", "lx"),
         "tensix_bh": ("dram", "l1"),
         "tensix_wh": ("dram", "l1"),

@@ -18,8 +18,8 @@ from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import ACCELERATORS, shipped
 
-SCRATCHPADS = {"stick128": "lx", "tensix_bh": "l1", "tensix_wh": "l1", "texture2d": "local",
-               "vtcm2d": "global.vtcm"}
+SCRATCHPADS = {"neuroncore_v2": "sbuf", "stick128": "lx", "tensix_bh": "l1", "tensix_wh": "l1",
+               "texture2d": "local", "vtcm2d": "global.vtcm"}
 TOLERANCE = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 2e-2}
 RANDOM = np.random.default_rng(0)
 

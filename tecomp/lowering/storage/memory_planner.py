@@ -403,7 +403,8 @@ def is_sized(buffer: Buffer) -> bool:
 def bytes_of(buffer: Buffer, memory: Memory) -> int:
     """Return the bytes of a buffer in a memory; rows of several physical axes are aligned."""
     extents = [extent for extent in buffer.shape if isinstance(extent, int)]
-    return prod(extents[:-1]) * row_bytes(buffer, memory.alignment_bytes)
+    rows = memory.allocated_rows(buffer.name, prod(extents[:-1]))
+    return rows * row_bytes(buffer, memory.alignment_bytes)
 
 
 def row_bytes(buffer: Buffer, step: int) -> int:
@@ -420,14 +421,17 @@ def _pack(parts: Sequence[LiveRange], memory: Memory) -> tuple[ArenaSlot, ...]:
     steps = [_step(held, memory) for held in parts]
     rows = [row_bytes(held.buffer, step) for held, step in zip(parts, steps, strict=True)]
     sizes = [
-        row * prod(extent for extent in held.buffer.shape[:-1] if isinstance(extent, int))
+        row * memory.allocated_rows(
+            held.buffer.name,
+            prod(extent for extent in held.buffer.shape[:-1] if isinstance(extent, int)),
+        )
         for held, row in zip(parts, rows, strict=True)
     ]
     owners = _owners(parts)
     heirs = [[k for k, owner in enumerate(owners) if owner == group] for group in sorted({*owners})]
     spans = [
         LiveInterval(
-            max(sizes[k] for k in group), lcm(*(steps[k] for k in group)),
+            max(sizes[k] for k in group), (memory.rows or 1) * lcm(*(steps[k] for k in group)),
             parts[group[0]].first or 0, parts[group[-1]].last,
         )
         for group in heirs

@@ -9,7 +9,8 @@ import numpy as np
 from tests.bench.case import Array, Case, Goal
 
 _SECONDS = 0.010
-_CORES = {"stick128": 32, "tensix_wh": 64, "tensix_bh": 130, "texture2d": 4, "vtcm2d": 4}
+_CORES = {"neuroncore_v2": 2, "stick128": 32, "tensix_wh": 64, "tensix_bh": 130, "texture2d": 4,
+          "vtcm2d": 4}
 
 
 def _number(value: int) -> Callable[[Array], Array]:
