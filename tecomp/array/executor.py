@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tecomp import dist
-from tecomp.array.distributed.reductions import outermost
+from tecomp.array.distributed.reductions import identity
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, local_type, materialized_node, record
 from tecomp.array.graph.views import apply_view
@@ -257,12 +257,12 @@ def _(value: Compute, values: Values) -> Any:
     if isinstance(op, Nonzero):
         places = places_in(truth_of(nodes[0]))
         return tuple(places) if len(places) > 1 else places[0]
-    if isinstance(op, ReduceOp) and op.kind in ("max", "min"):
+    if isinstance(op, ReduceOp) and op.row.needs_elements:
         shape = nodes[0].type.shape
         axes = axes_of(op.axis, len(shape), op.kind)
         if any(shape[axis] == 0 for axis in axes):  # an empty shard must not change the reduction
             found = nodes[0].type.like(drop_axes(shape, axes, op.keepdims))
-            return materialized_node(np.full(found.shape, outermost(op.kind, found.dtype)), found)
+            return materialized_node(np.full(found.shape, identity(op.row, found.dtype)), found)
     return record(op, *nodes)
 
 

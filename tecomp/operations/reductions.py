@@ -19,16 +19,23 @@ class Combiner(NamedTuple):
     """Row of an associative and commutative operator.
 
     Attributes:
-        name: Name of the reduction in `te`, and of the placement of partial results.
+        name: Name of the operator in placements of partial results.
         operator: Symbol of the binary operator of the IR.
         ufunc: Element-wise function of two arrays, in NumPy and in the table of these functions.
         identity: Identity element; an infinity stands for the limit of an integer dtype.
+        is_logical: Whether the operands are truth values.
     """
 
     name: str
     operator: str
     ufunc: str
     identity: float
+    is_logical: bool = False
+
+    @property
+    def reducer(self) -> str:
+        """Name of the reducer in `te`; truth values are compared as 0 and 1."""
+        return self.operator if self.is_logical else self.name
 
 
 COMBINERS: Mapping[str, Combiner] = MappingProxyType({row.name: row for row in (
@@ -36,6 +43,8 @@ COMBINERS: Mapping[str, Combiner] = MappingProxyType({row.name: row for row in (
     Combiner("prod", "*", "multiply", 1),
     Combiner("min", "min", "minimum", inf),
     Combiner("max", "max", "maximum", -inf),
+    Combiner("any", "max", "logical_or", False, is_logical=True),
+    Combiner("all", "min", "logical_and", True, is_logical=True),
 )})
 """All operators by name."""
 
@@ -132,7 +141,7 @@ _MATRIX = "[[1, 5, 3], [4, 2, 6]]"
 _ROWS = (
     Reduction(
         "all", "Test whether all elements along the given axes are true; nonzero numbers are true.",
-        ALL, "min", "Array of dtype bool; an empty reduction gives True.",
+        ALL, "all", "Array of dtype bool; an empty reduction gives True.",
         "[[1, 0], [2, 3]], axis=1", "Array([False,  True], dtype=bool)", op="test", gives=TO_BOOL,
         term=_is_nonzero, surfaces="topi array",
         texts={
@@ -142,7 +151,7 @@ _ROWS = (
     ),
     Reduction(
         "any", "Test whether any element along the given axes is true; nonzero numbers are true.",
-        ALL, "max", "Array of dtype bool; an empty reduction gives False.",
+        ALL, "any", "Array of dtype bool; an empty reduction gives False.",
         "[[1, 0], [0, 0]], axis=1", "Array([ True, False], dtype=bool)", op="test", gives=TO_BOOL,
         term=_is_nonzero, surfaces="topi array",
         texts={

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -36,35 +36,32 @@ from tecomp.array.graph.node import Node, ShardedNode, local_type, materialized_
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement
 from tecomp.dist.partition.redistribution import redistribution
-from tecomp.ptensor.operation import PTensorOp
+from tecomp.operations.reductions import COMBINERS, Reduction
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp
 from tecomp.ptensor.operations.manipulation import Squeeze, Take, TakeAlongAxis
 from tecomp.ptensor.operations.reduction import (
-    CountNonzero,
+    AxisReduction,
     Cumulative,
     FindIndex,
     ReduceOp,
-    TruthTest,
 )
-from tecomp.ptensor.types import FLOATS, PTensorType, axes_of, numpy_dtype
+from tecomp.ptensor.types import INTEGERS, PTensorType, axes_of, numpy_dtype
 
 
-@rule.register(TruthTest)
-@rule.register(CountNonzero)
-def _(op: TruthTest | CountNonzero, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
-    how = op.kind if isinstance(op, TruthTest) else "sum"
-    return _combine(op, how, as_block_partitioned(xs[0]), type, op.axis, op.keepdims)
+@rule.register
+def _(op: AxisReduction, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+    return _combine(op, as_block_partitioned(xs[0]), type)
 
 
-@rule.register(ReduceOp)
+@rule.register
 def _(op: ReduceOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     x = as_block_partitioned(xs[0])
     axes = axes_of(op.axis, x.type.rank, op.kind)
     reduced = [cut for cut in cuts(x) if cut.axis in axes]
-    if op.kind in ("max", "min", "prod", "sum") or not reduced:
-        return _combine(op, op.kind, x, type, op.axis, op.keepdims)
+    if op.row.is_associative or not reduced:
+        return _combine(op, x, type)
     if op.kind == "mean":
-        total = _combine(replace(op, kind="sum"), "sum", x, type, op.axis, op.keepdims)
+        total = _combine(replace(op, kind=op.row.combiner), x, type)
         count = prod(x.type.shape[axis] for axis in axes)
         part = record(FUNCTIONS["divide"], total.part, _number(count, total.part.type))
         return ShardedNode(type, part, total.partition, total.ticket)
@@ -79,49 +76,53 @@ def _number(value: float, type: PTensorType) -> Node:
     return materialized_node(np.array(value, numpy_dtype(type.dtype)), type.like(()))
 
 
-def _combine(
-    op: Any, how: str, x: ShardedNode, type: PTensorType, axis: Any, keepdims: bool
-) -> ShardedNode:
+def _combine(op: AxisReduction, x: ShardedNode, type: PTensorType) -> ShardedNode:
     """Reduce shards locally, and then across the ranks along the cut axes."""
-    axes = axes_of(axis, x.type.rank, op.where)
+    axes = axes_of(op.axis, x.type.rank, op.where)
     mesh, found = x.partition.mesh, cuts(x)
     kept = [
-        cut._replace(axis=cut.axis - (0 if keepdims else sum(k < cut.axis for k in axes)))
+        cut._replace(axis=cut.axis - (0 if op.keepdims else sum(k < cut.axis for k in axes)))
         for cut in found if cut.axis not in axes
     ]
-    part = _of_part(op, how, x, type, axes, kept)
+    part = _of_part(op, x, type, axes, kept)
     target = partition_from_blocks(type, mesh, kept)
     if len(kept) == len(found):
         return ShardedNode(type, part, target, x.ticket)
     placed: list[Placement] = list(target.placements)
     for cut in found:
         if cut.axis in axes:
-            placed[cut.mesh_axis] = Partial(how)
+            placed[cut.mesh_axis] = Partial(op.row.combiner)
     partial = Partition(type.shape, target.dtype, mesh, placed)
     return pending_array(type, target, part, redistribution(partial, target), x.ticket)
 
 
 def _of_part(
-    op: PTensorOp, how: str, x: ShardedNode, type: PTensorType, axes: Sequence[int],
+    op: AxisReduction, x: ShardedNode, type: PTensorType, axes: Sequence[int],
     kept: Sequence[AxisBlocks]
 ) -> Node:
-    """Reduce the local shard; an empty shard gives the neutral element."""
+    """Reduce the local shard; an empty shard gives the identity element."""
     shape = x.part.type.shape
-    if how in ("max", "min") and any(shape[axis] == 0 for axis in axes):
+    if op.row.needs_elements and any(shape[axis] == 0 for axis in axes):
         target = partition_from_blocks(type, x.partition.mesh, kept)
         extents = target.local_shape(rank_of(x))
         return materialized_node(
-            np.full(extents, outermost(how, type.dtype)), local_type(type, extents)
+            np.full(extents, identity(op.row, type.dtype)), local_type(type, extents)
         )
     return record(op, x.part)
 
 
-def outermost(how: str, dtype: str) -> Any:
-    """Return the neutral element of `max` or `min` for a dtype."""
-    if dtype in FLOATS:
-        return numpy_dtype(dtype).type(-np.inf if how == "max" else np.inf)
-    info = np.iinfo(dtype)
-    return numpy_dtype(dtype).type(info.min if how == "max" else info.max)
+def identity(row: Reduction, dtype: str) -> Any:
+    """Return the identity element of the operator of a reduction, in a dtype.
+
+    >>> from tecomp.operations.reductions import REDUCTIONS
+    >>> print(identity(REDUCTIONS["max"], "int8"), identity(REDUCTIONS["max"], "float32"))
+    -128 -inf
+    """
+    value, kind = COMBINERS[row.combiner].identity, numpy_dtype(dtype)
+    if dtype in INTEGERS and abs(value) == inf:
+        info = np.iinfo(dtype)
+        value = info.max if value > 0 else info.min
+    return kind.type(value)
 
 
 def _reduce_variance(
@@ -188,7 +189,7 @@ def _(op: FindIndex, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNod
     axes = axes_of(op.axis, x.type.rank, op.kind)
     found = [cut for cut in cuts(x) if cut.axis in axes]
     if not found:
-        return _combine(op, "sum", x, type, op.axis, op.keepdims)
+        return _combine(op, x, type)
     leads = op.axis is not None or prod(x.type.shape[: found[0].axis]) == 1
     if x.partition.mesh.ndim > 1 or not leads:
         return partitioned_rule(op, [as_row_sharded(x)], type)
@@ -203,7 +204,7 @@ def _first(op: FindIndex, x: ShardedNode, type: PTensorType, cut: AxisBlocks) ->
     places = np.empty((0, *type.shape), np.int64)
     flush_messages((x,))
     if x.part.type.shape[cut.axis]:
-        value = record(ReduceOp(op.kind[3:], axes, op.keepdims), x.part)
+        value = record(ReduceOp(op.row.combiner, axes, op.keepdims), x.part)
         place = record(op, x.part)
         evaluate((value, place))
         values = data_of(value)[None]
@@ -235,7 +236,7 @@ def _(op: Cumulative, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNo
     earlier = counted_exscan(team_number(x), contiguous_local(total), op.kind)
     if earlier is not None:
         other = materialized_node(earlier, local_type(type, earlier.shape))
-        part = record(FUNCTIONS["add" if op.kind == "sum" else "multiply"], part, other)
+        part = record(FUNCTIONS[COMBINERS[op.kind].ufunc], part, other)
     sizes = list(found.sizes)
     sizes[0] += op.include_initial
     return with_blocks(type, part, mesh, [found._replace(ends=(0, *accumulate(sizes)))])

@@ -20,6 +20,7 @@ import numpy as np
 from tecomp.caches import memoize
 from tecomp.errors import ArrayTypeError, MissingError
 from tecomp.operations.elementwise import elementwise_in
+from tecomp.operations.reductions import COMBINERS
 
 _REPLACEMENTS: Mapping[str, str] = {
     "array": "write xp.asarray(data), or xp.asarray(data, copy=True)",
@@ -66,10 +67,7 @@ _UFUNCS: Mapping[str, str] = {
 }
 """NumPy universal functions, and the equivalent functions of the namespace."""
 
-_REDUCTIONS: Mapping[str, str] = {
-    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
-    "logical_or": "any",
-}
+_REDUCTIONS: Mapping[str, str] = {row.ufunc: row.name for row in COMBINERS.values()}
 """Functions of the namespace that replace `ufunc.reduce`."""
 
 _REDUCED = "a:x axis dtype out keepdims initial where"

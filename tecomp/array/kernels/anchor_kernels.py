@@ -27,13 +27,7 @@ from tecomp.array.kernels.strided_operands import (
 )
 from tecomp.ptensor.formulas.tables import is_elementwise
 from tecomp.ptensor.operation import PTensorOp
-from tecomp.ptensor.operations.reduction import (
-    CountNonzero,
-    Cumulative,
-    FindIndex,
-    ReduceOp,
-    TruthTest,
-)
+from tecomp.ptensor.operations.reduction import AxisReduction, Cumulative, FindIndex
 from tecomp.ptensor.te_definitions import define
 from tecomp.ptensor.types import COMPLEX, PTensorType, Shape, axes_of, numpy_dtype
 from tecomp.schedules.common import wide_type
@@ -62,7 +56,7 @@ class ContractionCore(PTensorOp):
         return operands[0].like(tuple([n for k, n in enumerate(shape) if k not in self.axis]))
 
 
-CORES = (CountNonzero, Cumulative, FindIndex, ReduceOp, ContractionCore, TruthTest)
+CORES = (AxisReduction, Cumulative, ContractionCore)
 """Anchor operations that have kernels."""
 
 
@@ -77,12 +71,12 @@ def is_slow(op: PTensorOp) -> bool:
 def is_known(op: PTensorOp, n_along: int) -> bool:
     """Return whether an operation has a kernel for a number of reduction loops.
 
-    Variances and standard deviations have none: they are decomposed into means and sums, which are
-    shared with other operations.
+    Reductions around a center, such as variances, have none: they are decomposed into the center
+    and a sum, which are shared with other operations.
     """
     if isinstance(op, Cumulative):
         return n_along < 2 and not op.include_initial
-    if isinstance(op, ReduceOp) and op.kind in ("var", "std"):
+    if isinstance(op, AxisReduction) and op.row.center:
         return False
     return isinstance(op, CORES) and (n_along < 2 or not isinstance(op, FindIndex))
 

@@ -13,6 +13,7 @@ from tecomp.array.graph.node import Buffer, Node, materialized_node, type_of
 from tecomp.array.graph.pending import PendingGraph, Step
 from tecomp.array.graph.views import apply_view_chain, is_view
 from tecomp.array.kernels.anchor_kernels import ContractionCore
+from tecomp.operations.reductions import COMBINERS
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.creation import ExtractTriangle
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp, WhereOp
@@ -242,7 +243,7 @@ def _decompose_cumulative(b: _Decomposer, op: Cumulative, x: int) -> int | None:
     type = b.type(place)
     axis = axis_of(op.axis, type.rank, op.where)
     shape = tuple([1 if k == axis else n for k, n in enumerate(type.shape)])
-    number = np.array(0 if op.kind == "sum" else 1, numpy_dtype(type.dtype))
+    number = np.array(COMBINERS[op.kind].identity, numpy_dtype(type.dtype))
     first = b.constant(np.broadcast_to(number, shape), type)
     return b.plain(Combine("concat", axis), first, place)
 

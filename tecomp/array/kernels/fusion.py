@@ -20,13 +20,7 @@ from tecomp.operations.elementwise import elementwise_in
 from tecomp.ptensor.formulas.tables import is_elementwise
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.elementwise import POWERS, Elementwise
-from tecomp.ptensor.operations.reduction import (
-    CountNonzero,
-    Cumulative,
-    FindIndex,
-    ReduceOp,
-    TruthTest,
-)
+from tecomp.ptensor.operations.reduction import AxisReduction, Cumulative
 from tecomp.ptensor.types import PART, PTensorType, numpy_dtype
 
 _MAX_RECOMPUTED_WORK = 4
@@ -88,7 +82,7 @@ def is_anchor(op: PTensorOp) -> bool:
 
 def accepts_prologue(op: PTensorOp) -> bool:
     """Return whether the kernel of an operation can compute an element-wise prologue."""
-    return isinstance(op, CountNonzero | Cumulative | FindIndex | ReduceOp | TruthTest)
+    return isinstance(op, AxisReduction | Cumulative)
 
 
 def must_materialize(work: PendingGraph) -> set[int]:

@@ -15,7 +15,7 @@ from tecomp.array.kernels.strided_operands import Strides, strides_of
 from tecomp.ptensor.formulas.tables import is_elementwise
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.manipulation import BroadcastOp, ExpandDims, PermuteDims
-from tecomp.ptensor.operations.reduction import CountNonzero, ReduceOp, TruthTest
+from tecomp.ptensor.operations.reduction import AxisReduction, FindIndex
 from tecomp.ptensor.types import PTensorType, Shape, axes_of
 
 _MAX_GROWTH = 2
@@ -210,8 +210,6 @@ def describe_strides(data: Buffer) -> StridedArray | PermutedArray | None:
 
 Order = tuple[int, ...]
 
-_REDUCTIONS = (ReduceOp, TruthTest, CountNonzero)
-
 
 @dataclass(frozen=True, slots=True)
 class PermutedGraph:
@@ -229,10 +227,15 @@ class PermutedGraph:
     result_permutation: Order | None
 
 
+def _has_axes(op: PTensorOp) -> bool:
+    """Return whether an operation is a reduction along any number of axes."""
+    return isinstance(op, AxisReduction) and not isinstance(op, FindIndex)
+
+
 def permute_to_memory_order(work: PendingGraph) -> PermutedGraph | None:
     """Permute element-wise operations and one reduction into memory order; None if already so."""
     at = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
-    if len(at) > 1 or any(not isinstance(work.steps[k][0], _REDUCTIONS) for k in at):
+    if len(at) > 1 or any(not _has_axes(work.steps[k][0]) for k in at):
         return None
     behind = at[0] if at else len(work.steps)
     first, last = _leaves(work.steps[: behind + 1]), _leaves(work.steps[behind + 1 :])

@@ -17,6 +17,7 @@ from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import as_ints
 from tecomp.ir.nodes.expr import Expr, index_value, select
+from tecomp.operations.reductions import COMBINERS
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ class Mesh:
         return f"Mesh({', '.join(f'{name}={extent}' for name, extent in axes)})"
 
 
-OPS = ("sum", "prod", "min", "max", "any", "all")
+OPS = tuple(COMBINERS)
+"""Operators that combine partial values."""
 
 
 @dataclass(frozen=True)

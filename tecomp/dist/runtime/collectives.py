@@ -13,6 +13,7 @@ from tecomp.dist.partition.placements import OPS, Mesh
 from tecomp.dist.runtime.mpi import mpi, operation
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
 from tecomp.errors import TeamError
+from tecomp.operations.reductions import COMBINERS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -279,8 +280,8 @@ def _check_array(array: npt.ArrayLike, op: str, where: str) -> Array:
 
 
 def _operand(array: Array, op: str) -> Array:
-    """Return a C-contiguous operand; for `any` and `all`, values are converted to 0 and 1."""
-    if op in ("any", "all"):
+    """Return a C-contiguous operand; for logical operators, values are converted to 0 and 1."""
+    if COMBINERS[op].is_logical:
         array = np.not_equal(array, 0).astype(array.dtype)
     return np.ascontiguousarray(array).reshape(np.shape(array))
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tecomp.errors import MissingLibraryError
+from tecomp.operations.reductions import COMBINERS
 
 
 @cache
@@ -77,13 +78,10 @@ def let_pass() -> None:
 
 
 COMBINED: dict[str, Callable[..., Any]] = {
-    "sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum,
-    "any": np.logical_or, "all": np.logical_and,
+    row.name: getattr(np, row.ufunc) for row in COMBINERS.values()
 }
-# Booleans are reduced as 0 and 1, so `any` is MAX and `all` is MIN.
-_OF_MPI = {
-    "sum": "SUM", "prod": "PROD", "min": "MIN", "max": "MAX", "any": "MAX", "all": "MIN",
-}
+_MPI_OPERATIONS = {"+": "SUM", "*": "PROD", "min": "MIN", "max": "MAX"}
+"""MPI operations by operator; booleans are reduced as 0 and 1."""
 _NAMED: dict[str, np.dtype[Any]] = {}
 
 
@@ -100,16 +98,16 @@ def operation(dtype: np.dtype[Any], op: str, *, is_ordered: bool) -> tuple[Any, 
     if not _is_mpi_dtype(dtype, op, is_ordered=is_ordered):
         return _as_bytes(dtype), _reduction_of_ufunc(op)
     char = "B" if dtype.kind == "b" else dtype.char
-    return mpi().Datatype.fromcode(char), getattr(mpi(), _OF_MPI[op])
+    return mpi().Datatype.fromcode(char), getattr(mpi(), _MPI_OPERATIONS[COMBINERS[op].operator])
 
 
 def _is_mpi_dtype(dtype: np.dtype[Any], op: str, *, is_ordered: bool) -> bool:
     if dtype.isbuiltin != 1 or dtype.char == "e":
         return False
+    if COMBINERS[op].is_logical:
+        return dtype.kind in "biuf"
     if op in ("sum", "prod"):
         return dtype.kind in "iufc"
-    if op in ("any", "all"):
-        return dtype.kind in "biuf"
     return dtype.kind in "iu" or (dtype.kind == "f" and is_ordered)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, overload
 
-from tecomp.dist.partition.placements import OPS, Partial, Replicate
+from tecomp.dist.partition.placements import Partial, Replicate
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.devices import results_on_device
 from tecomp.ptensor.formulas.tables import is_elementwise
@@ -43,6 +43,7 @@ from tecomp.ptensor.operation import AttributeOperand, PTensorOp
 from tecomp.ptensor.operations.base import Attribute, CallOp, LibraryOperation, ResultType
 from tecomp.ptensor.operations.creation import CreateLike, Linspace, MeshGrid
 from tecomp.ptensor.operations.manipulation import BroadcastOp, ExpandDims
+from tecomp.ptensor.operations.reduction import AxisReduction
 from tecomp.ptensor.types import PTensorType, axes_of
 
 
@@ -224,17 +225,17 @@ def _tensors(lowering: Lowering, result: ValueName) -> list[ValueName]:
 
 def _reduction(lowering: Lowering) -> None:
     """Lower a reduction: each rank reduces its shard, then the partial results are combined."""
-    op: Any = lowering.apply.op
-    how = {"count_nonzero": "sum"}.get(op.name) or op.kind
+    op = lowering.apply.op
+    assert isinstance(op, AxisReduction)
     if not lowering.is_distributed or lowering.apply.result is None:
         return _lower_local(lowering)
     (type,) = lowering.types
     is_cut = not lowering.is_whole(0)
     is_partial = is_cut and 0 in axes_of(op.axis, type.rank, op.name)
-    if is_partial and how not in OPS:  # e.g. the mean of shard means is not the mean
+    if is_partial and not op.row.is_associative:  # the mean of shard means is not the mean
         return _lower_replicated(lowering)
     whole = is_partial or not is_cut
-    placement = Partial(how) if is_partial else Replicate() if whole else None
+    placement = Partial(op.row.combiner) if is_partial else Replicate() if whole else None
     result = lowering.compute("rtensor", _lower_computation(lowering))
     gid = lowering.new_tensor(placement=placement)
     if is_partial:

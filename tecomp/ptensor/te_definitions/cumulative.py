@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import te
+from tecomp.operations.reductions import COMBINERS
 from tecomp.ptensor.operations.reduction import Cumulative, Diff
 from tecomp.ptensor.te_definitions.creation import define
 from tecomp.ptensor.te_definitions.linear_algebra import times
@@ -45,7 +46,7 @@ def _(
         running = _by_steps(x, given.shape, axis, op, result)
     if not op.include_initial:
         return running
-    return _prepend_initial(running, 0 if op.kind == "sum" else 1, axis, result)
+    return _prepend_initial(running, COMBINERS[op.kind].identity, axis, result)
 
 
 def _is_cut(given: PTensorType, axis: int, dtype: str) -> bool:
@@ -105,10 +106,10 @@ def _plus(x: Element, y: Element) -> Element:
     return real(x) + real(y)  # complex sums use pairs of real numbers
 
 
-def _prepend_initial(running: Value, initial: int, axis: int, result: PTensorType) -> Value:
+def _prepend_initial(running: Value, initial: float, axis: int, result: PTensorType) -> Value:
     """Prepend the initial value to cumulative results."""
 
-    def part(of: te.Tensor, start: int) -> te.Tensor:
+    def part(of: te.Tensor, start: float) -> te.Tensor:
         def at(*i: te.Expr) -> te.Expr:
             before = (*i[:axis], i[axis] - 1, *i[axis + 1 :])
             return te.if_then_else(i[axis] > 0, of(*before), te.const(start, of.dtype))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tecomp import te
 from tecomp.operations.element_types import NARROW
-from tecomp.operations.reductions import REDUCTIONS, TO_WIDE, Reduction
+from tecomp.operations.reductions import COMBINERS, REDUCTIONS, TO_WIDE, Reduction
 from tecomp.ptensor.formulas.tables import convert_element
 from tecomp.ptensor.operations.reduction import AxisReduction, FindIndex
 from tecomp.ptensor.te_definitions.creation import define
@@ -110,7 +110,7 @@ def _times(x: Sequence[Any], y: Sequence[Any]) -> tuple[te.Expr, te.Expr]:
 
 
 _REDUCERS: Mapping[str, Callable[..., Any]] = {
-    "sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min,
+    row.name: getattr(te, row.reducer) for row in COMBINERS.values()
 }
 _COMPLEX_REDUCERS: Mapping[str, Callable[..., Any]] = {
     "sum": te.comm_reducer(
