@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from tecomp.compute.affine_index import (
     Affine,
@@ -32,6 +32,7 @@ from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, Const, Expr, Var, in
 from tecomp.ir.nodes.operators import integer_range
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import children, fold, free_variables, nodes_of, post_order, walk
+from tecomp.operations.reductions import COMBINERS
 
 
 def index_extent(index: Expr, sizes: Mapping[IterVar, int]) -> int | None:
@@ -113,11 +114,10 @@ def _bound_by_reducer(op: ComputeOp) -> set[Var]:
     return set(first.combiner.bound()) if isinstance(first, Reduce) else set()
 
 
-Reducer = Literal["sum", "prod", "min", "max"]
-
-_REDUCERS: dict[BinOp, Reducer] = {
-    BinOp.ADD: "sum", BinOp.MUL: "prod", BinOp.MIN: "min", BinOp.MAX: "max",
+_REDUCERS = {
+    BinOp(row.operator): row.name for row in COMBINERS.values() if not row.is_logical
 }
+"""Name of the standard reducer that applies a binary operator."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,7 +291,7 @@ class Accesses:
 
     axis: tuple[IterVar, ...]
     reduce_axis: tuple[IterVar, ...]
-    reducer: Reducer | None
+    reducer: str | None
     reads: tuple[Access, ...]
     factors: tuple[Access, ...]
     is_plain: bool
@@ -456,7 +456,7 @@ def _outside_of_indices(body: tuple[Expr, ...]) -> Iterator[Any]:
     return walk(*body, parts=lambda node: () if isinstance(node, TensorLoad) else children(node))
 
 
-def _kind(combiner: CommReducer) -> Reducer | None:
+def _kind(combiner: CommReducer) -> str | None:
     """Return the standard reducer that a combiner of one value equals, or None."""
     return _kind_of(combiner, 0) if len(combiner.result) == 1 else None
 
@@ -467,7 +467,7 @@ def _are_apart(combiner: CommReducer) -> bool:
     return count > 1 and all(_kind_of(combiner, k) is not None for k in range(count))
 
 
-def _kind_of(combiner: CommReducer, k: int) -> Reducer | None:
+def _kind_of(combiner: CommReducer, k: int) -> str | None:
     result, ends = combiner.result[k], {combiner.lhs[k], combiner.rhs[k]}
     if not isinstance(result, Binary) or {result.a, result.b} != ends:
         return None

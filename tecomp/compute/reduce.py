@@ -36,6 +36,7 @@ from tecomp.ir.nodes.printer import (
     tuple_of,
 )
 from tecomp.ir.traversal.rewrite import children, contains, substitute, top_down, walk
+from tecomp.operations.reductions import COMBINERS, Combiner
 from tecomp.source_locations import Location, user_location
 
 Axes = IterVar | Sequence[IterVar]
@@ -399,10 +400,19 @@ def _start(
     return start
 
 
-_SUM = Reducer(lambda x, y: x + y, lambda dtype: const(0, dtype), "sum", "te.")
-_PROD = Reducer(lambda x, y: x * y, lambda dtype: const(1, dtype), "prod", "te.")
-_MIN = Reducer(lambda x, y: binary(BinOp.MIN, x, y), upper_bound, "min", "te.")
-_MAX = Reducer(lambda x, y: binary(BinOp.MAX, x, y), lower_bound, "max", "te.")
+def _reducer(row: Combiner) -> Reducer:
+    """Return the reducer of an operator; infinities are the bounds of the values of a dtype."""
+    operator, identity = BinOp(row.operator), row.identity
+
+    def neutral(dtype: DType) -> Expr:
+        if not math.isinf(identity):
+            return const(identity, dtype)
+        return upper_bound(dtype) if identity > 0 else lower_bound(dtype)
+
+    return Reducer(lambda x, y: binary(operator, x, y), neutral, row.name, "te.")
+
+
+_SUM, _PROD, _MIN, _MAX = [_reducer(COMBINERS[name]) for name in ("sum", "prod", "min", "max")]
 
 
 def sum(
