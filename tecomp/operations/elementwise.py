@@ -113,9 +113,11 @@ UNARY = (
         texts={"te": "Compute the error function of `x`."},
     ),
     Op(
-        "erfinv", "Compute the inverse error function of `x`; NaN outside of [-1, 1].", FLOATS,
+        "erfinv", "Compute the inverse error function element-wise; NaN outside of [-1, 1].",
+        FLOATS, example="[0.0, 0.5]", shown="Array([0.        , 0.47693628], dtype=float64)",
         numpy="scipy.special:erfinv", call="erfinv", formula=formulas.erfinv, ulps=(4.5, 6.5),
-        cost=32, surfaces="te",
+        cost=32, surfaces="te topi array",
+        texts={"te": "Compute the inverse error function of `x`; NaN outside of [-1, 1]."},
     ),
     Op(
         "exp", "Compute the exponential element-wise.", FLOATING, example="[0.0, 1.0]",

@@ -32,6 +32,7 @@ __all__ = [  # noqa: RUF022
     "divide",
     "equal",
     "erf",
+    "erfinv",
     "exp",
     "floor",
     "floor_divide",
@@ -449,6 +450,21 @@ def erf(x: Tensor) -> Tensor:
 
     >>> from tecomp import te, topi
     >>> topi.erf(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
+
+# tecomp/operations/elementwise.py: "erfinv"
+def erfinv(x: Tensor) -> Tensor:
+    """Compute the inverse error function element-wise; NaN outside of [-1, 1].
+
+    Args:
+        x: Input tensor of real floating-point dtype.
+
+    Raises:
+        TypeMismatchError: If `x` is not a tensor, or its dtype is unsupported.
+
+    >>> from tecomp import te, topi
+    >>> topi.erfinv(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
 

@@ -12,27 +12,24 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
+from tecomp.operations import elementwise_in
 from tecomp.ptensor import FUNCTIONS
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.dtypes import INTEGERS, NUMPY_SCALARS
 from tests.strategies.elements import Data, distances, elements
+from tests.strategies.functions import reference
 
 DTYPES = NUMPY_SCALARS
-ORACLES = {
-    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
-    "atan": np.arctan, "atanh": np.arctanh, "atan2": np.arctan2, "bitwise_invert": np.invert,
-    "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift, "pow": np.power,
-}
+ROWS = elementwise_in("array")
 # Magnitude of the larger operand of sums that may cancel.
 SUMS = {"logaddexp": 1.0}
 
 
 def oracle(kind: str, *data: Data) -> Data:
-    function = ORACLES.get(kind) or getattr(np, kind)
     with np.errstate(all="ignore"):
         if kind == "floor_divide" and data[0].dtype.kind == "f":
             return floor_divide(*data)
-        return np.asarray(function(*data))
+        return reference(ROWS[kind], *data)
 
 
 def floor_divide(x: Data, y: Data) -> Data:
@@ -64,7 +61,7 @@ def test_elements_are_those_of_numpy(kind: str) -> None:
             continue
         apart = distances(result, wanted, SUMS.get(kind, 0.0))
         worst = int(np.argmax(apart))
-        assert apart[worst] <= 2.0, (dtype, [x[worst] for x in data])
+        assert apart[worst] <= max(2.0, *ROWS[kind].ulps), (dtype, [x[worst] for x in data])
         # It is unspecified which of two zeros is the maximum.
         zeros = (wanted == 0) & (kind not in ("maximum", "minimum"))
         np.testing.assert_array_equal(np.signbit(result[zeros]), np.signbit(wanted[zeros]), dtype)
@@ -101,7 +98,7 @@ def test_signatures_are_those_of_the_standard(kind: str) -> None:
     assert all(p.kind is p.POSITIONAL_ONLY for p in parameters)
 
 
-@pytest.mark.parametrize("kind", sorted(FUNCTIONS))
+@pytest.mark.parametrize("kind", [kind for kind in sorted(FUNCTIONS) if hasattr(strict, kind)])
 def test_types_of_results_are_those_of_the_standard(kind: str) -> None:
     """Result dtypes are known without evaluation."""
     names = [dtype for dtype in (*DTYPES, "complex64", "complex128") if dtype != "float16"]

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tecomp.operations import elementwise_in
 from tecomp.ptensor import POWERS, LibraryOperation, PTensorOp, compute
+from tests.strategies.functions import reference
 
 Made = Callable[..., Any]
-NAMES = {"bitwise_invert": "invert", "negative": "negative", "conj": "conjugate", "bitwise_left_shift": "left_shift",
-         "bitwise_right_shift": "right_shift"}  # fmt: skip
-
 
 def in_numpy(op: PTensorOp, *given: Any) -> tuple[Any, ...]:
     """Return the results of an operation on arrays, numbers and buffers."""
@@ -24,7 +23,7 @@ def in_numpy(op: PTensorOp, *given: Any) -> tuple[Any, ...]:
 
 
 def _elementwise(op: Any, *given: Any) -> Any:
-    return getattr(np, NAMES.get(op.kind, op.kind))(*given)
+    return reference(elementwise_in("array")[op.kind], *given)
 
 
 def _spans(op: Any) -> tuple[slice, ...]:

@@ -13,7 +13,7 @@ from scipy import special
 from tecomp.codegen import Kernel
 from tecomp.codegen.math import has_formula
 from tecomp.ir import DType, parse
-from tecomp.operations import ELEMENTWISE
+from tecomp.operations import ELEMENTWISE, Op
 
 Array: TypeAlias = NDArray[Any]
 
@@ -109,6 +109,17 @@ def exact(name: str, operands: list[Array]) -> Array:
     wider = _WIDER[operands[0].dtype.name]
     with np.errstate(all="ignore"):
         return EXACT[name](*(operand.astype(wider) for operand in operands))
+
+
+def reference(row: Op, *operands: Array) -> Array:
+    """Return the reference result of a row in the dtype of the operands.
+
+    Functions that NumPy does not have are computed in float64 and rounded.
+    """
+    if row.numpy_name:
+        return np.asarray(getattr(np, row.numpy_name)(*operands))
+    wide = EXACT[row.call](*[operand.astype(np.float64) for operand in operands])
+    return wide.astype(operands[0].dtype)
 
 
 def ulps(got: Array, wanted: Array) -> tuple[Array, Array]:

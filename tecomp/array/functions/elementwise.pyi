@@ -32,6 +32,7 @@ __all__ = [  # noqa: RUF022
     "cosh",
     "divide",
     "equal",
+    "erfinv",
     "exp",
     "expm1",
     "floor",
@@ -426,6 +427,21 @@ def equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> import tecomp.array as xp
     >>> xp.equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([ True, False], dtype=bool)
+    """
+
+# tecomp/operations/elementwise.py: "erfinv"
+def erfinv(x: Array, /) -> Array:
+    """Compute the inverse error function element-wise; NaN outside of [-1, 1].
+
+    Args:
+        x: Input array of real floating-point dtype.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.erfinv(xp.asarray([0.0, 0.5]))
+    Array([0.        , 0.47693628], dtype=float64)
     """
 
 # tecomp/operations/elementwise.py: "exp"
