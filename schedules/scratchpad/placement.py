@@ -170,11 +170,11 @@ class Placement:
             A function that `transform_layout` accepts.
         """
         place = self.scratchpad if memory is None else memory
-        memory = self.target.memory(place)
-        if memory.rows is not None:
-            return self._in_partitions(dtype, memory.rows)
-        if memory.rank > 1:
-            return self._in_rows(dtype, memory.rank)
+        storage = self.target.memory(place)
+        if storage.rows is not None:
+            return self._in_partitions(dtype, storage.rows)
+        if storage.rank > 1:
+            return self._in_rows(dtype, storage.rank)
         if self.target.tile is not None:
             return self._in_tiles(dtype)
         stick = self.target.stick

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tecomp
-from tecomp import CapacityError, Target, TargetError, te
+from tecomp import CapacityError, Target, TargetError, te, topi
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.schedules import auto, softmax
@@ -181,8 +181,8 @@ def test_a_multilayer_perceptron() -> None:
     shapes = {"X": (200, 300), "W": (300, 150), "b": (150,), "V": (150, 70), "c": (70,)}
     tensors = [te.placeholder(shape, name=name) for name, shape in shapes.items()]
     X, W, b, V, c = tensors
-    hidden = tecomp.topi.nn.relu(tecomp.topi.add(tecomp.topi.matmul(X, W), b))
-    Y = tecomp.topi.add(tecomp.topi.matmul(hidden, V), c)
+    hidden = topi.nn.relu(topi.add(topi.matmul(X, W), b))
+    Y = topi.add(topi.matmul(hidden, V), c)
     given = [RANDOM.standard_normal(shape).astype("float32") for shape in shapes.values()]
 
     program = tecomp.compile(Y, tensors, NEURON)
