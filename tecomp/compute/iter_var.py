@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
-from tecomp.ir.nodes.dtype import INT32, INT64, DType
+from tecomp.ir.nodes.dtype import INT32, INT64, SCALARS, DType, represents_all
 from tecomp.ir.nodes.expr import Const, Expr, Var, as_expr
 from tecomp.ir.nodes.stmt import Extent, Range
 
@@ -20,7 +20,10 @@ class IterKind(Enum):
 
 
 # Dtypes of bounds whose values fit in int32.
-_NARROW = frozenset(map(DType, ("bool", "int8", "int16", "int32", "uint8", "uint16")))
+_NARROW = frozenset(
+    name for name in map(DType, SCALARS)
+    if not name.is_float and represents_all(INT32, name)
+)
 
 # Values of TVM's enum IterVarType.
 _ITER_TYPES = {IterKind.DATA: 0, IterKind.REDUCE: 2, IterKind.SCAN: 3}

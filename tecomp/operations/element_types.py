@@ -63,7 +63,11 @@ _WIDTHS = (8, 16, 32, 64)
 
 ELEMENT_TYPES = (
     ElementType("bool", "bool", 1),
+    ElementType("int2", "int", 2, in_arrays=False),
+    ElementType("int4", "int", 4, in_arrays=False),
     *(ElementType(f"int{bits}", "int", bits) for bits in _WIDTHS),
+    ElementType("uint2", "uint", 2, in_arrays=False),
+    ElementType("uint4", "uint", 4, in_arrays=False),
     *(ElementType(f"uint{bits}", "uint", bits) for bits in _WIDTHS),
     ElementType("float8_e4m3fn", "float", 8, 3, 4, nonfinite="NanOnly", in_arrays=False),
     ElementType("float8_e5m2", "float", 8, 2, 5, in_arrays=False),

@@ -126,10 +126,11 @@ def samples(name: str, seed: int) -> Array:
         low, high = integer_range(dtype)
         held = kind if kind.kind in "iu" else np.dtype(np.int8)
         whole = random.integers(low, high, SAMPLES, dtype=held, endpoint=True)
-        whole[:12] = np.array([low, high, 0, 1, 2, 3, 5, 7, high - 1, low + 1, 0, 0]).astype(held)
+        edges = [low, high, *(min(k, high) for k in (0, 1, 2, 3, 5, 7)), high - 1, low + 1, 0, 0]
+        whole[:12] = np.array(edges, held)
         if low < 0:
-            whole[12:20] = [-1, -2, -3, -7, low, -1, 1, 0]
-        whole[30:120] = random.integers(0, 9, 90)
+            whole[12:20] = [max(k, low) for k in (-1, -2, -3, -7, low, -1, 1, 0)]
+        whole[30:120] = random.integers(0, min(9, high + 1), 90)
         return random.permutation(whole).astype(kind)
     real = random.standard_normal(SAMPLES) * 4
     odd = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 1.5, 2.5, -2.5, 1e30, -1e30, 3e-40]

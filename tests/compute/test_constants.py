@@ -34,7 +34,7 @@ def kept(value: Any, dtype: str) -> bool:
         return math.isnan(made) if math.isnan(value) else made == value or math.isfinite(made)
     if isinstance(value, float) and not math.isfinite(value):
         return False
-    low, high = (0, 1) if dtype == "bool" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    low, high = (0, 1) if dtype == "bool" else (ml_dtypes.iinfo(kind).min, ml_dtypes.iinfo(kind).max)
     return value == int(value) and int(low) <= int(value) <= int(high)
 
 

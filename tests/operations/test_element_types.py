@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tecomp.ir import DType
+from tecomp.ir import DType, integer_range
 from tecomp.ir.nodes import SCALARS
 from tecomp.operations import ALL, ELEMENT_TYPES, PART, WHOLE, ElementType
 from tecomp.ptensor import numpy_dtype
@@ -20,7 +20,12 @@ NAMES = {"b": "bool", "i": "int", "u": "uint", "f": "float", "V": "float", "c": 
 def test_rows_are_those_of_numpy(row: ElementType) -> None:
     dtype = numpy_dtype(row.name)
 
-    assert (dtype.name, NAMES[dtype.kind]) == (row.name, row.kind)
+    is_integer = dtype.kind == "V" and "float" not in row.name
+    kind = row.name.rstrip("24") if is_integer else NAMES[dtype.kind]
+    assert (dtype.name, kind) == (row.name, row.kind)
+    if is_integer:
+        limits: Any = ml_dtypes.iinfo(dtype)
+        assert (limits.bits, limits.min, limits.max) == (row.bits, *integer_range(DType(row.name)))
     assert row.kind == "bool" or 8 * dtype.itemsize == max(row.bits, 8)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 import tecomp.array as xp
@@ -12,8 +15,24 @@ UNSIGNED = tuple(name for name in SCALARS if DType(name).kind == "uint")
 INTEGERS = SIGNED + UNSIGNED
 FLOATS = tuple(name for name in SCALARS if DType(name).is_float)
 NUMPY_SCALARS = tuple(name for name in SCALARS if hasattr(np, name))
-"""All dtypes of the compiler but `bfloat16`, which NumPy has from ml_dtypes."""
+"""All dtypes of the compiler but those that NumPy has from ml_dtypes."""
 NUMPY_FLOATS = tuple(name for name in FLOATS if name in NUMPY_SCALARS)
+
+
+def in_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a NumPy function whose result wraps to integers of less than 8 bits.
+
+    ml_dtypes computes most functions of such integers in int8, or has none.
+    """
+
+    def call(*arrays: Any) -> Any:
+        kind = arrays[0].dtype
+        if kind.kind != "V" or DType(kind.name).is_float:
+            return function(*arrays)
+        result = function(*(x.astype("int64") for x in arrays))
+        return result if result.dtype == bool else result.astype(kind)
+
+    return call
 
 
 def standard(*kinds: str) -> tuple[str, ...]:

@@ -101,7 +101,9 @@ def assert_close(got: Array, wanted: Any, what: str = "", *, rtol: float | None 
     """Check equal shape and dtype, and equal elements: exactly for integers."""
     wanted = np.asarray(wanted)
     assert got.dtype == wanted.dtype, f"{what}: {got.dtype}, not {wanted.dtype}"
-    if got.dtype.kind in "biu":
+    if not DType(got.dtype.name).is_float:
+        if got.dtype.kind == "V":  # integers of less than 8 bits
+            got, wanted = got.astype("int64"), wanted.astype("int64")
         np.testing.assert_array_equal(got, wanted, err_msg=what, strict=True)
         return
     tolerance = _PRECISION[str(got.dtype)] if rtol is None else rtol

@@ -13,7 +13,12 @@ from tecomp.errors import CallError
 from tecomp.layout.addressing.layout_tags import LayoutTag, compatible_tags
 
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
-_READ_ONLY, _IS_COPY = 1, 2
+_MINIFLOAT_CODES = {
+    7: "float8_e3m4", 8: "float8_e4m3", 9: "float8_e4m3b11fnuz", 10: "float8_e4m3fn",
+    11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu",
+    15: "float6_e2m3fn", 16: "float6_e3m2fn", 17: "float4_e2m1fn",
+}
+_READ_ONLY, _IS_COPY, _IS_PADDED = 1, 2, 4
 # DLPack devices with host-accessible memory: CPU, CUDA-pinned and ROCm-pinned.
 _HOST_DEVICES = (1, 3, 11)
 
@@ -84,7 +89,7 @@ def read_dlpack(where: str, array: Any) -> ArrayMemory:
             kind="unsupported-memory", where=where,
         )
     capsule = _capsule(where, array)
-    tensor, access = _tensor(where, capsule)
+    tensor, access, is_padded = _tensor(where, capsule)
     if access == "unknown" and _is_writable(array):
         access = "writable"
     if tensor.device_type not in _HOST_DEVICES:
@@ -97,12 +102,23 @@ def read_dlpack(where: str, array: Any) -> ArrayMemory:
     axes = range(tensor.ndim)
     shape = tuple(tensor.shape[k] for k in axes)
     strides = tuple(tensor.strides[k] for k in axes) if tensor.strides else None
-    kind = _CODES.get(tensor.code)
-    dtype = "bool" if kind == "bool" else f"{kind or f'type {tensor.code}:'}{tensor.bits}"
-    if tensor.lanes != 1:
-        dtype += f"x{tensor.lanes}"
+    dtype = _dtype_text(tensor, is_padded=is_padded)
     address = (tensor.data or 0) + tensor.byte_offset
     return ArrayMemory(address, dtype, shape, strides, access, capsule)
+
+
+def _dtype_text(tensor: _Tensor, *, is_padded: bool) -> str:
+    """Return the dtype of a tensor: the name of a dtype, or a text that is none."""
+    if tensor.code in _MINIFLOAT_CODES:
+        dtype = _MINIFLOAT_CODES[tensor.code]
+    elif _CODES.get(tensor.code) == "bool":
+        return "bool" if tensor.lanes == 1 else f"boolx{tensor.lanes}"
+    else:
+        dtype = f"{_CODES.get(tensor.code) or f'type {tensor.code}:'}{tensor.bits}"
+    if tensor.lanes != 1:
+        dtype += f"x{tensor.lanes}"
+    # Several elements share a byte, unless the exporter declares that each has its own.
+    return dtype if tensor.bits >= 8 or is_padded else f"packed {dtype}"
 
 
 def _is_writable(array: Any) -> bool:
@@ -142,7 +158,8 @@ def _capsule(where: str, array: Any) -> object:
         ) from error
 
 
-def _tensor(where: str, capsule: object) -> tuple[_Tensor, Access]:
+def _tensor(where: str, capsule: object) -> tuple[_Tensor, Access, bool]:
+    """Return the tensor, whether it can be written, and whether each element has its own bytes."""
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )
@@ -151,11 +168,13 @@ def _tensor(where: str, capsule: object) -> tuple[_Tensor, Access]:
     )
     if valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
+        is_padded = bool(versioned.flags & _IS_PADDED)
         if versioned.flags & _IS_COPY:
-            return versioned.tensor, "a copy"
-        return versioned.tensor, "read-only" if versioned.flags & _READ_ONLY else "writable"
+            return versioned.tensor, "a copy", is_padded
+        is_read_only = versioned.flags & _READ_ONLY
+        return versioned.tensor, "read-only" if is_read_only else "writable", is_padded
     if valid(capsule, b"dltensor"):
-        return _Tensor.from_address(pointer(capsule, b"dltensor")), "unknown"
+        return _Tensor.from_address(pointer(capsule, b"dltensor")), "unknown", False
     raise CallError(
         "{where}: __dlpack__ returned {type}, which is not an unused DLPack capsule; pass an array "
         "whose __dlpack__ returns a new capsule at each call",

@@ -72,9 +72,11 @@ def binary_function(op: BinOp, dtype: DType) -> Dyadic:
         return _float_function(op)
     if dtype.lanes == 1:
         return _bool_function(op) if dtype.is_bool else _integer_function(op, dtype.scalar)
-    if op in _PLAIN:
+    # ml_dtypes has no bitwise operators for integers of less than 8 bits.
+    has_operators = dtype.is_bool or dtype.bits >= 8
+    if op in _PLAIN and has_operators:
         return _PLAIN[op]
-    if op in (BinOp.MIN, BinOp.MAX):
+    if op in (BinOp.MIN, BinOp.MAX) and has_operators:
         return np.minimum if op is BinOp.MIN else np.maximum
     return _lanes_of_two(binary_function(op, dtype.scalar), dtype)
 
@@ -152,27 +154,56 @@ def cast_function(source: DType, target: DType) -> Unary:
     """
     kind = target.numpy
     if target.is_bool:
-        return (lambda v: v != 0) if source.lanes > 1 else (lambda v: bool(v != 0))
+        # ml_dtypes compares integers of less than 8 bits only with each other.
+        return (lambda v: v.astype(bool)) if source.lanes > 1 else (lambda v: bool(v != 0))
     if target.is_float:
         given = source.numpy
-        return lambda v: np.asarray(v, given).astype(kind)[()]
+        # No conversions between dtypes of ml_dtypes; float64 holds every value of narrow dtypes.
+        steps = (np.float64, kind) if source.bits < 16 else (kind,)
+
+        def to_float(value: Data) -> Data:
+            for step in (given, *steps):
+                value = np.asarray(value).astype(step)
+            return value[()]
+
+        return to_float
     if source.is_float:
         one = saturating_conversion(target.scalar)
         return lanewise(one, target) if source.lanes > 1 else lambda v: one(float(v))
     wrap = wrap_to_dtype(target.scalar)
-    return (lambda v: v.astype(kind)) if source.lanes > 1 else lambda v: wrap(int(v))
+    wide = np.int64 if source.bits < 8 else source.numpy
+    return (lambda v: v.astype(wide).astype(kind)) if source.lanes > 1 else lambda v: wrap(int(v))
 
 
 def reinterpret_function(source: DType, target: DType) -> Unary:
     """Return the function that reinterprets the bits of a value as another dtype."""
 
     def read(value: Data) -> Data:
-        result = np.asarray(value, source.numpy).reshape(-1).view(target.numpy)
+        given = np.asarray(value, source.numpy).reshape(-1)
+        raw = _unpack_bits(_pack_bits(given, source.bits), target.bits)
+        result = raw.view(target.numpy)[: target.lanes]
         if target.lanes > 1:
             return result
         return result[0] if target.is_float else int(result[0])
 
     return read
+
+
+def _pack_bits(values: Data, bits: int) -> Data:
+    """Return the bytes of values in registers, where those of less than 8 bits are adjacent."""
+    raw = values.view(np.uint8)
+    if bits >= 8:
+        return raw
+    return np.packbits(np.unpackbits(raw[:, None], axis=1, count=bits, bitorder="little").ravel(),
+                       bitorder="little")
+
+
+def _unpack_bits(raw: Data, bits: int) -> Data:
+    """Return the bytes in memory of values in registers."""
+    if bits >= 8:
+        return raw
+    each = np.unpackbits(raw, bitorder="little").reshape(-1, bits)
+    return np.packbits(each, axis=1, bitorder="little").ravel()
 
 
 def saturating_conversion(dtype: DType) -> Unary:

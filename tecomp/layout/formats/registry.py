@@ -32,12 +32,14 @@ BFP4 = BlockFloat.of(4)
 BFP2 = BlockFloat.of(2)
 INT4 = PackedInt.of(4, signed=True)
 UINT4 = PackedInt.of(4, signed=False)
+INT2 = PackedInt.of(2, signed=True)
+UINT2 = PackedInt.of(2, signed=False)
 
 _NAMED = {
     storage.name: storage
     for storage in (
         FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, DLFLOAT16,
-        BFP8, BFP4, BFP2, INT4, UINT4,
+        BFP8, BFP4, BFP2, INT4, UINT4, INT2, UINT2,
     )
 }
 
