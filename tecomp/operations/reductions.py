@@ -52,9 +52,6 @@ COMBINERS: Mapping[str, Combiner] = MappingProxyType({row.name: row for row in (
 class ReductionAlgebra(Protocol):
     """Functions of elements that formulas of reductions use beside their operators."""
 
-    def is_nonzero(self, x: Any) -> Any:
-        """Return whether an element is not zero."""
-
     def squared_magnitude(self, x: Any) -> Any:
         """Compute the square of a real number, or of the absolute value of a complex number."""
 
@@ -75,9 +72,10 @@ class Reduction(NamedTuple):
         shown: Printed result of the example.
         op: Operation of the text form that has the reduction as one of its kinds.
         gives: Dtype of the result: `SAME`, `TO_PART`, `TO_BOOL`, `TO_WIDE` or `TO_COUNT`.
+        of_truth: Whether elements are compared with zero first.
         center: Reduction of the same elements on whose result the terms depend.
-        term: Formula of a term, called with an algebra, an element and the center. None: the
-            element.
+        term: Formula of a term around the center, called with an algebra, an element and the
+            center. None: the element.
         finish: Formula of the result, called with an algebra, the total of the terms, the count of
             elements and a function that returns the center. None: the total.
         option: Further parameter of the array function: `dtype` of the result, or the `correction`
@@ -96,6 +94,7 @@ class Reduction(NamedTuple):
     shown: str
     op: str = "reduce"
     gives: str = SAME
+    of_truth: bool = False
     center: str = ""
     term: Callable[[ReductionAlgebra, Any, Any], Any] | None = None
     finish: Callable[[ReductionAlgebra, Any, Any, Callable[[], Any]], Any] | None = None
@@ -116,10 +115,6 @@ class Reduction(NamedTuple):
     def text_in(self, surface: str) -> str:
         """Return the summary of the function in a namespace."""
         return self.texts.get(surface, self.text)
-
-
-def _is_nonzero(m: ReductionAlgebra, x: Any, center: Any) -> Any:
-    return m.is_nonzero(x)
 
 
 def _squared_deviation(m: ReductionAlgebra, x: Any, mean: Any) -> Any:
@@ -143,7 +138,7 @@ _ROWS = (
         "all", "Test whether all elements along the given axes are true; nonzero numbers are true.",
         ALL, "all", "Array of dtype bool; an empty reduction gives True.",
         "[[1, 0], [2, 3]], axis=1", "Array([False,  True], dtype=bool)", op="test", gives=TO_BOOL,
-        term=_is_nonzero, surfaces="topi array",
+        of_truth=True, surfaces="topi array",
         texts={
             "topi": "Test whether all elements along the given axes are true; an empty reduction "
             "gives True.",
@@ -153,7 +148,7 @@ _ROWS = (
         "any", "Test whether any element along the given axes is true; nonzero numbers are true.",
         ALL, "any", "Array of dtype bool; an empty reduction gives False.",
         "[[1, 0], [0, 0]], axis=1", "Array([ True, False], dtype=bool)", op="test", gives=TO_BOOL,
-        term=_is_nonzero, surfaces="topi array",
+        of_truth=True, surfaces="topi array",
         texts={
             "topi": "Test whether any element along the given axes is true; an empty reduction "
             "gives False.",
@@ -183,7 +178,7 @@ _ROWS = (
     Reduction(
         "count_nonzero", "Count nonzero elements along the given axes.", ALL, "sum",
         "Counts of dtype int64.", "[[1, 0, 3], [0, 0, 6]], axis=1", "Array([2, 1], dtype=int64)",
-        op="count_nonzero", gives=TO_COUNT, term=_is_nonzero,
+        op="count_nonzero", gives=TO_COUNT, of_truth=True,
     ),
     Reduction(
         "max", "Compute the maximum along the given axes; NaN propagates.", REAL, "max",

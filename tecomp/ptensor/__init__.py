@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         FindIndex,
         ReduceOp,
         TruthTest,
+        te_accumulator_dtype,
     )
     from tecomp.ptensor.operations.sorting import (
         Argsort,
@@ -98,7 +99,6 @@ if TYPE_CHECKING:
         UniqueValues,
     )
     from tecomp.ptensor.parse import operation_classes, parse_module, parse_type
-    from tecomp.ptensor.te_definitions.reduction import te_accumulator_dtype
     from tecomp.ptensor.types import (
         ALL,
         COMPLEX,

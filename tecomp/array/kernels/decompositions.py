@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tecomp.array.graph.centered_reductions import expand_centered
 from tecomp.array.graph.node import Buffer, Node, materialized_node, type_of
 from tecomp.array.graph.pending import PendingGraph, Step
 from tecomp.array.graph.views import apply_view_chain, is_view
@@ -38,7 +39,6 @@ from tecomp.ptensor.operations.manipulation import (
     TileOp,
 )
 from tecomp.ptensor.operations.reduction import Cumulative, Diff, FindIndex, ReduceOp
-from tecomp.ptensor.te_definitions.reduction import te_accumulator_dtype
 from tecomp.ptensor.types import (
     COMPLEX,
     PTensorType,
@@ -193,30 +193,29 @@ def _trace(b: _Decomposer, op: TraceOp, x: int) -> int:
                    b.plain(Diagonal(op.offset), x))
 
 
-def _moment(b: _Decomposer, op: ReduceOp, x: int) -> int | None:
-    """Return the sum of squared deviations from the mean."""
+def _centered(b: _Decomposer, op: ReduceOp, x: int) -> int | None:
+    """Expand a reduction around a center, such as the variance around the mean."""
     type = b.type(x)
-    if op.kind not in ("var", "std") or type.dtype in COMPLEX:
+    if not op.row.center or type.dtype in COMPLEX:
         return None
-    axes = axes_of(op.axis, type.rank, op.where)
-    wide = b.cast(x, te_accumulator_dtype(type.dtype, type.device))
-    away = b.plain(FUNCTIONS["subtract"], wide, _centre(b, wide, axes))
-    total = b.plain(ReduceOp("sum", axes, op.keepdims), b.plain(FUNCTIONS["square"], away))
-    left = prod([type.shape[axis] for axis in axes]) - op.correction
-    divisor = np.array(left if left > 0 else np.nan, numpy_dtype(b.type(total).dtype))
-    made = b.plain(FUNCTIONS["divide"], total, b.constant(divisor, type))
-    if op.kind == "std":
-        made = b.plain(FUNCTIONS["sqrt"], made)
-    return b.cast(made, type.dtype)
+
+    def count(dtype: str) -> int:
+        left = prod([type.shape[axis] for axis in axes_of(op.axis, type.rank, op.where)])
+        left -= op.correction
+        return b.constant(np.array(left if left > 0 else np.nan, numpy_dtype(dtype)), type)
+
+    made: int = expand_centered(
+        op, type, x, b.plain, lambda wide, axes: _center(b, op.row.center, wide, axes), count)
+    return made
 
 
-def _centre(b: _Decomposer, x: int, axes: tuple[int, ...]) -> int:
-    """Return the means with kept axes, reshaped from means without these axes if available."""
+def _center(b: _Decomposer, kind: str, x: int, axes: tuple[int, ...]) -> int:
+    """Return the centers with kept axes, reshaped from those without these axes if available."""
     for axis in (axes, *([None] if len(axes) == b.type(x).rank else [])):
-        known = b.known.get((ReduceOp("mean", axis), (x,)))
+        known = b.known.get((ReduceOp(kind, axis), (x,)))
         if known is not None and axes:
             return b.plain(ExpandDims(axes), known)
-    return b.plain(ReduceOp("mean", axes, keepdims=True), x)
+    return b.plain(ReduceOp(kind, axes, keepdims=True), x)
 
 
 def _diff(b: _Decomposer, op: Diff, x: int) -> int | None:
@@ -305,6 +304,6 @@ def _insert(b: _Decomposer, op: InsertSlice, whole: int, part: int) -> int:
 _RULES: Mapping[Any, Callable[..., int | None]] = {
     Combine: _combine, Cumulative: _decompose_cumulative, Diff: _diff, FindIndex: _find,
     ExtractTriangle: _triangle, InsertSlice: _insert, MatMul: _matmul, Outer: _outer,
-    ReduceOp: _moment, Repeat: _repeat, Roll: _roll, TensorDot: _tensordot, TileOp: _tile,
+    ReduceOp: _centered, Repeat: _repeat, Roll: _roll, TensorDot: _tensordot, TileOp: _tile,
     TraceOp: _trace, VecDot: _vecdot,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.operations.element_types import NARROW
 from tecomp.operations.reductions import (
     REDUCTIONS,
     TO_COUNT,
@@ -51,6 +52,37 @@ def accumulator_dtype(dtype: str, wanted: str | None, where: str) -> str:
     if dtype in SIGNED:
         return "int64"
     return "uint64" if dtype in UNSIGNED else dtype
+
+
+def te_accumulator_dtype(dtype: str, device: str | None) -> str:
+    """Return the accumulation dtype, which is wider than the dtype of the elements for floats.
+
+    float64 sums of float32 elements are exact to the last bit of float32. Only CPUs support this
+    dtype.
+
+    >>> te_accumulator_dtype("float32", "cpu"), te_accumulator_dtype("float16",
+    ...     None), te_accumulator_dtype("int64", None)
+    ('float64', 'float32', 'int64')
+    """
+    if dtype in NARROW:
+        return "float32"
+    return "float64" if dtype == "float32" and device in (None, "cpu") else dtype
+
+
+def term_dtype(row: Reduction, dtype: str, wide: str) -> str:
+    """Return the dtype in which the terms of a reduction around a center are computed.
+
+    Args:
+        row: Row of the reduction.
+        dtype: dtype of the elements, or of their parts.
+        wide: dtype of sums.
+
+    >>> term_dtype(REDUCTIONS["var"], "float32", "float64")
+    'float64'
+    """
+    if REDUCTIONS[row.center].combiner == "sum":
+        return wide
+    return "float32" if dtype in NARROW else dtype
 
 
 @dataclass(frozen=True)

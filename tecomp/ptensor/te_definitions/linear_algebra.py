@@ -19,12 +19,12 @@ from tecomp.ptensor.operations.linear_algebra import (
     VecDot,
     diagonal_length,
 )
+from tecomp.ptensor.operations.reduction import te_accumulator_dtype
 from tecomp.ptensor.te_definitions.creation import define
 from tecomp.ptensor.te_definitions.reduction import (
     ReductionDomain,
     as_dtype,
     narrow_value,
-    te_accumulator_dtype,
     widen_element,
 )
 from tecomp.ptensor.types import PART, PTensorType, Shape, broadcast_shapes

@@ -8,10 +8,14 @@ from math import prod
 from typing import Any, Literal
 
 from tecomp import te
-from tecomp.operations.element_types import NARROW
 from tecomp.operations.reductions import COMBINERS, REDUCTIONS, TO_WIDE, Reduction
 from tecomp.ptensor.formulas.tables import convert_element
-from tecomp.ptensor.operations.reduction import AxisReduction, FindIndex
+from tecomp.ptensor.operations.reduction import (
+    AxisReduction,
+    FindIndex,
+    te_accumulator_dtype,
+    term_dtype,
+)
 from tecomp.ptensor.te_definitions.creation import define
 from tecomp.ptensor.types import PART, PTensorType, Shape, axes_of, axis_of, drop_axes
 from tecomp.ptensor.values import (
@@ -24,21 +28,6 @@ from tecomp.ptensor.values import (
 )
 from tecomp.schedules import argreduce
 from tecomp.topi import reshape
-
-
-def te_accumulator_dtype(dtype: str, device: str | None) -> str:
-    """Return the accumulation dtype, which is wider than the dtype of the elements for floats.
-
-    float64 sums of float32 elements are exact to the last bit of float32. Only CPUs support this
-    dtype.
-
-    >>> te_accumulator_dtype("float32", "cpu"), te_accumulator_dtype("float16",
-    ...     None), te_accumulator_dtype("int64", None)
-    ('float64', 'float32', 'int64')
-    """
-    if dtype in NARROW:
-        return "float32"
-    return "float64" if dtype == "float32" and device in (None, "cpu") else dtype
 
 
 @dataclass(frozen=True)
@@ -129,10 +118,6 @@ _STAGE_NAMES: Mapping[str, str] = {
 class ElementAlgebra:
     """Functions of elements, for formulas of the table of reductions."""
 
-    def is_nonzero(self, x: Element) -> te.Expr:
-        """Return whether an element is not zero."""
-        return is_true(x)
-
     def squared_magnitude(self, x: Element) -> te.Expr:
         """Compute the square of a real number, or of the absolute value of a complex number."""
         return x.re * x.re + x.im * x.im if isinstance(x, Complex) else x * x
@@ -181,11 +166,12 @@ def _define_row(
 
     def element(*index: te.Expr) -> Element:
         value = element_at(x, index)
-        if center is not None:
-            value = widen_element(value, wide)
+        if row.of_truth:
+            value = is_true(value)
         if row.term is not None:
-            middle = element_at(center, rows.result_index(index)) if row.center else None
-            value = row.term(_ALGEBRA, value, middle)
+            inner = term_dtype(row, dtype, wide)
+            middle = widen_element(element_at(center, rows.result_index(index)), inner)
+            value = row.term(_ALGEBRA, widen_element(value, inner), middle)
         return widen_element(value, wide) if row.combiner in ("sum", "prod") else value
 
     total = rows.combined(

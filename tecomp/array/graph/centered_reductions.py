@@ -1,0 +1,82 @@
+"""Expand reductions around a center into the center, element-wise functions and a sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp
+from tecomp.ptensor.operations.manipulation import Squeeze
+from tecomp.ptensor.operations.reduction import ReduceOp, te_accumulator_dtype, term_dtype
+from tecomp.ptensor.types import PTensorType, axes_of
+
+Apply = Callable[..., Any]
+
+
+class Operand:
+    """Value of a graph, to which a formula applies operators.
+
+    Attributes:
+        apply: Function of an operation and values that adds the operation to the graph.
+        value: Value of the graph.
+    """
+
+    __slots__ = ("apply", "value")
+
+    def __init__(self, apply: Apply, value: Any) -> None:
+        self.apply = apply
+        self.value = value
+
+    def __sub__(self, other: Operand) -> Operand:
+        return self.call("subtract", other)
+
+    def __truediv__(self, other: Operand) -> Operand:
+        return self.call("divide", other)
+
+    def call(self, name: str, *others: Operand) -> Operand:
+        """Apply an element-wise function to the value and other values."""
+        values = [self.value, *[other.value for other in others]]
+        return Operand(self.apply, self.apply(FUNCTIONS[name], *values))
+
+
+class GraphAlgebra:
+    """Functions of real values of a graph, for formulas of the table of reductions."""
+
+    def squared_magnitude(self, x: Operand) -> Operand:
+        """Compute the square."""
+        return x.call("square")
+
+    def sqrt(self, x: Operand) -> Operand:
+        """Compute the square root."""
+        return x.call("sqrt")
+
+
+def expand_centered(
+    op: ReduceOp, type: PTensorType, x: Any, apply: Apply, center_of: Callable[..., Any],
+    count_of: Callable[[str], Any],
+) -> Any:
+    """Expand a reduction around a center; return its result.
+
+    Args:
+        op: Reduction of real elements.
+        type: Type of the operand.
+        x: Operand.
+        apply: Function of an operation and values that adds the operation to the graph.
+        center_of: Function of the operand and the axes that adds the center, with kept axes.
+        count_of: Function that adds the count of elements in a dtype.
+    """
+    row, axes = op.row, axes_of(op.axis, type.rank, op.kind)
+    dtype = term_dtype(row, type.dtype, te_accumulator_dtype(type.dtype, type.device))
+    assert row.term is not None
+    assert row.finish is not None
+    m = GraphAlgebra()
+    wide = x if dtype == type.dtype else apply(CastOp(dtype), x)
+    center = center_of(wide, axes)
+
+    def reduced_center() -> Operand:
+        return Operand(apply, center if op.keepdims else apply(Squeeze(axes), center))
+
+    terms = row.term(m, Operand(apply, wide), Operand(apply, center))
+    total = apply(ReduceOp(row.combiner, axes, op.keepdims), terms.value)
+    result = row.finish(m, Operand(apply, total), Operand(apply, count_of(dtype)), reduced_center)
+    return result.value if dtype == type.dtype else apply(CastOp(type.dtype), result.value)
