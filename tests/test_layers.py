@@ -137,7 +137,7 @@ INSIDE = {
         {"creation"},
         {"generic", "transform"},
         {"contraction", "reduction", "scan"},
-        {"nn"},
+        {"nn", "reductions"},
         {"__init__"},
     ],
 }

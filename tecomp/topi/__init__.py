@@ -11,6 +11,7 @@ import typing
 from tecomp.lazy_imports import lazy_names as _lazy_names
 from tecomp.topi import elementwise as _elementwise
 from tecomp.topi import generic, image, nn, tag
+from tecomp.topi import reductions as _reductions
 from tecomp.topi.broadcast import broadcast_to
 from tecomp.topi.contraction import einsum, matmul, tensordot
 from tecomp.topi.creation import elemwise_sum, eye, full, full_like
@@ -26,7 +27,8 @@ from tecomp.topi.math import (
     reinterpret,
     sign,
 )
-from tecomp.topi.reduction import all, any, argmax, argmin, collapse_sum, max, min, prod, sum
+from tecomp.topi.reduction import collapse_sum
+from tecomp.topi.reductions import *  # noqa: F403
 from tecomp.topi.scan import cumprod, cumsum, scanop
 from tecomp.topi.scatter import scatter_elements, scatter_nd, sparse_to_dense
 from tecomp.topi.signal import dft
@@ -72,11 +74,7 @@ from tecomp.topi.unsupported_names import absent as _absent
 
 __all__ = [
     "adv_index",
-    "all",
-    "any",
     "arange",
-    "argmax",
-    "argmin",
     "argsort",
     "argwhere",
     "broadcast_to",
@@ -110,13 +108,10 @@ __all__ = [
     "layout_transform",
     "matmul",
     "matrix_set_diag",
-    "max",
     "meshgrid",
-    "min",
     "ndarray_size",
     "nn",
     "one_hot",
-    "prod",
     "reinterpret",
     "repeat",
     "reshape",
@@ -137,7 +132,6 @@ __all__ = [
     "stack",
     "strided_set",
     "strided_slice",
-    "sum",
     "tag",
     "take",
     "tensor_size",
@@ -150,7 +144,7 @@ __all__ = [
     "unravel_index",
     "where",
 ]
-__all__ += _elementwise.__all__
+__all__ += [*_elementwise.__all__, *_reductions.__all__]
 
 
 if not typing.TYPE_CHECKING:

@@ -2,142 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from math import isinf
+from typing import Any
 
 from tecomp import DefinitionError, TypeMismatchError, te
 from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.operations.functions import with_name
+from tecomp.operations.reductions import COMBINERS, TO_WIDE, Reduction, reductions_in
 from tecomp.schedules import argreduce, reduce
+from tecomp.te import Tensor
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, equal, minus, product
 from tecomp.topi.transform.views import flip, reshape, transpose
 from tecomp.topi.validation import Axes, as_bool, axes_of, shape_of, tensor_of
 
-Operation: TypeAlias = Literal["sum", "prod", "max", "min"]
 
+def reductions(module: str) -> dict[str, Callable[..., Tensor]]:
+    """Return the reductions by name, as functions of a module.
 
-def sum(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """Compute the sum along the given axes; an empty reduction gives 0.
-
-    Args:
-        data: Input tensor. Booleans are counted as 0 and 1 in int32. float16 and bfloat16 are
-            accumulated in float32.
-        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
-            also for an empty list.
-        keepdims: If True, keep reduced axes with extent 1.
-
-    Returns:
-        Sums in the dtype of `data`, or in int32 for bool.
-
-    Raises:
-        DefinitionError: If `axis` is out of bounds or contains duplicates.
-
-    >>> A = te.placeholder((4, 5, 6), name="A")
-    >>> sum(A, (0, -1)).shape, sum(A, 1, keepdims=True).shape
-    ((5,), (4, 1, 6))
-    """
-    return define_reduction(data, axis, keepdims, "sum", "sum")
-
-
-def prod(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """Compute the product along the given axes; an empty reduction gives 1.
-
-    Args:
-        data: Input tensor. Booleans are multiplied as 0 and 1 in int32. float16 and bfloat16 are
-            multiplied in float32.
-        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
-            also for an empty list.
-        keepdims: If True, keep reduced axes with extent 1.
-
-    Raises:
-        DefinitionError: If `axis` is out of bounds or contains duplicates.
-
-    >>> k = te.reduce_axis((0, 4), name="k")
-    >>> prod(te.placeholder((4, 8), name="A"), 1).shape
+    >>> reductions("tecomp.topi")["max"](te.placeholder((4, 8), name="A"), 1).shape
     (4,)
     """
-    return define_reduction(data, axis, keepdims, "prod", "prod")
+    return {
+        name: with_name(_define_function(row), name, module, _docstring(row))
+        for name, row in sorted(reductions_in("topi").items())
+    }
 
 
-def max(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """Compute the maximum along the given axes; NaN propagates.
+def _define_function(row: Reduction) -> Callable[..., Tensor]:
+    name: Any = row.name
+    reducer: Any = COMBINERS[row.combiner].reducer
 
-    An empty reduction gives the smallest value of the dtype, -infinity for floating-point dtypes.
+    def apply(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        return define_reduction(data, axis, keepdims, reducer, name)
 
-    Args:
-        data: Input tensor.
-        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
-            also for an empty list.
-        keepdims: If True, keep reduced axes with extent 1.
+    def apply_to_conditions(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        return define_reduction(_conditions(data, f"topi.{name}"), axis, keepdims, reducer, name)
 
-    Raises:
-        DefinitionError: If `axis` is out of bounds or contains duplicates.
+    def apply_to_index(
+        data: Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False
+    ) -> Tensor:
+        return _define_arg_reduction(data, axis, keepdims, select_last_index, name)
 
-    >>> max(te.placeholder((4, 8), name="A"), 1).shape
-    (4,)
-    """
-    return define_reduction(data, axis, keepdims, "max", "max")
-
-
-def min(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """Compute the minimum along the given axes; NaN propagates.
-
-    An empty reduction gives the largest value of the dtype, infinity for floating-point dtypes.
-
-    Args:
-        data: Input tensor.
-        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
-            also for an empty list.
-        keepdims: If True, keep reduced axes with extent 1.
-
-    Raises:
-        DefinitionError: If `axis` is out of bounds or contains duplicates.
-
-    >>> min(te.placeholder((4, 8), name="A"), 1).shape
-    (4,)
-    """
-    return define_reduction(data, axis, keepdims, "min", "min")
+    if row.op == "find_index":
+        return apply_to_index
+    return apply_to_conditions if row.of_truth else apply
 
 
-def all(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """Test whether all elements along the given axes are true; an empty reduction gives True.
+_DOCSTRING = """{text}
+{empty}
+Args:
+    data: Input tensor{words}
+    axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
+        also for an empty list.{joint}
+    keepdims: If True, keep reduced axes with extent 1.{option}
 
-    Args:
-        data: Input tensor, bool.
-        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
-            also for an empty list.
-        keepdims: If True, keep reduced axes with extent 1.
+Returns:
+    {result}
 
-    Raises:
-        DefinitionError: If `axis` is out of bounds or contains duplicates.
-        TypeMismatchError: If `data` is not bool.
+Raises:
+    DefinitionError: If `axis` is out of bounds or contains duplicates{problem}.{unsupported}
 
-    >>> all(te.placeholder((4, 8), "bool", name="A"), 1).shape
-    (4,)
-    """
-    return define_reduction(_conditions(data, "topi.all"), axis, keepdims, "min", "all")
-
-
-def any(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """Test whether any element along the given axes is true; an empty reduction gives False.
-
-    Args:
-        data: Input tensor, bool.
-        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
-            also for an empty list.
-        keepdims: If True, keep reduced axes with extent 1.
-
-    Raises:
-        DefinitionError: If `axis` is out of bounds or contains duplicates.
-        TypeMismatchError: If `data` is not bool.
-
-    >>> any(te.placeholder((4, 8), "bool", name="A"), 1).shape
-    (4,)
-    """
-    return define_reduction(_conditions(data, "topi.any"), axis, keepdims, "max", "any")
+>>> from tecomp import te, topi
+>>> A = te.placeholder((4, 5, 6), {dtype}name="A")
+>>> topi.{name}(A, 0).shape, topi.{name}(A, (0, -1), keepdims=True).shape
+((5, 6), (1, 5, 1))
+"""
+_EMPTY = """
+An empty reduction gives the {limit} value of the dtype, {infinity} for floating-point dtypes.
+"""
+_LAST_INDEX = """
+    select_last_index: If True, return the last of several equal elements, else the first."""
+_NOT_BOOL = """
+    TypeMismatchError: If `data` is not bool."""
 
 
-def _conditions(data: te.Tensor, where: str) -> te.Tensor:
+def _docstring(row: Reduction) -> str:
+    is_index, is_wide = row.op == "find_index", row.gives == TO_WIDE
+    identity = COMBINERS[row.combiner].identity
+    empty = "" if is_index or not isinf(identity) else _EMPTY.format(
+        limit="largest" if identity > 0 else "smallest",
+        infinity="infinity" if identity > 0 else "-infinity")
+    words = ", bool." if row.of_truth else "."
+    if is_wide:
+        words = (
+            ". Booleans count as 0 and 1 in int32. float16 and bfloat16 are\n"
+            "        accumulated in float32."
+        )
+    return _DOCSTRING.format(
+        text=row.text_in("topi"), empty=empty, words=words, name=row.name,
+        joint=" Several axes are indexed jointly, in row-major order." if is_index else "",
+        option=_LAST_INDEX if is_index else "",
+        result="int32 indices." if is_index else
+        "Tensor of dtype bool." if row.of_truth else
+        "Tensor of the dtype of `data`, or of int32 for bool." if is_wide else
+        "Tensor of the dtype of `data`.",
+        problem=", or if the reduction is\n        known to be empty" if is_index else "",
+        unsupported=_NOT_BOOL if row.of_truth else "",
+        dtype='"bool", ' if row.of_truth else "",
+    )
+
+
+def _conditions(data: Tensor, where: str) -> Tensor:
     data = tensor_of(data, where)
     if data.dtype.is_bool:
         return data
@@ -148,8 +115,8 @@ def _conditions(data: te.Tensor, where: str) -> te.Tensor:
 
 
 def define_reduction(
-    data: te.Tensor, axis: Axes, keepdims: bool, op: Operation, name: str
-) -> te.Tensor:
+    data: Tensor, axis: Axes, keepdims: bool, op: reduce.Operation, name: str
+) -> Tensor:
     """Reduce `data` along the given axes; copy and cast a tensor of rank 0."""
     where = f"topi.{name}"
     data = tensor_of(data, where)
@@ -158,7 +125,7 @@ def define_reduction(
     if not axes:
         return te.compute(
             data.shape, lambda *i: te.cast(data(*i), dtype), name=f"T_{name}", tag=tag.ELEMWISE)
-    result: te.Tensor = reduce.define(
+    result: Tensor = reduce.define(
         data, axes, op, keepdims=as_bool(keepdims, where, "keepdims"), out_dtype=dtype,
         name=f"T_{name}", tag=tag.COMM_REDUCE)
     return result
@@ -169,60 +136,9 @@ def _axes_or_none(axis: Axes) -> Axes:
     return None if isinstance(axis, list | tuple) and not axis else axis
 
 
-def argmax(
-    data: te.Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False
-) -> te.Tensor:
-    """Return the index of the maximum along the given axes; NaN counts as the maximum.
-
-    Args:
-        data: Input tensor.
-        axis: Axis or axes to reduce. Negative values count from the last axis. Several axes are
-            indexed jointly, in row-major order. Default: all axes, also for an empty list.
-        keepdims: If True, keep reduced axes with extent 1.
-        select_last_index: If True, return the last of several equal maxima, else the first.
-
-    Returns:
-        int32 indices.
-
-    Raises:
-        DefinitionError: If `axis` is out of bounds or contains duplicates, or if the reduction is
-            known to be empty.
-
-    >>> A = te.placeholder((4, 5), name="A")
-    >>> argmax(A).shape, argmax(A, 0).shape, argmax(A, 1, keepdims=True).shape
-    ((), (5,), (4, 1))
-    """
-    return _define_arg_reduction(data, axis, keepdims, select_last_index, "argmax")
-
-
-def argmin(
-    data: te.Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False
-) -> te.Tensor:
-    """Return the index of the minimum along the given axes; NaN counts as the minimum.
-
-    Args:
-        data: Input tensor.
-        axis: Axis or axes to reduce. Negative values count from the last axis. Several axes are
-            indexed jointly, in row-major order. Default: all axes, also for an empty list.
-        keepdims: If True, keep reduced axes with extent 1.
-        select_last_index: If True, return the last of several equal minima, else the first.
-
-    Returns:
-        int32 indices.
-
-    Raises:
-        DefinitionError: If `axis` is out of bounds or contains duplicates, or if the reduction is
-            known to be empty.
-
-    >>> argmin(te.placeholder((4, 8), name="A"), 1).shape
-    (4,)
-    """
-    return _define_arg_reduction(data, axis, keepdims, select_last_index, "argmin")
-
-
 def _define_arg_reduction(
-    data: te.Tensor, axis: Axes, keepdims: bool, last: bool, op: Literal["argmax", "argmin"]
-) -> te.Tensor:
+    data: Tensor, axis: Axes, keepdims: bool, last: bool, op: argreduce.Operation
+) -> Tensor:
     where = f"topi.{op}"
     data = tensor_of(data, where)
     axes = axes_of(_axes_or_none(axis), data.ndim, where)
@@ -250,7 +166,7 @@ def _define_arg_reduction(
     return te.compute(shape, value, name=f"T_{op}", tag=tag.COMM_REDUCE_IDX)
 
 
-def _one_axis(data: te.Tensor, axes: Sequence[int]) -> tuple[te.Tensor, int]:
+def _one_axis(data: Tensor, axes: Sequence[int]) -> tuple[Tensor, int]:
     """Merge `axes` into one axis; return the tensor and the position of the merged axis."""
     if len(axes) == 1:
         return data, axes[0]
@@ -261,7 +177,7 @@ def _one_axis(data: te.Tensor, axes: Sequence[int]) -> tuple[te.Tensor, int]:
     return reshape(moved, [*shape, product(data.shape[k] for k in axes)]), len(kept)
 
 
-def collapse_sum(data: te.Tensor, target_shape: Size | Sequence[Size]) -> te.Tensor:
+def collapse_sum(data: Tensor, target_shape: Size | Sequence[Size]) -> Tensor:
     """Sum `data` to a shape that broadcasts to the shape of `data`.
 
     Args:

@@ -22,6 +22,7 @@ TABLES = {
     "tecomp.array.functions.reductions": "tecomp/operations/reductions.py",
     "tecomp.compute.elementwise": "tecomp/operations/elementwise.py",
     "tecomp.topi.elementwise": "tecomp/operations/elementwise.py",
+    "tecomp.topi.reductions": "tecomp/operations/reductions.py",
 }
 """Table of the rows of each module that has a stub."""
 
@@ -37,6 +38,9 @@ ORIGINS = {
     "Value": "tecomp.compute.expr_like",
 }
 """Module of each name in the annotations of signatures."""
+
+ORIGINS_IN = {"tecomp.topi.reductions": {"Axes": "tecomp.topi.validation"}}
+"""Modules of names that differ from `ORIGINS`, for each module with a stub."""
 
 OVERLOADS = {
     "(data: Operand) -> Tensor | Expr": (
@@ -56,12 +60,13 @@ def stub(module: ModuleType) -> str:
     """Return the text of the stub of a module."""
     parts = [declaration(module, name) for name in module.__all__]
     signatures = "\n".join(signature_of(getattr(module, name)) for name in module.__all__)
-    found = [name for name in ORIGINS if re.search(rf"\b{name}\b", signatures)]
+    origins = ORIGINS | ORIGINS_IN.get(module.__name__, {})
+    found = [name for name in origins if re.search(rf"\b{name}\b", signatures)]
     imports = [
-        f"from {origin} import {', '.join(name for name in found if ORIGINS[name] == origin)}\n"
-        for origin in sorted({ORIGINS[name] for name in found} - {"typing"})
+        f"from {origin} import {', '.join(name for name in found if origins[name] == origin)}\n"
+        for origin in sorted({origins[name] for name in found} - {"typing"})
     ]
-    typing = [name for name in found if ORIGINS[name] == "typing"]
+    typing = [name for name in found if origins[name] == "typing"]
     if any(signature in signatures for signature in OVERLOADS):
         typing.append("overload")
     if typing:
