@@ -39,6 +39,10 @@ class ExpressionAlgebra:
         """Compute the natural logarithm."""
         return elementwise.log(x)
 
+    def squared_magnitude(self, x: Expr) -> Expr:
+        """Compute the square."""
+        return x * x
+
     def sqrt(self, x: Expr) -> Expr:
         """Compute the square root."""
         return elementwise.sqrt(x)

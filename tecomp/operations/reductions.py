@@ -15,6 +15,10 @@ TO_COUNT = "count"
 """Result of dtype int64."""
 
 
+Thunk = Callable[[], Any]
+"""Function that returns an operand of a formula, which the formula need not use."""
+
+
 class Combiner(NamedTuple):
     """Row of an associative and commutative operator.
 
@@ -76,8 +80,8 @@ class Reduction(NamedTuple):
         center: Reduction of the same elements on whose result the terms depend.
         term: Formula of a term around the center, called with an algebra, an element and the
             center. None: the element.
-        finish: Formula of the result, called with an algebra, the total of the terms, the count of
-            elements and a function that returns the center. None: the total.
+        finish: Formula of the result, called with an algebra, the total of the terms, and functions
+            that return the count of elements and the center. None: the total.
         option: Further parameter of the array function: `dtype` of the result, or the `correction`
             of the count.
         needs_elements: Whether a reduction of no elements is an error.
@@ -97,7 +101,7 @@ class Reduction(NamedTuple):
     of_truth: bool = False
     center: str = ""
     term: Callable[[ReductionAlgebra, Any, Any], Any] | None = None
-    finish: Callable[[ReductionAlgebra, Any, Any, Callable[[], Any]], Any] | None = None
+    finish: Callable[[ReductionAlgebra, Any, Thunk, Thunk], Any] | None = None
     option: str = ""
     needs_elements: bool = False
     surfaces: str = "array"
@@ -121,14 +125,12 @@ def _squared_deviation(m: ReductionAlgebra, x: Any, mean: Any) -> Any:
     return m.squared_magnitude(x - mean)
 
 
-def _quotient(m: ReductionAlgebra, total: Any, count: Any, center: Callable[[], Any]) -> Any:
-    return total / count
+def _quotient(m: ReductionAlgebra, total: Any, count: Thunk, center: Thunk) -> Any:
+    return total / count()
 
 
-def _root_of_quotient(
-    m: ReductionAlgebra, total: Any, count: Any, center: Callable[[], Any]
-) -> Any:
-    return m.sqrt(total / count)
+def _root_of_quotient(m: ReductionAlgebra, total: Any, count: Thunk, center: Thunk) -> Any:
+    return m.sqrt(total / count())
 
 
 _MATRIX = "[[1, 5, 3], [4, 2, 6]]"

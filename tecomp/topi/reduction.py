@@ -7,15 +7,17 @@ from math import isinf
 from typing import Any
 
 from tecomp import DefinitionError, TypeMismatchError, te
+from tecomp.compute.expression_algebra import ExpressionAlgebra
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.operations.functions import with_name
-from tecomp.operations.reductions import COMBINERS, TO_WIDE, Reduction, reductions_in
+from tecomp.operations.reductions import COMBINERS, REDUCTIONS, TO_WIDE, Reduction, reductions_in
 from tecomp.schedules import argreduce, reduce
+from tecomp.schedules.common import wide_type
 from tecomp.te import Tensor
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, equal, minus, product
 from tecomp.topi.transform.views import flip, reshape, transpose
-from tecomp.topi.validation import Axes, as_bool, axes_of, shape_of, tensor_of
+from tecomp.topi.validation import Axes, as_bool, axes_of, check_float, shape_of, tensor_of
 
 
 def reductions(module: str) -> dict[str, Callable[..., Tensor]]:
@@ -37,6 +39,9 @@ def _define_function(row: Reduction) -> Callable[..., Tensor]:
     def apply(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
         return define_reduction(data, axis, keepdims, reducer, name)
 
+    def apply_around_center(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        return _define_centered(row, data, axis, keepdims)
+
     def apply_to_conditions(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
         return define_reduction(_conditions(data, f"topi.{name}"), axis, keepdims, reducer, name)
 
@@ -47,6 +52,8 @@ def _define_function(row: Reduction) -> Callable[..., Tensor]:
 
     if row.op == "find_index":
         return apply_to_index
+    if row.center:
+        return apply_around_center
     return apply_to_conditions if row.of_truth else apply
 
 
@@ -129,6 +136,41 @@ def define_reduction(
         data, axes, op, keepdims=as_bool(keepdims, where, "keepdims"), out_dtype=dtype,
         name=f"T_{name}", tag=tag.COMM_REDUCE)
     return result
+
+
+def _define_centered(row: Reduction, data: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+    """Define a reduction around a center: the center, the total of the terms, and the result."""
+    where, name, m = f"topi.{row.name}", f"T_{row.name}", ExpressionAlgebra()
+    data = tensor_of(data, where)
+    check_float(data, where)
+    keepdims = as_bool(keepdims, where, "keepdims")
+    axes = axes_of(_axes_or_none(axis), data.ndim, where)
+    middle: Any = COMBINERS[REDUCTIONS[row.center].combiner].reducer
+    reducer: Any = COMBINERS[row.combiner].reducer
+    center = define_reduction(data, axis, True, middle, f"{row.name}_{row.center}")
+    wide, term, finish = wide_type(data.dtype), row.term, row.finish
+    assert REDUCTIONS[row.center].is_associative
+    assert term is not None
+    assert finish is not None
+
+    def element(*i: te.Expr) -> te.Expr:
+        place = [0 if k in axes else index for k, index in enumerate(i)]
+        made: te.Expr = term(m, te.cast(data(*i), wide), te.cast(center(*place), wide))
+        return made
+
+    terms = te.compute(data.shape, element, name=f"{name}_terms", tag=tag.INJECTIVE)
+    total = define_reduction(terms, axis, keepdims, reducer, f"{row.name}_total")
+
+    def count() -> te.Expr:
+        return te.cast(product(data.shape[k] for k in axes), wide)
+
+    def result(*i: te.Expr) -> te.Expr:
+        own = iter(i)
+        index = [next(own) if keepdims or k not in axes else 0 for k in range(data.ndim)]
+        made = finish(m, total(*i), count, lambda: te.cast(center(*index), wide))
+        return te.cast(made, data.dtype)
+
+    return te.compute(total.shape, result, name=name, tag=tag.COMM_REDUCE)
 
 
 def _axes_or_none(axis: Axes) -> Axes:

@@ -31,6 +31,7 @@ from tecomp.array.distributed.sharding_rules import (
     team_number,
     with_blocks,
 )
+from tecomp.array.graph.centered_reductions import expand_centered
 from tecomp.array.graph.evaluate import data_of, evaluate
 from tecomp.array.graph.node import Node, ShardedNode, local_type, materialized_node, record
 from tecomp.dist.partition.partition import Partition
@@ -65,6 +66,11 @@ def _(op: ReduceOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode
         count = prod(x.type.shape[axis] for axis in axes)
         part = record(FUNCTIONS["divide"], total.part, _number(count, total.part.type))
         return ShardedNode(type, part, total.partition, total.ticket)
+    if op.row.center != "mean":
+        made: ShardedNode = expand_centered(
+            op, x.type, x, record,
+            lambda data: materialized_node(data, x.type.like((), data.dtype.name)))
+        return made
     if not x.type.size:
         return gather_and_apply(op, xs, type)
     if x.partition.mesh.ndim > 1:

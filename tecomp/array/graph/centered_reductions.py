@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp
 from tecomp.ptensor.operations.manipulation import Squeeze
 from tecomp.ptensor.operations.reduction import ReduceOp, te_accumulator_dtype, term_dtype
-from tecomp.ptensor.types import PTensorType, axes_of
+from tecomp.ptensor.types import PTensorType, axes_of, numpy_dtype
 
 Apply = Callable[..., Any]
 
@@ -52,8 +55,8 @@ class GraphAlgebra:
 
 
 def expand_centered(
-    op: ReduceOp, type: PTensorType, x: Any, apply: Apply, center_of: Callable[..., Any],
-    count_of: Callable[[str], Any],
+    op: ReduceOp, type: PTensorType, x: Any, apply: Apply, constant: Callable[[Any], Any],
+    center_of: Callable[..., Any] | None = None,
 ) -> Any:
     """Expand a reduction around a center; return its result.
 
@@ -62,21 +65,29 @@ def expand_centered(
         type: Type of the operand.
         x: Operand.
         apply: Function of an operation and values that adds the operation to the graph.
+        constant: Function that adds a constant, given as an array.
         center_of: Function of the operand and the axes that adds the center, with kept axes.
-        count_of: Function that adds the count of elements in a dtype.
     """
     row, axes = op.row, axes_of(op.axis, type.rank, op.kind)
     dtype = term_dtype(row, type.dtype, te_accumulator_dtype(type.dtype, type.device))
     assert row.term is not None
     assert row.finish is not None
-    m = GraphAlgebra()
     wide = x if dtype == type.dtype else apply(CastOp(dtype), x)
-    center = center_of(wide, axes)
+    if center_of is None:
+        center = apply(ReduceOp(row.center, axes, keepdims=True), wide)
+    else:
+        center = center_of(wide, axes)
+
+    def count() -> Operand:
+        left = prod([type.shape[axis] for axis in axes]) - op.correction
+        value = np.array(left if left > 0 else np.nan, numpy_dtype(dtype))
+        return Operand(apply, constant(value))
 
     def reduced_center() -> Operand:
         return Operand(apply, center if op.keepdims else apply(Squeeze(axes), center))
 
+    m = GraphAlgebra()
     terms = row.term(m, Operand(apply, wide), Operand(apply, center))
     total = apply(ReduceOp(row.combiner, axes, op.keepdims), terms.value)
-    result = row.finish(m, Operand(apply, total), Operand(apply, count_of(dtype)), reduced_center)
+    result = row.finish(m, Operand(apply, total), count, reduced_center)
     return result.value if dtype == type.dtype else apply(CastOp(type.dtype), result.value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,6 @@ from tecomp.ptensor.types import (
     COMPLEX,
     PTensorType,
     Shape,
-    axes_of,
     axis_of,
     broadcast_shapes,
     numpy_dtype,
@@ -198,14 +196,9 @@ def _centered(b: _Decomposer, op: ReduceOp, x: int) -> int | None:
     type = b.type(x)
     if not op.row.center or type.dtype in COMPLEX:
         return None
-
-    def count(dtype: str) -> int:
-        left = prod([type.shape[axis] for axis in axes_of(op.axis, type.rank, op.where)])
-        left -= op.correction
-        return b.constant(np.array(left if left > 0 else np.nan, numpy_dtype(dtype)), type)
-
     made: int = expand_centered(
-        op, type, x, b.plain, lambda wide, axes: _center(b, op.row.center, wide, axes), count)
+        op, type, x, b.plain, lambda data: b.constant(data, type),
+        lambda wide, axes: _center(b, op.row.center, wide, axes))
     return made
 
 

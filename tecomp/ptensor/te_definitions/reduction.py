@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, Literal
 
 from tecomp import te
+from tecomp.compute.expression_algebra import ExpressionAlgebra
 from tecomp.operations.reductions import COMBINERS, REDUCTIONS, TO_WIDE, Reduction
 from tecomp.ptensor.formulas.tables import convert_element
 from tecomp.ptensor.operations.reduction import (
@@ -115,16 +116,14 @@ _STAGE_NAMES: Mapping[str, str] = {
 """Names of the totals of reductions, if they differ from the name of the reduction."""
 
 
-class ElementAlgebra:
+class ElementAlgebra(ExpressionAlgebra):
     """Functions of elements, for formulas of the table of reductions."""
 
     def squared_magnitude(self, x: Element) -> te.Expr:
         """Compute the square of a real number, or of the absolute value of a complex number."""
-        return x.re * x.re + x.im * x.im if isinstance(x, Complex) else x * x
-
-    def sqrt(self, x: te.Expr) -> te.Expr:
-        """Compute the square root."""
-        return te.sqrt(x)
+        if isinstance(x, Complex):
+            return x.re * x.re + x.im * x.im
+        return super().squared_magnitude(x)
 
 
 _ALGEBRA = ElementAlgebra()
@@ -179,7 +178,8 @@ def _define_row(
     finish = row.finish
     if finish is None:
         return total
-    count = _corrected_count(rows.count, wide, correction)
+    def count() -> te.Expr:
+        return _corrected_count(rows.count, wide, correction)
 
     def result(part: te.Tensor) -> te.Tensor:
         made: te.Tensor = te.compute(
