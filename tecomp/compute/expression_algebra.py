@@ -8,6 +8,7 @@ from functools import partial
 from tecomp.compute import elementwise
 from tecomp.compute import intrinsics as te
 from tecomp.compute.operators import select
+from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, const
 from tecomp.operations.rows import Op
 
@@ -34,6 +35,22 @@ class ExpressionAlgebra:
         for coefficient in reversed(coefficients[:-1]):
             total = total * x + const(coefficient, x.dtype)
         return total
+
+    def constant(self, value: float, x: Expr) -> Expr:
+        """Return a number in the dtype of `x`."""
+        return const(value, x.dtype)
+
+    def wide(self, x: Expr) -> Expr:
+        """Convert to float64."""
+        return te.cast(x, str(DType("float64").with_lanes(x.dtype.lanes)))
+
+    def narrow(self, value: Expr, x: Expr) -> Expr:
+        """Convert a value of dtype float64 to the dtype of `x`."""
+        return te.cast(value, x.dtype)
+
+    def round(self, x: Expr) -> Expr:
+        """Round to the nearest integer, with ties to even."""
+        return elementwise.nearbyint(x)
 
     def log(self, x: Expr) -> Expr:
         """Compute the natural logarithm."""

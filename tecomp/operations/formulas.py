@@ -24,6 +24,18 @@ class Algebra(Protocol):
     def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
         """Compute the polynomial with the sum of `coefficients[k] * x**k`."""
 
+    def constant(self, value: float, x: Any) -> Any:
+        """Return a number in the dtype of `x`."""
+
+    def wide(self, x: Any) -> Any:
+        """Convert to float64."""
+
+    def narrow(self, value: Any, x: Any) -> Any:
+        """Convert a value of dtype float64 to the dtype of `x`."""
+
+    def round(self, x: Any) -> Any:
+        """Round to the nearest integer, with ties to even."""
+
     def log(self, x: Any) -> Any:
         """Compute the natural logarithm."""
 
@@ -52,6 +64,22 @@ class NumpyAlgebra:
         for coefficient in reversed(coefficients[:-1]):
             total = total * x + np.asarray(coefficient, total.dtype)
         return total
+
+    def constant(self, value: float, x: Any) -> Any:
+        """Return a number in the dtype of an array."""
+        return np.asarray(value, x.dtype)
+
+    def wide(self, x: Any) -> Any:
+        """Convert to float64."""
+        return np.asarray(x, np.float64)
+
+    def narrow(self, value: Any, x: Any) -> Any:
+        """Convert a value of dtype float64 to the dtype of an array."""
+        return np.asarray(value).astype(np.asarray(x).dtype)
+
+    def round(self, x: Any) -> Any:
+        """Round to the nearest integer, with ties to even."""
+        return np.rint(x)
 
     def log(self, x: Any) -> Any:
         """Compute the natural logarithm."""

@@ -127,6 +127,18 @@ class _VectorAlgebra:
     def polynomial(self, x: FloatVector, coefficients: Sequence[float]) -> FloatVector:
         return polynomial(x, coefficients)
 
+    def constant(self, value: float, x: FloatVector) -> FloatVector:
+        return x.constant(value)
+
+    def wide(self, x: FloatVector) -> FloatVector:
+        return x if x.scalar == "double" else x.cast("fpext", "double")
+
+    def narrow(self, value: FloatVector, x: FloatVector) -> FloatVector:
+        return value if x.scalar == "double" else value.cast("fptrunc", x.scalar)
+
+    def round(self, x: FloatVector) -> FloatVector:
+        return x.intrinsic("nearbyint")
+
     def log(self, x: FloatVector) -> FloatVector:
         return call_outlined("log", exp_log.log, (x,))
 
