@@ -30,6 +30,7 @@ from tecomp.ir import (
 from tecomp.operations import ELEMENTWISE
 from tests.numerics import assert_close
 from tests.strategies.dtypes import FLOATS, INTEGERS
+from tests.strategies.functions import EXACT
 
 
 def samples(dtype: DType) -> list[int]:
@@ -240,8 +241,10 @@ ROWS = {row.call: row for row in ELEMENTWISE if row.call}
 
 
 def reference(name: str) -> Callable[..., Any]:
-    """Return the function of NumPy or SciPy that the row of an intrinsic names."""
+    """Return the function of NumPy, SciPy or mpmath that computes the intrinsic of a row."""
     row = ROWS[name]
+    if name in EXACT:
+        return EXACT[name]
     module, _, function = (row.numpy or row.name).rpartition(":")
     found: Callable[..., Any] = getattr(import_module(module or "numpy"), function)
     return found

@@ -49,7 +49,7 @@ def _floats(rng: np.random.Generator, kind: np.dtype[Any], count: int) -> Data:
     return np.where(rng.random(count) < 0.5, rng.choice(special_floats(kind.name), count), plain)
 
 
-def distances(result: Data, wanted: Data, least: float = 0.0) -> Data:
+def distances(result: Data, wanted: Data, least: Data | float = 0.0) -> Data:
     """Return the distance of real numbers in units in the last place; NaN equals NaN only.
 
     Args:
@@ -59,7 +59,8 @@ def distances(result: Data, wanted: Data, least: float = 0.0) -> Data:
             Default: the smallest normal number.
     """
     with np.errstate(all="ignore"):
-        size = np.maximum(abs(wanted), wanted.dtype.type(max(np.finfo(wanted.dtype).tiny, least)))
+        least = np.maximum(np.finfo(wanted.dtype).tiny, least)
+        size = np.maximum(abs(wanted), least.astype(wanted.dtype))
         unit = np.spacing(size).astype("float64")
         apart = abs(result.astype("float64") - wanted.astype("float64")) / unit
     is_same = (result == wanted) | (np.isnan(result) & np.isnan(wanted))

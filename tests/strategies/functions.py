@@ -55,7 +55,45 @@ def _erfinv(x: Array) -> Array:
     return result
 
 
-_OWN: dict[str, Callable[..., Array]] = {"erf": _erf, "erfinv": _erfinv, "sigmoid": _sigmoid}
+def _in_mpmath(function: str, x: Array) -> Array:
+    """Compute the real part of a function of mpmath in 200 bits; NaN at poles and infinities."""
+    import mpmath
+
+    compute = getattr(mpmath, function)
+
+    def one(number: float) -> Any:
+        try:
+            value = mpmath.re(compute(mpmath.mpf(number)))
+        except ValueError:
+            return np.longdouble("nan")
+        high = float(value)
+        return np.longdouble(high) + (float(value - high) if np.isfinite(high) else 0)
+
+    with mpmath.workprec(200):
+        found = [one(number) if np.isfinite(number) else np.nan for number in x.astype(np.float64).ravel().tolist()]
+    result: Array = np.array(found, np.longdouble).reshape(x.shape).astype(x.dtype)
+    return result
+
+
+def _lgamma(x: Array) -> Array:
+    """Compute the function of mpmath; infinity at poles and infinities, as in C."""
+    known = _in_mpmath("loggamma", x)
+    return np.where(np.isnan(known) & ~np.isnan(x), np.inf, known)
+
+
+def _digamma(x: Array) -> Array:
+    """Compute the function of mpmath; infinite at zeros, NaN at other poles."""
+    known = _in_mpmath("digamma", x)
+    at_ends = np.where(x == 0, -np.copysign(np.inf, x), np.where(x == np.inf, x, known))
+    return at_ends.astype(x.dtype)
+
+
+_REFLECTED: dict[str, Callable[[Array], Array]] = {
+    "digamma": special.digamma, "lgamma": special.gammaln,
+}
+_OWN: dict[str, Callable[..., Array]] = {
+    "digamma": _digamma, "erf": _erf, "erfinv": _erfinv, "lgamma": _lgamma, "sigmoid": _sigmoid,
+}
 ROWS = MappingProxyType({
     row.call: row for row in ELEMENTWISE if row.call and has_formula(row.call, DType("float32"))
 })
@@ -122,15 +160,30 @@ def reference(row: Op, *operands: Array) -> Array:
     return wide.astype(operands[0].dtype)
 
 
-def ulps(got: Array, wanted: Array) -> tuple[Array, Array]:
+def terms(name: str, operands: list[Array]) -> Array | float:
+    """Return the magnitude of the terms that cancel near zeros of a function in float64.
+
+    Functions of gamma reflect negative arguments. Their zeros have no relative bound in float64.
+    """
+    function = _REFLECTED.get(name)
+    if function is None or operands[0].dtype != np.float64:
+        return 0.0
+    with np.errstate(all="ignore"):
+        size: Array = np.abs(function(1 - operands[0]))
+    return np.where((operands[0] < 0) & np.isfinite(size), size, 0.0)
+
+
+def ulps(
+    got: Array, wanted: Array, terms: Array | float = 0.0
+) -> tuple[Array, Array]:
     """Return the errors of results in units in the last place, and which results mismatch.
 
     A result mismatches if it and the rounded reference differ in being NaN, infinite or a zero of
-    a given sign. One unit is the spacing of the dtype at the rounded reference.
+    a given sign. One unit is the spacing of the dtype at the rounded reference, or at larger terms.
     """
     with np.errstate(all="ignore"):
         rounded = wanted.astype(got.dtype)
-        unit = np.spacing(np.abs(rounded)).astype(wanted.dtype)
+        unit = np.spacing(np.maximum(np.abs(rounded), terms).astype(got.dtype)).astype(wanted.dtype)
         finite = np.isfinite(rounded) & np.isfinite(got)
         error = np.where(finite, np.abs(got.astype(wanted.dtype) - wanted) / unit, 0.0)
     zero = (rounded == 0) & (got == 0)
