@@ -31,6 +31,7 @@ __all__ = [  # noqa: RUF022
     "isfinite",
     "isinf",
     "isnan",
+    "lgamma",
     "log",
     "log10",
     "log1p",
@@ -234,6 +235,15 @@ def isnan(x: Value) -> Expr:
     >>> from tecomp import te
     >>> te.isnan(te.var("x", "float32"))
     isnan(x)
+    """
+
+# tecomp/operations/elementwise.py: "lgamma"
+def lgamma(x: Value) -> Expr:
+    """Compute the logarithm of the absolute value of the gamma function of `x`.
+
+    >>> from tecomp import te
+    >>> te.lgamma(te.var("x", "float32"))
+    lgamma(x)
     """
 
 # tecomp/operations/elementwise.py: "log"

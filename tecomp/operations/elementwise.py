@@ -178,6 +178,14 @@ UNARY = (
         },
     ),
     Op(
+        "lgamma",
+        "Compute the logarithm of the absolute value of the gamma function element-wise.",
+        FLOATS, example="[0.5, 4.0]", shown="Array([0.57236494, 1.79175947], dtype=float64)",
+        numpy="scipy.special:gammaln", call="lgamma", formula=formulas.lgamma, ulps=(0.51, 5.5),
+        cost=64, surfaces="te topi array",
+        texts={"te": "Compute the logarithm of the absolute value of the gamma function of `x`."},
+    ),
+    Op(
         "log", "Compute the natural logarithm element-wise.", FLOATING, example="[1.0, 2.0]",
         shown="Array([0.        , 0.69314718], dtype=float64)", call="log",
         ulps=(1.0, 1.0), cost=8, surfaces="te topi array",

@@ -46,6 +46,7 @@ __all__ = [  # noqa: RUF022
     "left_shift",
     "less",
     "less_equal",
+    "lgamma",
     "log",
     "log10",
     "log2",
@@ -753,6 +754,21 @@ def less_equal(lhs: Tensor, rhs: Operand) -> Tensor:
 def less_equal(lhs: Operand, rhs: Tensor) -> Tensor: ...
 @overload
 def less_equal(lhs: Expr | float, rhs: Expr | float) -> Expr: ...
+
+# tecomp/operations/elementwise.py: "lgamma"
+def lgamma(x: Tensor) -> Tensor:
+    """Compute the logarithm of the absolute value of the gamma function element-wise.
+
+    Args:
+        x: Input tensor of real floating-point dtype.
+
+    Raises:
+        TypeMismatchError: If `x` is not a tensor, or its dtype is unsupported.
+
+    >>> from tecomp import te, topi
+    >>> topi.lgamma(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
 
 # tecomp/operations/elementwise.py: "log"
 def log(x: Tensor) -> Tensor:

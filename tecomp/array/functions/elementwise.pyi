@@ -46,6 +46,7 @@ __all__ = [  # noqa: RUF022
     "isnan",
     "less",
     "less_equal",
+    "lgamma",
     "log",
     "log10",
     "log1p",
@@ -649,6 +650,21 @@ def less_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> import tecomp.array as xp
     >>> xp.less_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([ True,  True], dtype=bool)
+    """
+
+# tecomp/operations/elementwise.py: "lgamma"
+def lgamma(x: Array, /) -> Array:
+    """Compute the logarithm of the absolute value of the gamma function element-wise.
+
+    Args:
+        x: Input array of real floating-point dtype.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.lgamma(xp.asarray([0.5, 4.0]))
+    Array([0.57236494, 1.79175947], dtype=float64)
     """
 
 # tecomp/operations/elementwise.py: "log"
