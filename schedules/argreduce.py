@@ -4,8 +4,9 @@ Across rows, an index is reduced together with each value. Along rows that would
 instructions per element, whereas a value is found again cheaply while its row is in the first-level
 cache. The schedule therefore computes the extreme of each block of the row at the speed of any
 maximum, then finds the first block that contains the extreme of the row, then the first position in
-that block. Short rows are transposed instead, so that each lane of a vector belongs to a different
-row.
+that block. The first position may also be searched in the whole row, which is faster for rows of
+symbolic length that fit the first-level cache. Short rows are transposed instead, so that each lane
+of a vector belongs to a different row.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def define(
     *,
     out_dtype: str = "int64",
     name: str | None = None,
+    has_short_rows: bool = False,
 ) -> te.Tensor:
     """Define the index of the first maximum or minimum along an axis, as NumPy's function.
 
@@ -55,6 +57,8 @@ def define(
         op: Reduction, "argmax" or "argmin".
         out_dtype: Dtype of the indices.
         name: Name of the result. Default: `op`.
+        has_short_rows: Whether rows of symbolic length are searched as a whole instead of in
+            blocks. This only affects performance. Default: False.
 
     Returns:
         Tensor of indices without the reduced axis.
@@ -83,8 +87,12 @@ def define(
         return te.compute(
             rows, lambda *i: te.cast(place(number_of(i, rows)), out_dtype), name=name
         )
-    find = _reduce_last_axis if axis == rank - 1 else _across
-    place = find(A, axis, op, name)
+    if axis < rank - 1:
+        place = _across(A, axis, op, name)
+    elif has_short_rows and not isinstance(extent, int):
+        place = _search_whole_rows(A, extent, op, name)
+    else:
+        place = _reduce_last_axis(A, axis, op, name)
     return te.compute(place.shape, lambda *i: te.cast(place(*i), out_dtype), name=name)
 
 
@@ -192,6 +200,24 @@ def _reduce_last_axis(A: te.Tensor, axis: int, op: Operation, name: str) -> te.T
     return te.compute(rows, place, name=f"{name}_found")
 
 
+def _search_whole_rows(
+    A: te.Tensor, extent: te.Expr, op: Operation, name: str
+) -> te.Tensor:
+    """Compute the extreme of each row, and search it in the whole row."""
+    extreme = te.max if op == "argmax" else te.min
+    dtype = index_type(A, extent)
+    r, k = (te.reduce_axis((0, extent), name=x) for x in ("r", "k"))
+    rows, end = A.shape[:-1], te.cast(extent, dtype)
+    most = te.compute(rows, lambda *i: extreme(A(*i, r), axis=r), name=f"{name}_most")
+    return te.compute(
+        rows,
+        lambda *i: te.min(
+            te.Select(_is_found(A(*i, k), most(*i)), te.cast(k, dtype), end), axis=k
+        ),
+        name=f"{name}_found",
+    )
+
+
 def _is_found(value: te.Expr, wanted: te.Expr) -> te.Expr:
     """Return whether a value equals the wanted one or is NaN."""
     same = value == wanted
@@ -211,14 +237,14 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
             columns = need_reduction(found, "argreduce.schedule").columns
             across_rows(s, output, found, columns, target)
         return s
-    peaks, most, begin = _of_blocks(found)
+    stages = _block_stages(found)
     row = s[output].fuse(*output.op.axis)
     s[output].parallel(row)
     rows = product(output.shape)
     is_shared = isinstance(rows, int) and rows < core_of(target).count
-    for x in (found, begin, most, peaks):
+    for x in (found, *stages):
         place = s[x].fuse(*x.op.axis)
-        if x is peaks and is_shared:
+        if is_shared and len(stages) > 1 and x is stages[-1]:
             s[x].parallel(place)
         else:
             s[x].compute_at(s[output], row)
@@ -226,13 +252,20 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     return s
 
 
-def _of_blocks(found: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """Return the stages of the block extremes, the row extreme, and the start of its block."""
-    begin = next(x for x in found.op.input_tensors if x.op.reduce_axis and any(
-        x is not y and y in x.op.input_tensors for y in found.op.input_tensors))
-    most = next(x for x in found.op.input_tensors if x in begin.op.input_tensors)
+def _block_stages(found: te.Tensor) -> tuple[te.Tensor, ...]:
+    """Return the stages of the start of the block, the row extreme, and the block extremes.
+
+    Rows that are searched as a whole have a row extreme only.
+    """
+    reductions = [x for x in found.op.input_tensors if x.op.reduce_axis]
+    begin = next((
+        x for x in reductions if any(x is not y and y in x.op.input_tensors for y in reductions)
+    ), None)
+    if begin is None:
+        return tuple(reductions)
+    most = next(x for x in reductions if x in begin.op.input_tensors)
     (peaks,) = most.op.input_tensors
-    return peaks, most, begin
+    return begin, most, peaks
 
 
 def _side_by_side(

@@ -93,11 +93,12 @@ def test_the_least_value_everywhere(axis: int, target: tecomp.Target) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_sizes_known_at_the_call(axis: int, target: tecomp.Target) -> None:
+@pytest.mark.parametrize("has_short_rows", [False, True])
+def test_sizes_known_at_the_call(axis: int, has_short_rows: bool, target: tecomp.Target) -> None:
     A = te.placeholder((te.var("n"), te.var("m")), name="A")
-    B = argreduce.define(A, axis)
+    B = argreduce.define(A, axis, has_short_rows=has_short_rows)
     kernel = tecomp.build(argreduce.schedule(B, target), [A, B])
-    for shape in ((1, 1), (3, 700), (65, 9)):
+    for shape in ((1, 1), (3, 700), (65, 9), (3, 64), (2, 129)):
         a = values(*shape)
         result = np.full(np.delete(shape, axis), -1, np.int64)
         call_fenced(kernel, a, result)

@@ -255,7 +255,10 @@ def _(
         shape = (given.size,)
         x = reshape(x, shape)
     if x.dtype.bytes <= _NARROW:
-        found: te.Tensor = argreduce.define(x, axis, kind, out_dtype=result.dtype, name=kind)
+        # Long rows get a kernel for their length after a few calls.
+        found: te.Tensor = argreduce.define(
+            x, axis, kind, out_dtype=result.dtype, name=kind, has_short_rows=True
+        )
     else:
         found = _reduce_with_indices(x, shape, axis, kind)
     return te.compute(
