@@ -30,16 +30,29 @@ Kernels for any length count vectors and test for a remainder, which takes up to
 vector. These overlap with the arithmetic: times differ by less than half. The largest ratios are
 1.7 for sums of float32 and 2.04 for `any` of int16.
 """
+MOST_OF_NARROW = 2.1 if host_vector_bytes() == 64 else 2.6
+"""Largest ratio for elements of 1 and 2 bytes.
+
+AVX2 has no masks for them: a partial vector is loaded as a whole one, and then masked. The largest
+ratio is 2.52, of `any` of 128 and 129 int16.
+"""
+MOST_OF_SEARCHES = 2.7
+"""Largest ratio for indices of extremes, of which short rows are transposed.
+
+The largest ratio is 2.58, of float64 rows of 32 and 33 elements, with AVX-512.
+"""
 REDUCTIONS: dict[str, Callable[..., Any]] = {
-    name: getattr(xp, name) for name in (*_REDUCERS, *TruthTest.kinds, "count_nonzero", "var", "std")
+    name: getattr(xp, name)
+    for name in (*_REDUCERS, *TruthTest.kinds, "count_nonzero", "var", "std", "argmax", "argmin")
 }
 ONLY_FLOATS = ("mean", "var", "std")
-MASKED_BYTES = 1 if host_vector_bytes() == 64 else 4
-"""Size of the smallest elements that the host loads with a mask.
 
-AVX2 has no masks for narrower elements, so the last ones of a row are processed one by one: a row of
-129 int8 takes 4 times the instructions of a row of 128.
-"""
+
+def most(name: str, dtype: str) -> float:
+    """Return the largest ratio of instruction counts for adjacent row lengths."""
+    if name in ("argmax", "argmin"):
+        return MOST_OF_SEARCHES
+    return MOST_OF_NARROW if np.dtype(dtype).itemsize < 4 else MOST
 
 
 def lengths(dtype: str) -> st.SearchStrategy[int]:
@@ -72,31 +85,28 @@ def instructions(name: str, dtype: str, length: int) -> float:
 def test_no_length_takes_many_times_its_neighbours(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(REDUCTIONS)))
     dtypes = FLOATS if name in ONLY_FLOATS else REAL
-    dtype = data.draw(st.sampled_from([
-        d for d in dtypes
-        if d not in ("float16", "bfloat16") and np.dtype(d).itemsize >= MASKED_BYTES
-    ]))
+    dtype = data.draw(st.sampled_from([d for d in dtypes if d not in ("float16", "bfloat16")]))
     length = data.draw(lengths(dtype))
 
     own = instructions(name, dtype, length)
     other = instructions(name, dtype, length + 1)
 
-    assert max(own, other) <= MOST * min(own, other)
+    assert max(own, other) <= most(name, dtype) * min(own, other)
 
 
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("name", "dtype", "vectors"), [
     ("mean", "float64", 4), ("std", "float64", 4), ("std", "float32", 2), ("sum", "float64", 8),
-    ("max", "float64", 4), ("sum", "float32", 4), ("any", "int8", 4),
+    ("max", "float64", 4), ("sum", "float32", 4), ("any", "int8", 4), ("any", "int16", 8),
+    ("max", "int8", 4), ("argmax", "int8", 4), ("argmin", "int16", 2), ("argmax", "int16", 4),
 ])
 def test_kernels_for_any_length_are_as_good_for_short_rows(
     name: str, dtype: str, vectors: int
 ) -> None:
-    if np.dtype(dtype).itemsize < MASKED_BYTES:
-        pytest.skip(f"this processor has no masks for {dtype}")
     length = vectors * host_vector_bytes() // np.dtype(dtype).itemsize
 
-    assert instructions(name, dtype, length + 1) <= MOST * instructions(name, dtype, length)
+    assert instructions(name, dtype, length + 1) <= most(name, dtype) * instructions(
+        name, dtype, length)
 
 
 def test_a_transposed_matrix_times_a_vector_reads_memory_in_order() -> None:

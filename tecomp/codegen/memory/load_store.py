@@ -28,9 +28,12 @@ from tecomp.codegen.llvm.ir_builder import (
 from tecomp.codegen.memory.vector_access import (
     LaneRuns,
     alignment,
+    expands_masked_loads,
     gather_lanes,
     is_streamed,
     load_prefix,
+    load_within_page,
+    masked_load,
     prefix_mask,
     runs_of,
     runtime_stride_ramp,
@@ -272,12 +275,16 @@ def _read(code: FunctionBuilder, access: _Access, mask: str | None) -> Rule:
         raw = _select_active(code, access, mask, raw, "zeroinitializer")
     elif mask is None:
         raw = _side_by_side(code, access, place, align)
+    elif expands_masked_loads(code, lanes, access.dtype.scalar.bytes):
+        some = vector_of("i1", lanes), _reverse(code, access, mask, "i1", stride)
+        is_nonempty = access.predicate in code.nonempty
+        raw = load_within_page(
+            code, kind, access.dtype.bytes, place, align, some, memory, is_nonempty=is_nonempty
+        )
     else:
-        name = f"llvm.masked.load.{suffix(kind)}.p0"
         some = vector_of("i1", lanes), _reverse(code, access, mask, "i1", stride)
         place = yield from _masked_address(code, access, some, place)
-        raw = code.call(kind, name, [
-            (f"ptr align {align}", place), some, (kind, "zeroinitializer")])
+        raw = masked_load(code, kind, place, align, some)
     return _as_value(code, access, _reverse(code, access, raw, element, stride))
 
 

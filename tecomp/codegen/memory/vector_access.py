@@ -9,6 +9,8 @@ from typing import Any
 from tecomp.codegen.llvm.ir_builder import (
     WIDEST_VECTOR_BYTES,
     FunctionBuilder,
+    begin_if,
+    end_if,
     memory_type,
     shuffle_mask,
     suffix,
@@ -34,6 +36,7 @@ from tecomp.ir.nodes.expr import (
 )
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import children, fold
+from tecomp.machine.components import Core
 
 _MAX_BASE_MULTIPLE = 4
 """Number of lane addresses computed from one base: multiples of the step up to 4 are kept."""
@@ -194,6 +197,70 @@ def prefix_mask(count: int, width: int) -> tuple[str, str]:
     """Return type and operand of the mask of the first `count` of `width` lanes."""
     lanes = ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(width))
     return vector_of("i1", width), f"<{lanes}>"
+
+
+_MIN_EXPANDED_LANES = 4
+"""Minimum lanes of a masked load for which one branch costs less than a branch for each lane."""
+_MIN_MASKED_BYTES = 4
+"""Bytes of the smallest elements that AVX2 loads with a mask."""
+
+
+def masked_load(
+    code: FunctionBuilder, kind: str, place: str, align: int, some: tuple[str, str]
+) -> str:
+    """Load the active lanes of a vector; other lanes are zero.
+
+    Args:
+        code: Function under construction.
+        kind: LLVM type of the vector.
+        place: Address of lane 0.
+        align: Alignment of `place` in bytes.
+        some: Type and operand of the mask.
+    """
+    name = f"llvm.masked.load.{suffix(kind)}.p0"
+    return code.call(kind, name, [(f"ptr align {align}", place), some, (kind, "zeroinitializer")])
+
+
+def expands_masked_loads(code: FunctionBuilder, lanes: int, size: int) -> bool:
+    """Return whether LLVM expands a masked load of elements of `size` bytes to many branches."""
+    is_wide = lanes >= _MIN_EXPANDED_LANES
+    return size < _MIN_MASKED_BYTES and is_wide and not code.module.has_masks()
+
+
+def load_within_page(
+    code: FunctionBuilder, kind: str, size: int, place: str, align: int, some: tuple[str, str],
+    memory: Var, *, is_nonempty: bool,
+) -> str:
+    """Load the active lanes of a vector, as all of its lanes if these are in one page of memory.
+
+    A page with an active lane is mapped, so inactive lanes in the page can be read. If the lanes
+    are in two pages, or if none is active, LLVM expands the load to a branch for each lane.
+
+    Args:
+        code: Function under construction.
+        kind: LLVM type of the vector.
+        size: Bytes of the vector.
+        place: Address of lane 0.
+        align: Alignment of `place` in bytes.
+        some: Type and operand of the mask.
+        memory: Data variable of the memory.
+        is_nonempty: Whether at least one lane is known to be active.
+    """
+    # LLVM must not know the memory, because inactive lanes may be beyond its end.
+    place = code.op(f'call ptr asm "", "=r,0"(ptr {place})')
+    address = code.op(f"ptrtoint ptr {place} to i64")
+    offset = code.op(f"and i64 {address}, {Core.PAGE_BYTES - 1}")
+    is_whole = code.op(f"icmp ule i64 {offset}, {Core.PAGE_BYTES - size}")
+    if not is_nonempty:
+        bits = some[0][1:].split()[0]
+        joined = code.op(f"bitcast {some[0]} {some[1]} to i{bits}")
+        is_whole = code.op(f"and i1 {is_whole}, {code.op(f'icmp ne i{bits} {joined}, 0')}")
+    fast = begin_if(code, is_whole)
+    every = code.read(f"load {kind}, ptr {place}, align {align}", memory)
+    active = code.op(f"select {some[0]} {some[1]}, {kind} {every}, {kind} zeroinitializer")
+    found = end_if(code, fast, active, kind, "zeroinitializer")
+    slow = begin_if(code, code.op(f"xor i1 {is_whole}, true"))
+    return end_if(code, slow, masked_load(code, kind, place, align, some), kind, found)
 
 
 _MAX_RUNS = 4
