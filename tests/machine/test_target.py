@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tecomp.errors import CapacityError, TargetError, TypeMismatchError
-from tecomp.ir import FLOAT32, Buffer
+from tecomp.ir import FLOAT32, SCALARS, Buffer
 from tecomp.machine import Target, list_targets, read_target, registry
 from tests.messages import Diagnostic, diagnostic
 
@@ -384,6 +384,5 @@ def test_tiles_in_the_accumulator(name: str) -> None:
         limits.tiles_at_once("x")
     assert diagnostic(error.value) == Diagnostic(
         "dtype", name="x",
-        scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, "
-                "float32, float64",
+        scalars=", ".join(SCALARS),
     )
