@@ -69,6 +69,7 @@ ELEMENT_TYPES = (
     ElementType("uint2", "uint", 2, in_arrays=False),
     ElementType("uint4", "uint", 4, in_arrays=False),
     *(ElementType(f"uint{bits}", "uint", bits) for bits in _WIDTHS),
+    ElementType("float4_e2m1fn", "float", 4, 1, 2, nonfinite="FiniteOnly", in_arrays=False),
     ElementType("float8_e4m3fn", "float", 8, 3, 4, nonfinite="NanOnly", in_arrays=False),
     ElementType("float8_e5m2", "float", 8, 2, 5, in_arrays=False),
     ElementType("float16", "float", 16, 10, 5, "complex64"),

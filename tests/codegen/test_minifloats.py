@@ -36,7 +36,8 @@ def floats_near(name: str) -> Array:
 
     Special values and random bit patterns are included.
     """
-    codes = np.arange(256, dtype=np.uint8).view(DType(name).numpy).astype(np.float64)
+    codes = np.arange(1 << DType(name).bits, dtype=np.uint8).view(DType(name).numpy)
+    codes = codes.astype(np.float64)
     finite = np.unique(codes[np.isfinite(codes)])
     middles = (finite[1:] + finite[:-1]) / 2
     largest = finite[-1]
@@ -52,7 +53,7 @@ def floats_near(name: str) -> Array:
 @pytest.mark.parametrize("lanes", [1, 8, 16])
 @pytest.mark.parametrize("name", MINIFLOATS)
 def test_every_code_is_the_number_of_ml_dtypes(name: str, lanes: int) -> None:
-    codes = np.arange(256, dtype=np.uint8).view(DType(name).numpy)
+    codes = np.arange(1 << DType(name).bits, dtype=np.uint8).view(DType(name).numpy)
 
     for wide in ("float16", "bfloat16", "float32", "float64"):
         wanted = codes.astype(DType(wide).numpy)

@@ -91,7 +91,7 @@ def test_numbers_of_every_type(dtype: str) -> None:
     kernel = tecomp.build(te.create_schedule(Y), [X, Y])
     kind = X.dtype.numpy
     values = [True, False] if dtype == "bool" else (
-        [*integer_range(X.dtype)] if X.dtype.is_integer else [-1.5, 0.25])
+        [*integer_range(X.dtype)] if X.dtype.is_integer else [-1.5, 0.5])
     x = np.array(values, kind)
     kernel(x, np.zeros_like(x))
 

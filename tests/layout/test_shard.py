@@ -22,7 +22,7 @@ from tests.messages import Diagnostic, diagnostic
 
 FORMATS = (
     "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "dlfloat16", "bfp8",
-    "bfp4", "bfp2", "int4", "uint4", "int2", "uint2",
+    "bfp4", "bfp2", "int4", "uint4", "int2", "uint2", "float4_e2m1fn",
 )
 
 Golden = Callable[[object], None]

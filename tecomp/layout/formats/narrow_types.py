@@ -114,6 +114,61 @@ class PackedInt(Format):
         return cast(inside, "uint8") & const((1 << self.bits) - 1, "uint8")
 
 
+@dataclass(frozen=True)
+class PackedFloat(Format):
+    """Float of 4 bits, two in a byte; the first of a byte is in its lowest bits.
+
+    Values are converted as by `te.cast` to `values`.
+
+    Attributes:
+        dtype: Dtype of an element.
+    """
+
+    dtype: str = ""
+
+    @classmethod
+    def of(cls, dtype: str) -> PackedFloat:
+        """Return the format that packs the elements of a dtype of 4 bits.
+
+        >>> PackedFloat.of("float4_e2m1fn").encode_array([1.0, -6.0]).tolist()
+        [242]
+        """
+        return cls(dtype, DType("uint8"), elements=8 // DType(dtype).bits, dtype=dtype)
+
+    @property
+    def values(self) -> DType:
+        """Dtype of an element."""
+        return DType(self.dtype)
+
+    def _encode(self, values: Tensor) -> Tensor:
+        """Return the bytes that encode `values`."""
+        count, bits = self._blocks(values, self.elements, "elements"), self.values.bits
+
+        def byte(*i: Expr) -> Expr:
+            *lead, j = i
+            whole = const(0, "uint8")
+            for k in range(self.elements):
+                element = cast(values[(*lead, j * self.elements + k)], self.values)
+                code = cast(bits_of(f"uint{bits}", element), "uint8")
+                whole = whole | (code << const(k * bits, "uint8"))
+            return whole
+
+        return compute((*values.shape[:-1], count), byte, name=f"{values.name}_{self.name}")
+
+    def _decode(self, stored: Tensor, dtype: DType) -> Tensor:
+        """Return the values in bytes."""
+        count = self._blocks(stored, self.units, "units") * self.elements
+        code = DType(f"uint{self.values.bits}")
+
+        def value(*i: Expr) -> Expr:
+            *lead, j = i
+            down = cast(j % self.elements * code.bits, "uint8")
+            element = cast(stored[(*lead, j // self.elements)] >> down, code)
+            return cast(bits_of(self.values, element), dtype)
+
+        return compute((*stored.shape[:-1], count), value, name=f"{stored.name}_values")
+
+
 _SIGN = 0x80000000
 _MAGNITUDE = 0x7FFFFFFF
 _INFINITY = 0x7F800000

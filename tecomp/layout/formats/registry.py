@@ -9,7 +9,13 @@ from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.dtype import SCALARS, DType
 from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.formats.format import Format
-from tecomp.layout.formats.narrow_types import PackedInt, SmallFloat, SpecialCodes, TieBreaking
+from tecomp.layout.formats.narrow_types import (
+    PackedFloat,
+    PackedInt,
+    SmallFloat,
+    SpecialCodes,
+    TieBreaking,
+)
 
 _BYTE = DType("uint8")
 
@@ -34,12 +40,13 @@ INT4 = PackedInt.of(4, signed=True)
 UINT4 = PackedInt.of(4, signed=False)
 INT2 = PackedInt.of(2, signed=True)
 UINT2 = PackedInt.of(2, signed=False)
+FLOAT4_E2M1FN = PackedFloat.of("float4_e2m1fn")
 
 _NAMED = {
     storage.name: storage
     for storage in (
         FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, DLFLOAT16,
-        BFP8, BFP4, BFP2, INT4, UINT4, INT2, UINT2,
+        BFP8, BFP4, BFP2, INT4, UINT4, INT2, UINT2, FLOAT4_E2M1FN,
     )
 }
 
