@@ -32,11 +32,12 @@ def kept(value: Any, dtype: str) -> bool:
         with np.errstate(over="ignore"):
             made = float(np.array(float(value)).astype(kind))
         if dtype == "float4_e2m1fn":  # it saturates, and 8 would be the number after 6
-            return abs(value) < 7
+            return bool(abs(value) < 7)
         return math.isnan(made) if math.isnan(value) else made == value or math.isfinite(made)
     if isinstance(value, float) and not math.isfinite(value):
         return False
-    low, high = (0, 1) if dtype == "bool" else (ml_dtypes.iinfo(kind).min, ml_dtypes.iinfo(kind).max)
+    iinfo: Any = ml_dtypes.iinfo
+    low, high = (0, 1) if dtype == "bool" else (iinfo(kind).min, iinfo(kind).max)
     return value == int(value) and int(low) <= int(value) <= int(high)
 
 

@@ -24,7 +24,8 @@ def test_rows_are_those_of_numpy(row: ElementType) -> None:
     kind = row.name.rstrip("24") if is_integer else NAMES[dtype.kind]
     assert (dtype.name, kind) == (row.name, row.kind)
     if is_integer:
-        limits: Any = ml_dtypes.iinfo(dtype)
+        iinfo: Any = ml_dtypes.iinfo
+        limits = iinfo(dtype)
         assert (limits.bits, limits.min, limits.max) == (row.bits, *integer_range(DType(row.name)))
     assert row.kind == "bool" or 8 * dtype.itemsize == max(row.bits, 8)
 
