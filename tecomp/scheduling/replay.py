@@ -19,6 +19,7 @@ from tecomp.ir.parser.func_parser import parse_index_map, parse_pad_value
 from tecomp.ir.traversal.rewrite import substitute
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.schedule import Handle, Schedule, create_schedule
+from tecomp.scheduling.schedule.primitive_calls import PRIMITIVES
 from tecomp.scheduling.threads import thread_axis
 from tecomp.scheduling.trace import VERSION
 from tecomp.scheduling.transform_layout import pad_function
@@ -125,16 +126,8 @@ def _field(document: Any, name: str, kind: type | UnionType | None = None) -> An
     return document[name]
 
 
-CALLS = frozenset({
-    "split", "fuse", "reorder", "tile", "vectorize", "unroll", "parallel", "bind", "compute_at",
-    "compute_inline", "compute_root", "set_scope", "storage_align", "transform_layout",
-    "cache_read", "cache_write", "cache_factor", "cache_terms", "cache_repeated",
-    "rfactor",
-    "merge_formula", "merge_reduction", "narrow_reduction", "into_dots", "prefetch", "pragma",
-    "double_buffer", "rolling_buffer", "tensorize", "expand",
-    "create_group", "place_group",
-    "set_store_predicate",
-})
+CALLS = frozenset(PRIMITIVES)
+"""Names of all primitives."""
 
 
 def _document(text: str) -> dict[str, Any]:

@@ -371,8 +371,6 @@ class _StepEncoder:
 
     def argument(self, call: str, name: str | int, value: Any) -> Json:
         """Encode an argument of `call`, identified by its position or keyword."""
-        if call == "set_store_predicate":
-            return self._condition(value)
         return self._layout_argument(name, value) if call == "transform_layout" else (
             self.encode(value))
 
@@ -406,12 +404,17 @@ class _StepEncoder:
                 return value
             case np.generic():
                 return self.encode(value.item())
-            case Const():
-                return self.encode(value.value)
             case Expr():
-                self._sizes(value)
-                return {"expr": str(value)}
+                return self._expression(value)
         raise AssertionError(f"{safe_repr(value)} is no argument of a primitive")
+
+    def _expression(self, value: Expr) -> Json:
+        if value.dtype.is_bool:
+            return self._condition(value)
+        if isinstance(value, Const):
+            return self.encode(value.value)
+        self._sizes(value)
+        return {"expr": str(value)}
 
     def _named(self, value: Tensor | Operation | TensorIntrin) -> Json:
         if isinstance(value, TensorIntrin):

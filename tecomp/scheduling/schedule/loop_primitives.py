@@ -12,7 +12,7 @@ from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.ir.nodes.stmt import Extent, ForKind
 from tecomp.scheduling import compute_location, loops
 from tecomp.scheduling.annotations import check_env_threads, pragma, prefetch
-from tecomp.scheduling.schedule.primitive_calls import StageCalls, tensor_of
+from tecomp.scheduling.schedule.primitive_calls import StageCalls, primitive, tensor_of
 from tecomp.scheduling.state import ScheduleState
 from tecomp.scheduling.tensorize import tensorize
 from tecomp.scheduling.threads import ThreadAxis
@@ -21,6 +21,7 @@ from tecomp.scheduling.threads import ThreadAxis
 class LoopPrimitives(StageCalls):
     """Primitives of a stage that split, fuse and reorder its loops."""
 
+    @primitive
     def split(
         self,
         parent: IterVar,
@@ -90,6 +91,7 @@ class LoopPrimitives(StageCalls):
         made: tuple[IterVar, IterVar] = self._apply(loops.split, "split", parent, **kwargs)
         return made
 
+    @primitive
     def fuse(self, *axes: IterVar) -> IterVar:
         """Fuse perfectly nested adjacent loops into one loop.
 
@@ -121,6 +123,7 @@ class LoopPrimitives(StageCalls):
         made: IterVar = self._apply(loops.fuse, "fuse", *axes)
         return made
 
+    @primitive
     def reorder(self, *axes: IterVar) -> None:
         """Permute the given loops among the positions that they occupy in the nest.
 
@@ -144,6 +147,7 @@ class LoopPrimitives(StageCalls):
         """
         self._apply(loops.reorder, "reorder", *axes)
 
+    @primitive
     def tile(
         self,
         x_parent: IterVar,
@@ -182,6 +186,7 @@ class LoopPrimitives(StageCalls):
 class MarkPrimitives(StageCalls):
     """Primitives of a stage that vectorize, unroll, parallelize, bind or tensorize its loops."""
 
+    @primitive
     def vectorize(self, var: IterVar) -> None:
         """Vectorize a loop: its iterations become the lanes of vector operations.
 
@@ -210,6 +215,7 @@ class MarkPrimitives(StageCalls):
         """
         self._mark("vectorize", var, ForKind.VECTORIZED)
 
+    @primitive
     def unroll(self, var: IterVar) -> None:
         """Unroll a loop completely: replicate its body once per iteration.
 
@@ -232,6 +238,7 @@ class MarkPrimitives(StageCalls):
         """
         self._mark("unroll", var, ForKind.UNROLLED)
 
+    @primitive
     def parallel(self, var: IterVar) -> None:
         """Distribute the iterations of a loop among threads.
 
@@ -258,6 +265,7 @@ class MarkPrimitives(StageCalls):
         """
         self._mark("parallel", var, ForKind.PARALLEL)
 
+    @primitive
     def bind(self, ivar: IterVar, thread_ivar: ThreadAxis | str) -> None:
         """Bind a loop to a thread axis or to an axis of the core grid of the target.
 
@@ -320,6 +328,7 @@ class MarkPrimitives(StageCalls):
         """
         check_env_threads(self._state, threads)
 
+    @primitive
     def prefetch(self, tensor: Tensor, var: IterVar, offset: int) -> None:
         """Prefetch the elements of a tensor that a loop reads, some iterations ahead.
 
@@ -355,6 +364,7 @@ class MarkPrimitives(StageCalls):
         given = tensor_of(tensor, f"s[{self._state.name}].prefetch")
         self._apply(prefetch, "prefetch", given, var, offset)
 
+    @primitive
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: int | None = None) -> None:
         """Attach a pragma to a loop.
 
@@ -389,6 +399,7 @@ class MarkPrimitives(StageCalls):
         values = () if pragma_value is None else (pragma_value,)
         self._apply(pragma, "pragma", var, pragma_type, *values)
 
+    @primitive
     def tensorize(self, var: IterVar, tensor_intrin: TensorIntrin) -> None:
         """Replace a loop and everything inside it by a tensor intrinsic.
 
@@ -432,6 +443,7 @@ class MarkPrimitives(StageCalls):
         """
         self._apply(tensorize, "tensorize", var, tensor_intrin)
 
+    @primitive
     def expand(self) -> None:
         """Replace the intrinsic call of this stage by loops over its definition.
 
@@ -462,9 +474,9 @@ class MarkPrimitives(StageCalls):
         self._apply(compute_location.expand, "expand")
 
     def _mark(self, name: str, axis: IterVar, kind: ForKind) -> None:
-        def primitive(
+        def marked_state(
             state: ScheduleState, key: Operation, marked: IterVar
         ) -> tuple[ScheduleState, None]:
             return loops.mark(state, key, marked, kind)
 
-        self._apply(primitive, name, axis)
+        self._apply(marked_state, name, axis)

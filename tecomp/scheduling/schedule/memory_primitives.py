@@ -9,13 +9,14 @@ from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.expr import Expr
 from tecomp.scheduling import compute_location
 from tecomp.scheduling.annotations import set_store_predicate
-from tecomp.scheduling.schedule.primitive_calls import StageCalls
+from tecomp.scheduling.schedule.primitive_calls import StageCalls, primitive
 from tecomp.scheduling.transform_layout import NamedLayout, transform_layout
 
 
 class MemoryPrimitives(StageCalls):
     """Primitives of a stage that determine how its elements are stored."""
 
+    @primitive
     def set_scope(self, scope: str) -> None:
         """Store the elements of this stage in the given memory of the target.
 
@@ -37,6 +38,7 @@ class MemoryPrimitives(StageCalls):
         """
         self._apply(compute_location.set_scope, "set_scope", scope)
 
+    @primitive
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
         """Pad the tensor so that the stride of an axis is `offset` modulo `factor` elements.
 
@@ -69,6 +71,7 @@ class MemoryPrimitives(StageCalls):
         """
         self._apply(compute_location.storage_align, "storage_align", axis, factor, offset)
 
+    @primitive
     def double_buffer(self) -> None:
         """Double-buffer a stage: compute the data of the next iteration before the current use.
 
@@ -103,6 +106,7 @@ class MemoryPrimitives(StageCalls):
         """
         self._apply(compute_location.double_buffer, "double_buffer")
 
+    @primitive
     def rolling_buffer(self) -> None:
         """Reuse elements computed by the previous iteration of the enclosing loop.
 
@@ -140,6 +144,7 @@ class MemoryPrimitives(StageCalls):
         """
         self._apply(compute_location.rolling_buffer, "rolling_buffer")
 
+    @primitive
     def set_store_predicate(self, predicate: Expr) -> None:
         """Store elements only where a condition holds; other elements stay unchanged.
 
@@ -172,6 +177,7 @@ class MemoryPrimitives(StageCalls):
         """
         self._apply(set_store_predicate, "set_store_predicate", predicate)
 
+    @primitive
     def transform_layout(
         self, mapping_function: object, pad_value: object = None, loops: str = "physical"
     ) -> tuple[IterVar, ...]:

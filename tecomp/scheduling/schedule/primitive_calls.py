@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
@@ -14,6 +14,17 @@ from tecomp.errors import LowerError, MissingError, ScheduleError, TargetError
 from tecomp.scheduling.state import ScheduleState, StageState
 from tecomp.scheduling.trace import Trace
 from tecomp.source_locations import Location, users_call
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+PRIMITIVES: dict[str, Callable[..., Any]] = {}
+"""Methods of `Schedule` and `Stage` that a trace records and `replay` calls, by name."""
+
+
+def primitive(method: Method) -> Method:
+    """Declare a method of `Schedule` or `Stage` as a primitive: a trace may contain its calls."""
+    PRIMITIVES[method.__name__] = method
+    return method
 
 
 class ScheduleCalls:

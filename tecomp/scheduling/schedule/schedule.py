@@ -14,7 +14,7 @@ from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.argument_checks import as_int, check_kind, is_one_of
 from tecomp.ir.nodes.expr import Var
 from tecomp.scheduling import compute_location
-from tecomp.scheduling.schedule.primitive_calls import Handle, operation_of, tensor_of
+from tecomp.scheduling.schedule.primitive_calls import Handle, operation_of, primitive, tensor_of
 from tecomp.scheduling.schedule.stage import Group, Stage
 from tecomp.scheduling.schedule.stage_primitives import CachePrimitives, FormulaPrimitives
 from tecomp.scheduling.state import ScheduleState, initial_stage
@@ -216,6 +216,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         """Stage groups, in the order of creation."""
         return tuple(Group(self, key) for key in self.state.groups)
 
+    @primitive
     def create_group(
         self,
         outputs: Tensor | Sequence[Tensor],
@@ -262,6 +263,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
             compute_location.create_group, "create_group", None, (*many, include_inputs))
         return Group(self, made)
 
+    @primitive
     def place_group(
         self, group: Group, parent: Stage | Handle | None = None, scope: IterVar | None = None
     ) -> None:

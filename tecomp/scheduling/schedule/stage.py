@@ -12,7 +12,12 @@ from tecomp.scheduling import compute_location, loops
 from tecomp.scheduling.compute_location import scan_steps
 from tecomp.scheduling.schedule.loop_primitives import LoopPrimitives, MarkPrimitives
 from tecomp.scheduling.schedule.memory_primitives import MemoryPrimitives
-from tecomp.scheduling.schedule.primitive_calls import Handle, ScheduleCalls, operation_of
+from tecomp.scheduling.schedule.primitive_calls import (
+    Handle,
+    ScheduleCalls,
+    operation_of,
+    primitive,
+)
 from tecomp.scheduling.state import AtRoot, ComputedAt, Fuse, GroupKey, Relation, Split, StageState
 from tecomp.scheduling.threads import ThreadAxis
 
@@ -136,6 +141,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         made: Svg = call_drawing_function("iteration_domain:draw_domain", self, axes)
         return made
 
+    @primitive
     def compute_at(self, parent: Stage | Handle, scope: IterVar | ThreadAxis) -> None:
         """Compute, in each iteration of a consumer loop, the region of this stage read there.
 
@@ -183,6 +189,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
             scope = loops.loop_of_thread_axis(consumer, scope.tag, where)
         self._apply(compute_location.compute_at, "compute_at", consumer.key, scope)
 
+    @primitive
     def compute_inline(self) -> None:
         """Substitute the expression of this stage into its readers, without allocating memory.
 
@@ -203,6 +210,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         """
         self._apply(compute_location.compute_inline, "compute_inline")
 
+    @primitive
     def compute_root(self) -> None:
         """Compute this stage once before its first consumer, or at the location of its group.
 

@@ -16,6 +16,7 @@ from tecomp.scheduling.schedule.primitive_calls import (
     Handle,
     ScheduleCalls,
     operation_of,
+    primitive,
     tensor_of,
 )
 from tecomp.scheduling.tensorize import into_dots
@@ -24,6 +25,7 @@ from tecomp.scheduling.tensorize import into_dots
 class CachePrimitives(ScheduleCalls):
     """Primitives of a schedule that insert cache and partial-result stages."""
 
+    @primitive
     def cache_read(self, tensor: Tensor, scope: str, readers: Handle | Sequence[Handle]) -> Tensor:
         """Insert a stage that copies a tensor into memory `scope`, and redirect `readers` to it.
 
@@ -73,6 +75,7 @@ class CachePrimitives(ScheduleCalls):
     @overload
     def cache_write(self, tensor: Sequence[Tensor], scope: str) -> tuple[Tensor, ...]: ...
 
+    @primitive
     def cache_write(
         self, tensor: Tensor | Sequence[Tensor], scope: str
     ) -> Tensor | tuple[Tensor, ...]:
@@ -131,6 +134,7 @@ class CachePrimitives(ScheduleCalls):
         )
         return made
 
+    @primitive
     def rfactor(
         self, tensor: Tensor, axis: IterVar, factor_axis: int = 0, *, order: int | None = None
     ) -> Tensor | tuple[Tensor, ...]:
@@ -191,6 +195,7 @@ class CachePrimitives(ScheduleCalls):
 class FormulaPrimitives(ScheduleCalls):
     """Primitives of a schedule that rewrite the definitions of its stages."""
 
+    @primitive
     def cache_factor(self, tensor: Tensor, factors: int | Sequence[int], scope: str) -> Tensor:
         """Hoist a product of factors out of the terms of a reduction into a stage of its own.
 
@@ -239,6 +244,7 @@ class FormulaPrimitives(ScheduleCalls):
             cache_factor, "cache_factor", None, (tensor_of(tensor, where), many, scope))
         return made
 
+    @primitive
     def cache_terms(
         self, tensor: Tensor, scope: str, readers: Handle | Sequence[Handle]
     ) -> Tensor:
@@ -284,6 +290,7 @@ class FormulaPrimitives(ScheduleCalls):
         )
         return made
 
+    @primitive
     def cache_repeated(self, tensor: Tensor, axis: IterVar, scope: str) -> Tensor:
         """Hoist the largest subexpression that is invariant along an axis into its own stage.
 
@@ -318,6 +325,7 @@ class FormulaPrimitives(ScheduleCalls):
         made: Tensor = self._apply(cache_repeated, "cache_repeated", None, arguments)
         return made
 
+    @primitive
     def merge_reduction(self, tensor: Tensor) -> None:
         """Merge a reduction of a reduction into one reduction over the axes of both.
 
@@ -351,6 +359,7 @@ class FormulaPrimitives(ScheduleCalls):
         self._apply(merge_reduction, "merge_reduction", None,
                     (tensor_of(tensor, "s.merge_reduction"),))
 
+    @primitive
     def merge_formula(self, tensor: Tensor) -> None:
         """Substitute the definition of a stage into its readers, and remove the stage.
 
@@ -383,6 +392,7 @@ class FormulaPrimitives(ScheduleCalls):
         """
         self._apply(merge_formula, "merge_formula", None, (tensor_of(tensor, "s.merge_formula"),))
 
+    @primitive
     def narrow_reduction(self, tensor: Tensor, dtype: str) -> Tensor:
         """Reduce integers in a narrower dtype that holds every result, and widen the result.
 
@@ -418,6 +428,7 @@ class FormulaPrimitives(ScheduleCalls):
             narrow_reduction, "narrow_reduction", None, (tensor_of(tensor, where), dtype))
         return made
 
+    @primitive
     def into_dots(
         self, tensor: Tensor, axis: IterVar, first: str, second: str
     ) -> tuple[Tensor, ...]:
