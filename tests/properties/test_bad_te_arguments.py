@@ -65,7 +65,8 @@ OF_TE: dict[str, Right] = {
        for name in ("Select", "if_then_else", "select")},
     **{name: {"expr": A[0, K], "axis": K, "where": K > 0, "init": 1.0}
        for name in REDUCERS},
-    **{name: {"dtype": "float32"} for name in ("infinity", "max_value", "min_value")},
+    **{name: {"dtype": "float32"} for name in (
+        "infinity", "lower_bound", "max_value", "min_value", "upper_bound")},
     **{name: {"x1": X, "x2": X} for name in ("copysign", "nextafter")},
     "ldexp": {"x1": X, "x2": te.const(3)},
     "clz": {"x": te.const(3)},
@@ -112,7 +113,8 @@ PRIMITIVES: dict[str, Right] = {
     "Stage.pragma": {"var": K, "pragma_type": "auto_unroll_max_step", "pragma_value": 8},
     "Stage.prefetch": {"tensor": A, "var": K, "offset": 1},
     "Stage.set_scope": {"scope": "local"},
-    "Stage.split": {"parent": K, "factor": 4, "nparts": None, "disable_predication": False},
+    "Stage.split": {"parent": K, "factor": 4, "nparts": None, "disable_predication": False,
+                    "tail": "guard"},
     "Stage.set_store_predicate": {"predicate": B.op.axis[0] < 3},
     "Stage.env_threads": {"threads": te.thread_axis("threadIdx.x")},
     "Stage.storage_align": {"axis": B.op.axis[0], "factor": 4, "offset": 0},

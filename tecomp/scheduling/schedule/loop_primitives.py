@@ -9,6 +9,7 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
+from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.stmt import Extent, ForKind
 from tecomp.scheduling import compute_location, loops
 from tecomp.scheduling.annotations import check_env_threads, pragma, prefetch
@@ -86,7 +87,7 @@ class LoopPrimitives(StageCalls):
         }
         if disable_predication is not False:
             kwargs["disable_predication"] = disable_predication
-        if tail != "guard":
+        if not is_one_of(tail, ("guard",)):
             kwargs["tail"] = tail
         made: tuple[IterVar, IterVar] = self._apply(loops.split, "split", parent, **kwargs)
         return made
