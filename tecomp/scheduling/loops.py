@@ -239,6 +239,54 @@ def tile(
     return state, (xo, yo, xi, yi)
 
 
+def unroll_and_jam(
+    state: ScheduleState, key: Operation, axis: IterVar, factor: int, tail: str = "guard"
+) -> tuple[ScheduleState, tuple[IterVar, IterVar]]:
+    """Unroll a loop by a factor and jam the copies of the loops inside it.
+
+    See `Stage.unroll_and_jam`.
+
+    Returns:
+        The new state, the loop over groups of iterations, and the unrolled loop.
+    """
+    stage = state.stage(key)
+    position = leaf_position(stage, axis, "unroll_and_jam")
+    where = f"s[{stage.name}].unroll_and_jam({axis.name})"
+    if not isinstance(_positive(factor, "factor", where), int):
+        raise ScheduleError(
+            "{where}: factor must be a positive integer, got {factor!r}",
+            kind="invalid-value", where=where, factor=factor,
+        )
+    inside = stage.leaves[position + 1 :]
+    if is_scan(axis):
+        raise ScheduleError(
+            "{where}: {axis} is the step axis of a scan, which is sequential; unroll_and_jam a "
+            "loop over the elements of a step",
+            kind="not-parallelizable", where=where, axis=axis.name,
+        )
+    if is_reduction(axis) and any(map(is_reduction, inside)):
+        raise ScheduleError(
+            "{where}: {axis} is a reduction axis around the reduction axis {inner}, and jamming "
+            "would accumulate in another order; reorder them first, or unroll_and_jam a data axis",
+            kind="not-parallelizable", where=where, axis=axis.name,
+            inner=next(filter(is_reduction, inside)).name,
+        )
+    state, (outer, inner) = split(state, key, axis, factor=factor, tail=tail)
+    state, _ = reorder(state, key, *_loops_to_jam(stage, inside), inner)
+    state, _ = mark(state, key, inner, ForKind.UNROLLED)
+    return state, (outer, inner)
+
+
+def _loops_to_jam(stage: StageState, inside: tuple[IterVar, ...]) -> tuple[IterVar, ...]:
+    """Return the given loops without the innermost vectorized loops and tensorized nest."""
+    last = len(inside)
+    while last and stage.marks.get(inside[last - 1]) is ForKind.VECTORIZED:
+        last -= 1
+    if stage.tensorized is not None and stage.tensorized.axis in inside:
+        last = min(last, inside.index(stage.tensorized.axis))
+    return inside[:last]
+
+
 def mark(
     state: ScheduleState, key: Operation, axis: IterVar, kind: ForKind
 ) -> tuple[ScheduleState, None]:

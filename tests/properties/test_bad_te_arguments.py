@@ -119,6 +119,7 @@ PRIMITIVES: dict[str, Right] = {
     "Stage.env_threads": {"threads": te.thread_axis("threadIdx.x")},
     "Stage.storage_align": {"axis": B.op.axis[0], "factor": 4, "offset": 0},
     "Stage.tensorize": {"var": K, "tensor_intrin": None},
+    "Stage.unroll_and_jam": {"axis": B.op.axis[0], "factor": 2, "tail": "guard"},
     "Stage.tile": {"x_parent": B.op.axis[0], "y_parent": K, "x_factor": 2, "y_factor": 2},
     "Stage.transform_layout": {
         "mapping_function": lambda i: [i // 2, i % 2], "pad_value": 0.0, "loops": "logical"},

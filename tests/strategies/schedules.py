@@ -221,6 +221,10 @@ class _Scheduler(Draws):
                 given["tail"] = "shift_inwards"
             self.attempt("split", stage.split, leaf, **given)
 
+    def unroll_and_jam(self, stage: Stage) -> None:
+        if (leaf := self.leaf(stage)) is not None:
+            self.attempt("unroll_and_jam", stage.unroll_and_jam, leaf, self.number(1, 4))
+
     def tile(self, stage: Stage) -> None:
         if len(stage.leaf_iter_vars) >= 2:
             x, y = self.shuffled(stage.leaf_iter_vars)[:2]
@@ -401,7 +405,7 @@ class _Scheduler(Draws):
                  self.transform_layout]
         if not early:
             kinds = [
-                self.nothing, self.compute_at, self.split, self.mark, self.reorder, self.fuse, self.tile,
+                self.nothing, self.compute_at, self.split, self.mark, self.reorder, self.fuse, self.tile, self.unroll_and_jam,
                 self.compute_at, self.split, self.mark, self.compute_inline, self.bind,
                 self.storage_align, self.prefetch, self.pragma, *kinds[1:],
             ]

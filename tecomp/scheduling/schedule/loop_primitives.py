@@ -184,6 +184,65 @@ class LoopPrimitives(StageCalls):
         return made
 
 
+    @primitive
+    def unroll_and_jam(
+        self, axis: IterVar, factor: int, tail: str = "guard"
+    ) -> tuple[IterVar, IterVar]:
+        """Unroll a loop by a factor and jam the copies of the loops inside it.
+
+        Before and after::
+
+            for i in range(I):        ->    for i_outer in range(I / 2):
+                for k in range(K):              for k in range(K):
+                    body(i, k)                      body(i_outer * 2, k)
+                                                    body(i_outer * 2 + 1, k)
+
+        Elements that only the inner loops index are loaded once for `factor` iterations, and
+        the copies are independent, which hides the latency of accumulations. The unrolled loop is
+        placed around the innermost vectorized loops and around a tensorized nest.
+
+        Args:
+            axis: Data loop of this stage, or a reduction loop without a reduction loop inside it.
+            factor: Number of copies, 1 or more.
+            tail: `guard` gives the last group fewer copies. With `shift_inwards`, the last group
+                starts earlier and computes some elements twice; the stage must be element-wise,
+                and the loop must have at least `factor` iterations.
+
+        Returns:
+            The loop over groups of iterations, and the unrolled loop.
+
+        Raises:
+            ScheduleError: If `factor` is not a positive integer, `axis` is not a loop of this
+                stage, is the step loop of a scan, or is a reduction loop around another one, whose
+                jamming would change the order of accumulation, or the split is invalid.
+
+        Source:
+            The loop pass LoopUnrollAndJam of LLVM.
+
+        >>> import tecomp
+        >>> from tecomp import te
+        >>> A, x = te.placeholder((4, 3), name="A"), te.placeholder((3,), name="x")
+        >>> k = te.reduce_axis((0, 3), name="k")
+        >>> y = te.compute((4,), lambda i: te.sum(A[i, k] * x[k], axis=k), name="y")
+        >>> s = te.create_schedule(y)
+        >>> outer, inner = s[y].unroll_and_jam(y.op.axis[0], 2)
+        >>> s[y]
+        Stage(y: i.outer, k, i.inner)
+        >>> print(tecomp.lower(s, [A, x, y]).body)
+        for i_outer in range(2):
+            y[i_outer * 2] = float32(0.0)
+            y[i_outer * 2 + 1] = float32(0.0)
+            for k in range(3):
+                y[i_outer * 2] = y[i_outer * 2] + A[i_outer * 6 + k] * x[k]
+                y[i_outer * 2 + 1] = y[i_outer * 2 + 1] + A[i_outer * 6 + k + 3] * x[k]
+        """
+        options = {} if is_one_of(tail, ("guard",)) else {"tail": tail}
+        made: tuple[IterVar, IterVar] = self._apply(
+            loops.unroll_and_jam, "unroll_and_jam", axis, factor, **options
+        )
+        return made
+
+
 class MarkPrimitives(StageCalls):
     """Primitives of a stage that vectorize, unroll, parallelize, bind or tensorize its loops."""
 
