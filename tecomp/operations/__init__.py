@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from tecomp.operations.element_types import ALL, ELEMENT_TYPES, PART, WHOLE, ElementType
+    from tecomp.operations.element_types import (
+        ALL,
+        ELEMENT_TYPES,
+        PART,
+        WHOLE,
+        ElementType,
+        element_type,
+    )
     from tecomp.operations.elementwise import ELEMENTWISE, elementwise_in
     from tecomp.operations.rows import TO_BOOL, UNCHANGED, Op
 

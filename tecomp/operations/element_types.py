@@ -50,7 +50,10 @@ class ElementType(NamedTuple):
     @property
     def largest_exponent(self) -> int:
         """Exponent of the largest finite power of two of a float."""
-        return (self.largest_code >> self.fraction_bits) - self.bias
+        bias = (1 << (self.exponent_bits - 1)) - 1
+        if self.nonfinite == "IEEE754":
+            return bias
+        return (self.largest_code >> self.fraction_bits) - bias
 
     @property
     def largest(self) -> float:

@@ -26,7 +26,7 @@ class Combiner(NamedTuple):
         name: Name of the operator in placements of partial results.
         operator: Symbol of the binary operator of the IR.
         ufunc: Element-wise function of two arrays, in NumPy and in the table of these functions.
-        identity: Identity element; an infinity stands for the limit of an integer dtype.
+        identity: Identity element; an infinity is the limit of an integer dtype.
         is_logical: Whether the operands are truth values.
     """
 

@@ -265,8 +265,8 @@ def _dot(dtype: DType) -> Dyadic:
 
 
 def _popcount(dtype: DType) -> Unary:
-    mask = (1 << dtype.bits) - 1
-    return lambda value: (value & mask).bit_count()
+    mask, wrap = (1 << dtype.bits) - 1, wrap_to_dtype(dtype)
+    return lambda value: wrap((value & mask).bit_count())
 
 
 def _power(dtype: DType) -> Dyadic:
