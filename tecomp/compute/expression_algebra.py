@@ -60,6 +60,14 @@ class ExpressionAlgebra:
         """Compute the square."""
         return x * x
 
+    def exp(self, x: Expr) -> Expr:
+        """Compute the exponential."""
+        return elementwise.exp(x)
+
+    def finite(self, x: Expr) -> Expr:
+        """Return a finite value, and 0 in place of infinities and NaN."""
+        return select(elementwise.isfinite(x), x, const(0, x.dtype))
+
     def sqrt(self, x: Expr) -> Expr:
         """Compute the square root."""
         return elementwise.sqrt(x)

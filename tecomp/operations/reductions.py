@@ -7,7 +7,16 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from tecomp.operations.rows import ALL, FLOATING, NUMERIC, REAL, SAME, TO_BOOL, TO_PART, Kind
+from tecomp.operations.rows import (
+    ALL,
+    FLOATING,
+    NUMERIC,
+    REAL,
+    SAME,
+    TO_BOOL,
+    TO_PART,
+    Kind,
+)
 
 TO_WIDE = "wide"
 """Result of the dtype of sums: integers are accumulated in 64 bits."""
@@ -62,6 +71,15 @@ class ReductionAlgebra(Protocol):
     def sqrt(self, x: Any) -> Any:
         """Compute the square root."""
 
+    def exp(self, x: Any) -> Any:
+        """Compute the exponential."""
+
+    def log(self, x: Any) -> Any:
+        """Compute the natural logarithm."""
+
+    def finite(self, x: Any) -> Any:
+        """Return a finite value, and 0 in place of infinities and NaN."""
+
 
 class Reduction(NamedTuple):
     """Row of a reduction: terms of elements are combined, and the total gives the result.
@@ -84,6 +102,7 @@ class Reduction(NamedTuple):
             that return the count of elements and the center. None: the total.
         option: Further parameter of the array function: `dtype` of the result, or the `correction`
             of the count.
+        numpy: Reference: function of NumPy, if its name differs from `name`.
         needs_elements: Whether a reduction of no elements is an error.
         surfaces: Namespaces whose function is defined from the row: `topi`, `array`.
         texts: Summaries of the namespaces that word it differently.
@@ -103,6 +122,7 @@ class Reduction(NamedTuple):
     term: Callable[[ReductionAlgebra, Any, Any], Any] | None = None
     finish: Callable[[ReductionAlgebra, Any, Thunk, Thunk], Any] | None = None
     option: str = ""
+    numpy: str = ""
     needs_elements: bool = False
     surfaces: str = "array"
     texts: Mapping[str, str] = MappingProxyType({})

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp, WhereOp
 from tecomp.ptensor.operations.manipulation import Squeeze
 from tecomp.ptensor.operations.reduction import ReduceOp, te_accumulator_dtype, term_dtype
 from tecomp.ptensor.types import PTensorType, axes_of, numpy_dtype
@@ -30,6 +30,9 @@ class Operand:
         self.apply = apply
         self.value = value
 
+    def __add__(self, other: Operand) -> Operand:
+        return self.call("add", other)
+
     def __sub__(self, other: Operand) -> Operand:
         return self.call("subtract", other)
 
@@ -43,7 +46,16 @@ class Operand:
 
 
 class GraphAlgebra:
-    """Functions of real values of a graph, for formulas of the table of reductions."""
+    """Functions of real values of a graph, for formulas of the table of reductions.
+
+    Attributes:
+        constant: Function that adds a constant, given as an array.
+        dtype: dtype of the values.
+    """
+
+    def __init__(self, constant: Callable[[Any], Any], dtype: str) -> None:
+        self.constant = constant
+        self.dtype = dtype
 
     def squared_magnitude(self, x: Operand) -> Operand:
         """Compute the square."""
@@ -52,6 +64,19 @@ class GraphAlgebra:
     def sqrt(self, x: Operand) -> Operand:
         """Compute the square root."""
         return x.call("sqrt")
+
+    def exp(self, x: Operand) -> Operand:
+        """Compute the exponential."""
+        return x.call("exp")
+
+    def log(self, x: Operand) -> Operand:
+        """Compute the natural logarithm."""
+        return x.call("log")
+
+    def finite(self, x: Operand) -> Operand:
+        """Return a finite value, and 0 in place of infinities and NaN."""
+        zero = self.constant(np.zeros((), numpy_dtype(self.dtype)))
+        return Operand(x.apply, x.apply(WhereOp(), x.call("isfinite").value, x.value, zero))
 
 
 def expand_centered(
@@ -86,7 +111,7 @@ def expand_centered(
     def reduced_center() -> Operand:
         return Operand(apply, center if op.keepdims else apply(Squeeze(axes), center))
 
-    m = GraphAlgebra()
+    m = GraphAlgebra(constant, dtype)
     terms = row.term(m, Operand(apply, wide), Operand(apply, center))
     total = apply(ReduceOp(row.combiner, axes, op.keepdims), terms.value)
     result = row.finish(m, Operand(apply, total), count, reduced_center)

@@ -13,7 +13,7 @@ from tecomp.array.graph.node import Buffer, Node, materialized_node, type_of
 from tecomp.array.graph.pending import PendingGraph, Step
 from tecomp.array.graph.views import apply_view_chain, is_view
 from tecomp.array.kernels.anchor_kernels import ContractionCore
-from tecomp.operations.reductions import COMBINERS
+from tecomp.operations.reductions import COMBINERS, REDUCTIONS
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.creation import ExtractTriangle
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp, WhereOp
@@ -195,6 +195,8 @@ def _centered(b: _Decomposer, op: ReduceOp, x: int) -> int | None:
     """Expand a reduction around a center, such as the variance around the mean."""
     type = b.type(x)
     if not op.row.center or type.dtype in COMPLEX:
+        return None
+    if REDUCTIONS[op.row.center].needs_elements and not type.size:
         return None
     made: int = expand_centered(
         op, type, x, b.plain, lambda data: b.constant(data, type),
