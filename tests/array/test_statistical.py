@@ -11,24 +11,15 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
-from tecomp.operations.reductions import TO_WIDE, Reduction, reductions_in
+from tecomp.operations.element_types import INTEGERS
 from tests.array.drawn import ALL, FLOATS, NUMBERS, array, check, draw
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
-from tests.strategies.dtypes import INTEGERS
+from tests.operations.references import AXES_REDUCTIONS, numpy_reduction, takes
 
 REAL = [*INTEGERS, *FLOATS]
 SHAPE = (2, 3, 4)
 AXES = [None, 0, -1, (0, 2), (), (1,)]
-ROWS = {name: row for name, row in reductions_in("array").items() if row.op != "find_index"}
-
-
-def taken(row: Reduction) -> list[str]:
-    """Return the dtypes of arrays that a function supports; sums and products count booleans."""
-    return [dtype for dtype in ALL if dtype in row.takes.dtypes or (
-        dtype == "bool" and row.gives == TO_WIDE)]
-
-
 def function(name: str) -> Callable[..., Any]:
     found: Callable[..., Any] = getattr(xp, name)
     return found
@@ -39,7 +30,7 @@ def cases() -> list[Any]:
     turns = cycle([(axis, keeps) for keeps in (False, True) for axis in AXES])
     return [
         pytest.param(name, dtype, *next(turns), id=f"{name}-{dtype}")
-        for name, row in ROWS.items() for dtype in taken(row)
+        for name, row in AXES_REDUCTIONS.items() for dtype in ALL if takes(row, dtype)
     ]
 
 
@@ -48,17 +39,17 @@ def cases() -> list[Any]:
 def test_reductions(name: str, dtype: str, axis: Any, keepdims: bool) -> None:
     x = draw(SHAPE, dtype)
     got = function(name)(array(x), axis=axis, keepdims=keepdims)
-    check(got, getattr(np, name)(x, axis=axis, keepdims=keepdims))
+    check(got, numpy_reduction(AXES_REDUCTIONS[name])(x, axis=axis, keepdims=keepdims))
 
 
 @pytest.mark.exhaustive(keep=19)
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", AXES_REDUCTIONS)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 0, 3), (1, 5)])
 @np.errstate(invalid="ignore", divide="ignore")
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")
 def test_reductions_of_few_elements_and_of_none(name: str, shape: tuple[int, ...]) -> None:
     x = draw(shape, "float32")
-    if x.size == 0 and ROWS[name].needs_elements:
+    if x.size == 0 and AXES_REDUCTIONS[name].needs_elements:
         axis = shape.index(0)
         with pytest.raises(ArrayValueError) as refused:
             function(name)(array(x))
@@ -68,7 +59,7 @@ def test_reductions_of_few_elements_and_of_none(name: str, shape: tuple[int, ...
         x = x.reshape(0, 4)
         check(function(name)(array(x), axis=1), np.zeros(0, "float32"))
         return
-    check(function(name)(array(x)), getattr(np, name)(x))
+    check(function(name)(array(x)), numpy_reduction(AXES_REDUCTIONS[name])(x))
 
 
 @pytest.mark.exhaustive(keep=3)

@@ -140,7 +140,7 @@ def _moves() -> list[tuple[PTensorOp, Operands]]:
 def _reductions() -> list[tuple[PTensorOp, Operands]]:
     return [
         *[(reduction.ReduceOp(kind, (0,), True, 0.5), _MATRIX) for kind in ("var", "std")],
-        *[(reduction.ReduceOp(kind, None), _MATRIX) for kind in ("max", "min", "mean", "prod", "sum")],
+        *[(reduction.ReduceOp(kind, None), _MATRIX) for kind in reduction.ReduceOp.kinds],
         (reduction.ReduceOp("sum", (1,), False, 0.0, "float32"), _MATRIX),
         (reduction.TruthTest("any"), _MATRIX), (reduction.TruthTest("all", (0,)), _MASK),
         (reduction.CountNonzero((0,)), _ROW), (reduction.Diff(0), _ROW),

@@ -9,6 +9,7 @@ import numpy as np
 
 from tecomp.operations import elementwise_in
 from tecomp.ptensor import POWERS, LibraryOperation, PTensorOp, compute
+from tests.operations.references import numpy_reduction
 from tests.strategies.functions import reference
 
 Made = Callable[..., Any]
@@ -40,7 +41,7 @@ def _inserted(op: Any, x: Any, part: Any) -> Any:
 def _reduced(op: Any, x: Any) -> Any:
     how = {"ddof": op.correction} if op.kind in ("var", "std") else {}
     wide = x.astype(op.dtype) if op.dtype else x
-    return getattr(np, op.kind)(wide, axis=op.axis, keepdims=op.keepdims, **how)
+    return numpy_reduction(op.row)(wide, axis=op.axis, keepdims=op.keepdims, **how)
 
 
 def _running(op: Any, x: Any) -> Any:

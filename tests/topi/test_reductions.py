@@ -11,16 +11,24 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import te, topi
-from tests.messages import Diagnostic
+from tecomp import TypeMismatchError, te, topi
+from tecomp.operations.reductions import reductions_in
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
+from tests.operations.references import numpy_reduction, takes
 from tests.strategies.dtypes import FLOATS, INTEGERS
 from tests.topi.refusals import refused
 from tests.topi.running import SHAPES, Array, assert_results, compiled, given, values
 
-REDUCTIONS: dict[str, Callable[..., Any]] = {
-    "sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min,
-}
+NAMESPACE = reductions_in("topi")
+
+
+def references(dtype: str) -> dict[str, Callable[..., Any]]:
+    """Return the references of the reductions of numbers that support a dtype."""
+    return {
+        name: numpy_reduction(row) for name, row in NAMESPACE.items()
+        if row.op == "reduce" and takes(row, dtype)
+    }
 
 
 def axes_of(rank: int) -> list[Any]:
@@ -36,7 +44,7 @@ def test_axes(shape: tuple[int, ...]) -> None:
     A = given(a)
     wanted: dict[te.Tensor, Any] = {
         getattr(topi, name)(A, axis, keep): function(a, axis=axis, keepdims=keep)
-        for name, function in REDUCTIONS.items() for axis in axes_of(len(shape))
+        for name, function in references("int64").items() for axis in axes_of(len(shape))
         for keep in (False, True)
     }
 
@@ -47,14 +55,11 @@ def test_axes(shape: tuple[int, ...]) -> None:
 def test_types(dtype: str) -> None:
     a = values((3, 5), dtype, low=-3, high=3)
     A = given(a)
-    wide = a.astype("float64") if dtype in FLOATS else a
+    wide = a.astype("float64" if dtype in FLOATS else "int64")
     with np.errstate(all="ignore"):
         wanted = {
-            getattr(topi, name)(A, 1): (
-                function(wide, axis=1).astype(a.dtype) if dtype in FLOATS else
-                function(a, axis=1) if name in ("max", "min") else
-                function(a, axis=1, dtype=a.dtype))
-            for name, function in REDUCTIONS.items()
+            getattr(topi, name)(A, 1): np.asarray(function(wide, axis=1)).astype(a.dtype)
+            for name, function in references(dtype).items()
         }
 
     assert_results(wanted, {A: a})
@@ -280,8 +285,16 @@ def test_refusals() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
-@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "argmax", "argmin"])
+@pytest.mark.parametrize("name", NAMESPACE)
 def test_reductions_are_tagged(name: str, dtype: str) -> None:
-    made: Any = getattr(topi, name)(te.placeholder((3, 4), dtype, name="A"), 1)
+    row = NAMESPACE[name]
+    A = te.placeholder((3, 4), "bool" if row.of_truth else dtype, name="A")
+    if not row.of_truth and not takes(row, dtype):
+        with pytest.raises(TypeMismatchError) as error:
+            getattr(topi, name)(A, 1)
+        assert diagnostic(error.value) == (
+            Diagnostic("dtype", where=f"topi.{name}", x="A", dtype=dtype))
+        return
+    made: Any = getattr(topi, name)(A, 1)
 
     assert made.op.tag == ("comm_reduce_idx" if name.startswith("arg") else "comm_reduce")
