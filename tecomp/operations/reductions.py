@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from tecomp.operations.rows import (
     ALL,
     FLOATING,
+    FLOATS,
     NUMERIC,
     REAL,
     SAME,
@@ -149,6 +150,14 @@ def _quotient(m: ReductionAlgebra, total: Any, count: Thunk, center: Thunk) -> A
     return total / count()
 
 
+def _shifted_exponential(m: ReductionAlgebra, x: Any, maximum: Any) -> Any:
+    return m.exp(x - m.finite(maximum))
+
+
+def _shifted_logarithm(m: ReductionAlgebra, total: Any, count: Thunk, maximum: Thunk) -> Any:
+    return m.log(total) + m.finite(maximum())
+
+
 def _root_of_quotient(m: ReductionAlgebra, total: Any, count: Thunk, center: Thunk) -> Any:
     return m.sqrt(total / count())
 
@@ -201,6 +210,13 @@ _ROWS = (
         "count_nonzero", "Count nonzero elements along the given axes.", ALL, "sum",
         "Counts of dtype int64.", "[[1, 0, 3], [0, 0, 6]], axis=1", "Array([2, 1], dtype=int64)",
         op="count_nonzero", gives=TO_COUNT, of_truth=True,
+    ),
+    Reduction(
+        "logsumexp",
+        "Compute `log(sum(exp(x)))` along the given axes without intermediate overflow.", FLOATS,
+        "sum", "Array of logarithms; an empty reduction gives -infinity.", "[1000.0, 1000.0]",
+        "Array(1000.69314718, dtype=float64)", center="max", term=_shifted_exponential,
+        finish=_shifted_logarithm, surfaces="topi array", numpy="logaddexp.reduce",
     ),
     Reduction(
         "max", "Compute the maximum along the given axes; NaN propagates.", REAL, "max",

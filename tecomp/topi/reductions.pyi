@@ -14,6 +14,7 @@ __all__ = [  # noqa: RUF022
     "any",
     "argmax",
     "argmin",
+    "logsumexp",
     "max",
     "min",
     "prod",
@@ -115,6 +116,28 @@ def argmin(
     >>> from tecomp import te, topi
     >>> A = te.placeholder((4, 5, 6), name="A")
     >>> topi.argmin(A, 0).shape, topi.argmin(A, (0, -1), keepdims=True).shape
+    ((5, 6), (1, 5, 1))
+    """
+
+# tecomp/operations/reductions.py: "logsumexp"
+def logsumexp(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Compute `log(sum(exp(x)))` along the given axes without intermediate overflow.
+
+    Args:
+        data: Input tensor.
+        axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
+            also for an empty list.
+        keepdims: If True, keep reduced axes with extent 1.
+
+    Returns:
+        Tensor of the dtype of `data`.
+
+    Raises:
+        DefinitionError: If `axis` is out of bounds or contains duplicates.
+
+    >>> from tecomp import te, topi
+    >>> A = te.placeholder((4, 5, 6), name="A")
+    >>> topi.logsumexp(A, 0).shape, topi.logsumexp(A, (0, -1), keepdims=True).shape
     ((5, 6), (1, 5, 1))
     """
 

@@ -17,6 +17,7 @@ __all__ = [  # noqa: RUF022
     "argmax",
     "argmin",
     "count_nonzero",
+    "logsumexp",
     "max",
     "mean",
     "min",
@@ -134,6 +135,29 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> 
     >>> import tecomp.array as xp
     >>> xp.count_nonzero(xp.asarray([[1, 0, 3], [0, 0, 6]]), axis=1)
     Array([2, 1], dtype=int64)
+    """
+
+# tecomp/operations/reductions.py: "logsumexp"
+def logsumexp(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """Compute `log(sum(exp(x)))` along the given axes without intermediate overflow.
+
+    Args:
+        x: Input array of real floating-point dtype.
+        axis: Axis or axes along which to compute. Negative values count from the last axis.
+            Default: all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Returns:
+        Array of logarithms; an empty reduction gives -infinity.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` contains duplicates.
+
+    >>> import tecomp.array as xp
+    >>> xp.logsumexp(xp.asarray([1000.0, 1000.0]))
+    Array(1000.69314718, dtype=float64)
     """
 
 # tecomp/operations/reductions.py: "max"
