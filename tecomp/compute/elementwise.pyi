@@ -19,6 +19,7 @@ __all__ = [  # noqa: RUF022
     "ceil",
     "cos",
     "cosh",
+    "digamma",
     "erf",
     "erfinv",
     "exp",
@@ -127,6 +128,15 @@ def cosh(x: Value) -> Expr:
     >>> from tecomp import te
     >>> te.cosh(te.var("x", "float32"))
     cosh(x)
+    """
+
+# tecomp/operations/elementwise.py: "digamma"
+def digamma(x: Value) -> Expr:
+    """Compute the derivative of the logarithm of the gamma function of `x`.
+
+    >>> from tecomp import te
+    >>> te.digamma(te.var("x", "float32"))
+    digamma(x)
     """
 
 # tecomp/operations/elementwise.py: "erf"

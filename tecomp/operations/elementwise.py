@@ -108,6 +108,14 @@ UNARY = (
         texts={"te": "Compute the hyperbolic cosine of `x`."},
     ),
     Op(
+        "digamma",
+        "Compute the derivative of the logarithm of the gamma function element-wise.",
+        FLOATS, example="[0.5, 1.0]", shown="Array([-1.96351003, -0.57721566], dtype=float64)",
+        numpy="scipy.special:digamma", call="digamma", formula=formulas.digamma, ulps=(0.51, 7.5),
+        cost=64, surfaces="te topi array",
+        texts={"te": "Compute the derivative of the logarithm of the gamma function of `x`."},
+    ),
+    Op(
         "erf", "Compute the error function element-wise.", FLOATS, numpy="scipy.special:erf",
         call="erf", ulps=(2.0, 2.0), cost=8, surfaces="te topi",
         texts={"te": "Compute the error function of `x`."},

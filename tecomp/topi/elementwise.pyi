@@ -29,6 +29,7 @@ __all__ = [  # noqa: RUF022
     "ceil",
     "cos",
     "cosh",
+    "digamma",
     "divide",
     "equal",
     "erf",
@@ -380,6 +381,21 @@ def cosh(x: Tensor) -> Tensor:
 
     >>> from tecomp import te, topi
     >>> topi.cosh(te.placeholder((4, 8), name="A")).shape
+    (4, 8)
+    """
+
+# tecomp/operations/elementwise.py: "digamma"
+def digamma(x: Tensor) -> Tensor:
+    """Compute the derivative of the logarithm of the gamma function element-wise.
+
+    Args:
+        x: Input tensor of real floating-point dtype.
+
+    Raises:
+        TypeMismatchError: If `x` is not a tensor, or its dtype is unsupported.
+
+    >>> from tecomp import te, topi
+    >>> topi.digamma(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
 

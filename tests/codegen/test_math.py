@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import optimize, special
 
 from tecomp.codegen import emit_assembly, has_fma
 from tecomp.codegen.llvm import jit
@@ -42,6 +43,24 @@ def check_errors(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_bounded(name: str, dtype: str) -> None:
     check_errors(name, dtype)
+
+
+@pytest.mark.parametrize("name", ["digamma", "lgamma"])
+def test_functions_of_gamma_are_accurate_in_float32_near_zeros(name: str) -> None:
+    """Each interval between poles has zeros, where the terms of the reflection cancel."""
+    function = {"digamma": special.digamma, "lgamma": special.gammaln}[name]
+    x = np.concatenate([np.linspace(-k - 1, -k, 1002)[1:-1] for k in range(2, 12)])
+    signs = np.sign(function(x))
+    crossings = x[:-1][(signs[:-1] != signs[1:]) & (np.floor(x[:-1]) == np.floor(x[1:]))]
+    zeros = [optimize.brentq(function, zero, zero + x[1] - x[0]) for zero in crossings]
+    patterns = np.array(zeros, "float32").view("int32")[:, None] + np.arange(-32, 32, dtype="int32")
+    near = patterns.view("float32").ravel()
+
+    error, odd = ulps(run(name, [near], 16), exact(name, [near]))
+
+    assert len(zeros) >= 9
+    assert not odd.any()
+    assert error.max() <= BOUNDS["float32"][name]
 
 
 @pytest.mark.exhaustive(keep=24)

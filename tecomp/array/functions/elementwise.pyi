@@ -30,6 +30,7 @@ __all__ = [  # noqa: RUF022
     "copysign",
     "cos",
     "cosh",
+    "digamma",
     "divide",
     "equal",
     "erfinv",
@@ -394,6 +395,21 @@ def cosh(x: Array, /) -> Array:
     >>> import tecomp.array as xp
     >>> xp.cosh(xp.asarray([0.0, 1.0]))
     Array([1.        , 1.54308063], dtype=float64)
+    """
+
+# tecomp/operations/elementwise.py: "digamma"
+def digamma(x: Array, /) -> Array:
+    """Compute the derivative of the logarithm of the gamma function element-wise.
+
+    Args:
+        x: Input array of real floating-point dtype.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+
+    >>> import tecomp.array as xp
+    >>> xp.digamma(xp.asarray([0.5, 1.0]))
+    Array([-1.96351003, -0.57721566], dtype=float64)
     """
 
 # tecomp/operations/elementwise.py: "divide"
