@@ -37,6 +37,7 @@ __all__ = [  # noqa: RUF022
     "log10",
     "log1p",
     "log2",
+    "logaddexp",
     "nearbyint",
     "round",
     "rsqrt",
@@ -290,6 +291,15 @@ def log2(x: Value) -> Expr:
     >>> from tecomp import te
     >>> te.log2(te.var("x", "float32"))
     log2(x)
+    """
+
+# tecomp/operations/elementwise.py: "logaddexp"
+def logaddexp(x: Value, y: Value) -> Expr:
+    """Compute `log(exp(x) + exp(y))` without intermediate overflow.
+
+    >>> from tecomp import te
+    >>> te.logaddexp(te.var("x", "float32"), te.var("y", "float32")).dtype
+    'float32'
     """
 
 # tecomp/operations/elementwise.py: "nearbyint"

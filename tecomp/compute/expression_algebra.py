@@ -1,16 +1,14 @@
-"""Functions of expressions from rows of the table of element-wise functions."""
+"""Formulas of the table of element-wise functions as functions of expressions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tecomp.compute import elementwise
-from tecomp.compute import intrinsics as te
-from tecomp.compute.operators import select
 from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import Expr, const
-from tecomp.operations.rows import Op
+from tecomp.ir.nodes.expr import BinOp, Call, Expr, binary, cast, const, select
+from tecomp.operations.element_types import NARROW
+from tecomp.operations.rows import FLOATS, Op
 
 
 class ExpressionAlgebra:
@@ -42,19 +40,35 @@ class ExpressionAlgebra:
 
     def wide(self, x: Expr) -> Expr:
         """Convert to float64."""
-        return te.cast(x, str(DType("float64").with_lanes(x.dtype.lanes)))
+        return cast(DType("float64").with_lanes(x.dtype.lanes), x)
 
     def narrow(self, value: Expr, x: Expr) -> Expr:
         """Convert a value of dtype float64 to the dtype of `x`."""
-        return te.cast(value, x.dtype)
+        return cast(x.dtype, value)
 
     def round(self, x: Expr) -> Expr:
         """Round to the nearest integer, with ties to even."""
-        return elementwise.nearbyint(x)
+        return Call("nearbyint", (x,), x.dtype)
+
+    def maximum(self, a: Expr, b: Expr) -> Expr:
+        """Return the larger value; NaN propagates."""
+        return binary(BinOp.MAX, a, b)
+
+    def minimum(self, a: Expr, b: Expr) -> Expr:
+        """Return the smaller value; NaN propagates."""
+        return binary(BinOp.MIN, a, b)
+
+    def exp(self, x: Expr) -> Expr:
+        """Compute the exponential."""
+        return Call("exp", (x,), x.dtype)
 
     def log(self, x: Expr) -> Expr:
         """Compute the natural logarithm."""
-        return elementwise.log(x)
+        return Call("log", (x,), x.dtype)
+
+    def log1p(self, x: Expr) -> Expr:
+        """Compute the natural logarithm of `1 + x`."""
+        return Call("log1p", (x,), x.dtype)
 
     def squared_magnitude(self, x: Expr) -> Expr:
         """Compute the square."""
@@ -70,19 +84,30 @@ class ExpressionAlgebra:
 
     def sqrt(self, x: Expr) -> Expr:
         """Compute the square root."""
-        return elementwise.sqrt(x)
+        return Call("sqrt", (x,), x.dtype)
 
 
-def expression_function(row: Op) -> Callable[..., Expr] | None:
-    """Return the function of expressions that a row defines, if it has an intrinsic or a formula.
+def formula_function(row: Op) -> Callable[..., Expr]:
+    """Return the formula of a row as a function of expressions.
+
+    Formulas of floats that have several steps are computed in float32 for narrower dtypes.
 
     >>> from tecomp import te
     >>> from tecomp.operations.elementwise import elementwise_in
-    >>> expression_function(elementwise_in("topi")["left_shift"])(te.var("i"), te.var("j"))
+    >>> formula_function(elementwise_in("topi")["left_shift"])(te.var("i"), te.var("j"))
     i << j
     """
-    if row.call:
-        module = elementwise if hasattr(elementwise, row.name) else te
-        function: Callable[..., Expr] = getattr(module, row.name)
-        return function
-    return partial(row.formula, ExpressionAlgebra()) if row.formula else None
+    assert row.formula is not None
+    formula = partial(row.formula, ExpressionAlgebra())
+    if row.takes is not FLOATS:
+        return formula
+
+    def compute(*operands: Expr) -> Expr:
+        dtype = operands[0].dtype
+        if dtype.scalar in NARROW:
+            wide = DType("float32").with_lanes(dtype.lanes)
+            return cast(dtype, formula(*[cast(wide, operand) for operand in operands]))
+        result: Expr = formula(*operands)
+        return result
+
+    return compute

@@ -6,10 +6,10 @@ rules of their own are written out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from tecomp.compute.expr_like import ExprLike, Value, value_of
+from tecomp.compute.expression_algebra import formula_function
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.nodes import expr as ir
 from tecomp.ir.nodes.dtype import BOOL, DType
@@ -50,27 +50,52 @@ def _define_unary(row: Op) -> Callable[[Value], Expr]:
 
 
 def _define_binary(row: Op) -> Callable[[Value, Value], Expr]:
-    name = row.name
+    name, formula = row.name, None if row.call else formula_function(row)
 
     def apply(x: Value, y: Value) -> Expr:
         return _call_of_two(name, x, y)
 
-    return apply
+    def apply_formula(x: Value, y: Value) -> Expr:
+        assert formula is not None
+        return formula(*_floats(name, x, y))
+
+    return apply_formula if formula else apply
+
+
+def expression_function(row: Op) -> Callable[..., Expr] | None:
+    """Return the function of expressions that a row defines, if it has an intrinsic or a formula.
+
+    >>> from tecomp import te
+    >>> expression_function(elementwise_in("topi")["left_shift"])(te.var("i"), te.var("j"))
+    i << j
+    """
+    if row.call == "pow":
+        return power
+    if row.call or row.is_in("te"):
+        return _define_unary(row) if row.arity == 1 else _define_binary(row)
+    return formula_function(row) if row.formula else None
 
 
 def _call_of_two(name: str, x: Value, y: Value) -> Expr:
+    a, b = _floats(name, x, y)
+    return Call(name, (a, b), a.dtype)
+
+
+def _floats(name: str, x: Value, y: Value) -> tuple[Expr, Expr]:
+    """Return the operands of a function of two floats in their common dtype."""
     where = f"te.{name}"
     a, b = match_types(value_of(x, f"{where}: "), value_of(y, f"{where}: "), where)
     _require_float(name, a)
-    return Call(name, (a, b), a.dtype)
+    return a, b
 
 
 def _docstring(row: Op) -> str:
     names = ("x", "y")[: row.arity]
     arguments = ", ".join(f'te.var("{name}", "float32")' for name in names)
+    shown = f"\n{row.call}({', '.join(names)})" if row.call else ".dtype\n'float32'"
     return (
         f"{row.text_in('te')}\n\n>>> from tecomp import te\n"
-        f">>> te.{row.name}({arguments})\n{row.call}({', '.join(names)})\n"
+        f">>> te.{row.name}({arguments}){shown}\n"
     )
 
 
@@ -91,23 +116,6 @@ def atan2(y: Value, x: Value) -> Expr:
     atan2(x, y)
     """
     return _call_of_two("atan2", y, x)
-
-
-def logaddexp(x: Value, y: Value) -> Expr:
-    """Compute `log(exp(x) + exp(y))` without intermediate overflow.
-
-    >>> from tecomp import te
-    >>> te.logaddexp(te.var("x", "float32"), te.var("y", "float32")).dtype
-    'float32'
-    """
-    a, b = match_types(value_of(x), value_of(y), "te.logaddexp")
-    _require_float("logaddexp", a)
-    most = binary(BinOp.MAX, a, b)
-    size = Call("exp", (binary(BinOp.SUB, binary(BinOp.MIN, a, b), most),), most.dtype)
-    beyond = Call("log1p", (size,), most.dtype)
-    # Equal operands may be infinite, and their difference would be NaN.
-    same = ir.select(ir.compare(ir.CmpOp.EQ, a, b), const(math.log(2), most.dtype), beyond)
-    return binary(BinOp.ADD, most, same)
 
 
 def power(x: Value, y: Value) -> Expr:

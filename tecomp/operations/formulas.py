@@ -36,8 +36,20 @@ class Algebra(Protocol):
     def round(self, x: Any) -> Any:
         """Round to the nearest integer, with ties to even."""
 
+    def maximum(self, a: Any, b: Any) -> Any:
+        """Return the larger value; NaN propagates."""
+
+    def minimum(self, a: Any, b: Any) -> Any:
+        """Return the smaller value; NaN propagates."""
+
+    def exp(self, x: Any) -> Any:
+        """Compute the exponential."""
+
     def log(self, x: Any) -> Any:
         """Compute the natural logarithm."""
+
+    def log1p(self, x: Any) -> Any:
+        """Compute the natural logarithm of `1 + x`."""
 
     def sqrt(self, x: Any) -> Any:
         """Compute the square root."""
@@ -81,9 +93,25 @@ class NumpyAlgebra:
         """Round to the nearest integer, with ties to even."""
         return np.rint(x)
 
+    def maximum(self, a: Any, b: Any) -> Any:
+        """Return the larger value; NaN propagates."""
+        return np.maximum(a, b)
+
+    def minimum(self, a: Any, b: Any) -> Any:
+        """Return the smaller value; NaN propagates."""
+        return np.minimum(a, b)
+
+    def exp(self, x: Any) -> Any:
+        """Compute the exponential."""
+        return np.exp(x)
+
     def log(self, x: Any) -> Any:
         """Compute the natural logarithm."""
         return np.log(x)
+
+    def log1p(self, x: Any) -> Any:
+        """Compute the natural logarithm of `1 + x`."""
+        return np.log1p(x)
 
     def sqrt(self, x: Any) -> Any:
         """Compute the square root."""
@@ -253,3 +281,14 @@ def digamma(m: Algebra, x: Any) -> Any:
     is_pole = m.where(offset < 0.0, -offset, offset) <= 0.0
     reflected = m.where(is_pole, m.constant(nan, y), value + cotangent)
     return m.narrow(m.where(wide < 0.0, reflected, value), x)
+
+
+_LOG_2 = 0.6931471805599453
+
+
+def logaddexp(m: Algebra, x: Any, y: Any) -> Any:
+    """Compute `log(exp(x) + exp(y))` without intermediate overflow."""
+    most = m.maximum(x, y)
+    rest = m.log1p(m.exp(m.minimum(x, y) - most))
+    # Equal operands may be infinite, and their difference would be NaN.
+    return most + m.where(x == y, m.constant(_LOG_2, most), rest)

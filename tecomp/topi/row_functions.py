@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tecomp import te
-from tecomp.compute.expression_algebra import expression_function
+from tecomp.compute.intrinsics import expression_function
 from tecomp.operations.elementwise import elementwise_in
 from tecomp.operations.functions import with_name
 from tecomp.operations.rows import BITS, FLOATING, FLOATS, INTEGERS, TO_BOOL, TRUTH, Op
@@ -83,7 +83,7 @@ def _power(x: Any, y: Any) -> Expr:
 
 _OWN: Mapping[str, Callable[..., Expr]] = MappingProxyType({
     "abs": te.abs, "divide": te.div, "floor_divide": te.floordiv, "floor_mod": te.floormod,
-    "log_add_exp": te.logaddexp, "logical_and": te.all, "logical_not": te.logical_not,
+    "logical_and": te.all, "logical_not": te.logical_not,
     "logical_or": te.any, "logical_xor": _exclusive_or, "maximum": te.max, "minimum": te.min,
     "mod": _mod, "power": _power,
 })

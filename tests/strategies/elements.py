@@ -59,8 +59,8 @@ def distances(result: Data, wanted: Data, least: Data | float = 0.0) -> Data:
             Default: the smallest normal number.
     """
     with np.errstate(all="ignore"):
-        least = np.maximum(np.finfo(wanted.dtype).tiny, least)
-        size = np.maximum(abs(wanted), least.astype(wanted.dtype))
+        smallest = np.asarray(np.maximum(np.finfo(wanted.dtype).tiny, least))
+        size = np.maximum(abs(wanted), smallest.astype(wanted.dtype))
         unit = np.spacing(size).astype("float64")
         apart = abs(result.astype("float64") - wanted.astype("float64")) / unit
     is_same = (result == wanted) | (np.isnan(result) & np.isnan(wanted))

@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any
 
 from tecomp import te
-from tecomp.compute.expression_algebra import expression_function
+from tecomp.compute.intrinsics import expression_function
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BinOp, binary
 from tecomp.operations.elementwise import elementwise_in
 from tecomp.ptensor.formulas.complex_functions import (
-    LOG_2,
     acos,
     acosh,
     asin,
@@ -187,15 +186,6 @@ def _remainder(x: te.Expr, y: te.Expr) -> te.Expr:
     return binary(BinOp.MOD, x, y)
 
 
-def _logaddexp(x: te.Expr, y: te.Expr) -> te.Expr:
-    if DType(x.dtype).bits == 16:
-        wide = _logaddexp(te.cast(x, "float32"), te.cast(y, "float32"))
-        return te.cast(wide, x.dtype)
-    rest = te.log1p(te.exp(-te.abs(x - y)))
-    # The difference of equal infinities is NaN.
-    return te.select(x == y, x + constant_like(LOG_2, x), te.max(x, y) + rest)
-
-
 def _functions_of_rows(arity: int) -> dict[str, Callable[..., te.Expr]]:
     """Return the functions whose rows have an intrinsic that `te` has, or a formula, by name."""
     functions = {name: expression_function(row) for name, row in elementwise_in("array").items()
@@ -224,7 +214,6 @@ REAL_BINARY: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     **_functions_of_rows(2),
     "copysign": te.copysign,
     "floor_divide": _floor_divide,
-    "logaddexp": _logaddexp,
     "logical_and": te.all,
     "logical_or": te.any,
     "logical_xor": lambda x, y: x != y,
