@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tecomp.errors import LayoutError
-from tecomp.layout import Layout, xla, xla_layout, xla_text
+from tecomp.ir import SCALARS
+from tecomp.layout import Layout, storage_format, xla, xla_layout, xla_text
 from tests.messages import Diagnostic, diagnostic
 
 
@@ -116,6 +118,27 @@ def test_default_texts_round_trip_unchanged(text: str) -> None:
     assert xla_text(xla(text)) == text
 
 
+@pytest.mark.parametrize("dtype", SCALARS)
+def test_every_dtype_has_a_name(dtype: str) -> None:
+    layout = Layout.row_major((3, 5), dtype)
+
+    assert xla(xla_text(layout)).dtype == dtype
+
+
+def test_packed_elements_are_refused() -> None:
+    """XLA's `s4` without a size of elements takes a byte each."""
+    packed = replace(Layout.row_major((4, 8), "int8"), storage=storage_format("int4"))
+    assert xla_text(Layout.row_major((4, 8), "int4")) == "s4[4,8]{1,0}"
+
+    with pytest.raises(LayoutError) as error:
+        xla_text(packed)
+
+    assert diagnostic(error.value) == Diagnostic(
+        "layout-text", index_map="lambda index0, index1: [index0, index1]", storage="int4",
+        shape=[4, 8],
+    )
+
+
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
@@ -139,7 +162,8 @@ def test_default_texts_round_trip_unchanged(text: str) -> None:
             lambda: xla("c64[3]{0}"),
             Diagnostic(
                 "layout-text", type="c64",
-                types="bf16, f16, f32, f64, pred, s16, s32, s64, s8, u16, u32, u64, u8",
+                types="bf16, f16, f32, f4e2m1fn, f64, f8e4m3fn, f8e5m2, pred, s16, s2, s32, s4, s64, s8, "
+                "u16, u2, u32, u4, u64, u8",
             ),
         ),
         (

@@ -10,7 +10,7 @@ from math import prod
 from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import check_kind
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.dtype import SCALARS, DType
 from tecomp.ir.nodes.expr import BinOp, Expr, binary, index_value
 from tecomp.layout.addressing.arguments import check_shape, index_names, quotient, remainder
 from tecomp.layout.addressing.stored_tensor import check_layout
@@ -19,12 +19,18 @@ from tecomp.layout.formats.format import Format
 from tecomp.poly.maps.analysis import StridedDigit, strided_digits
 from tecomp.poly.maps.index_map import IndexMap
 
-_TYPES = {
-    "pred": "bool", "bf16": "bfloat16",
-    **{f"s{n}": f"int{n}" for n in (8, 16, 32, 64)},
-    **{f"u{n}": f"uint{n}" for n in (8, 16, 32, 64)},
-    **{f"f{n}": f"float{n}" for n in (16, 32, 64)},
-}
+_PREFIXES = (("uint", "u"), ("int", "s"), ("bfloat", "bf"), ("float", "f"))
+
+
+def _type_name(dtype: str) -> str:
+    """Return the name of a dtype in XLA, such as `f8e4m3fn` for `float8_e4m3fn`."""
+    if dtype == "bool":
+        return "pred"
+    word, short = next(pair for pair in _PREFIXES if dtype.startswith(pair[0]))
+    return short + dtype.removeprefix(word).replace("_", "")
+
+
+_TYPES = {_type_name(dtype): dtype for dtype in SCALARS}
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 _TEXT = re.compile(
     r"(?P<type>[a-z]\w*)\[(?P<shape>(?:\d{1,18}(?:,\d{1,18})*)?)\]"
