@@ -13,6 +13,7 @@ from tecomp import te, topi
 from tecomp.ir import SCALARS, DType, integer_range
 from tests.codegen.test_dlpack import Handmade
 from tests.messages import Diagnostic, diagnostic
+from tests.strategies.dtypes import in_dtype
 
 NARROW = [name for name in SCALARS if DType(name).bits < 8 and not DType(name).is_bool]
 INTEGERS = [name for name in NARROW if DType(name).is_integer]
@@ -150,6 +151,22 @@ def test_bits_are_reinterpreted_lane_by_lane(name: str) -> None:
     for raw, back in (compiled, interpreted):
         assert np.array_equal(raw.view(np.uint8), a.view(np.uint8))
         assert np.array_equal(back.view(np.uint8), a.view(np.uint8))
+
+
+@pytest.mark.parametrize("name", [*NARROW, "float8_e5m2", "float8_e4m3fn", "bfloat16"])
+def test_scalars_of_ml_dtypes_are_numbers(name: str) -> None:
+    a = values((5,), name) if name in NARROW else np.arange(5).astype(DType(name).numpy)
+    x, A = te.var("x", name), te.placeholder((5,), name, name="A")
+    B = te.compute((5,), lambda i: A[i] + x, name="B")
+    kernel = tecomp.build(te.create_schedule(B.op), [x, A, B])
+    by_scalar, by_number = np.empty_like(a), np.empty_like(a)
+
+    kernel(a[3], a, by_scalar)
+    kernel(a[3].item(), a, by_number)
+
+    wanted = in_dtype(np.add)(a, np.full_like(a, a[3]))
+    assert np.array_equal(as_numbers(by_scalar), as_numbers(wanted))
+    assert np.array_equal(as_numbers(by_number), as_numbers(wanted))
 
 
 @pytest.mark.parametrize("flags", [None, 0, 4])

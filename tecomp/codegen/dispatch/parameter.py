@@ -263,6 +263,8 @@ def check_scalar(where: str, var: Var, argument: Any) -> int | float:
         CallError: If the argument is not a number of the required kind or is out of range.
     """
     dtype = var.dtype
+    if isinstance(argument, np.generic) and not isinstance(argument, np.number | np.bool_):
+        argument = argument.item()  # scalars of ml_dtypes have no class of numbers
     if dtype.is_float:
         if isinstance(argument, bool | np.bool_) or not isinstance(
             argument, int | float | np.integer | np.floating
