@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tecomp.operations.element_types import element_type
 NARROW = [name for name in SCALARS if not element_type(name).in_arrays]
 
 
-def data(name: str, shape: tuple[int, ...]) -> np.ndarray:  # type: ignore[type-arg]
+def data(name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     codes = np.random.default_rng(0).integers(0, 1 << DType(name).bits, shape)
     return codes.astype(np.uint8).view(DType(name).numpy)
 
