@@ -16,13 +16,23 @@ from tecomp.layout.formats.narrow_types import (
     SpecialCodes,
     TieBreaking,
 )
+from tecomp.operations.element_types import element_type
 
 _BYTE = DType("uint8")
 
-FLOAT8_E4M3FN = SmallFloat(
-    "float8_e4m3fn", _BYTE, exponent=4, fraction=3, bias=7, specials=SpecialCodes.FN
-)
-FLOAT8_E5M2 = SmallFloat("float8_e5m2", _BYTE, exponent=5, fraction=2, bias=15)
+
+def _format_of(dtype: str) -> SmallFloat:
+    """Return the format of a floating-point dtype of 8 bits."""
+    row = element_type(dtype)
+    specials = SpecialCodes.IEEE if row.nonfinite == "IEEE754" else SpecialCodes.FN
+    return SmallFloat(
+        dtype, _BYTE, exponent=row.exponent_bits, fraction=row.fraction_bits, bias=row.bias,
+        specials=specials,
+    )
+
+
+FLOAT8_E4M3FN = _format_of("float8_e4m3fn")
+FLOAT8_E5M2 = _format_of("float8_e5m2")
 FLOAT8_E4M3FNUZ = SmallFloat(
     "float8_e4m3fnuz", _BYTE, exponent=4, fraction=3, bias=8, specials=SpecialCodes.FNUZ
 )
