@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, TypeAlias
 
 from tecomp.cost_model.access_sites import AccessSites, Site
 from tecomp.cost_model.iteration_counting import Frame, GuardCondition, Loop, address_of
 from tecomp.errors import LowerError
+from tecomp.ir.arith.intervals import Interval
 from tecomp.ir.arith.quasi_affine import QuasiAffine
 from tecomp.ir.arith.quasi_affine_conversion import TermTable
+from tecomp.ir.arith.simplify import Ranges, bounds, constant_upper_bound
 from tecomp.ir.nodes.expr import CmpOp, Compare, Const, Expr, Var, compare, is_const
 from tecomp.ir.traversal.rewrite import bottom_up, free_variables
 from tecomp.machine.components import Link
@@ -98,11 +101,11 @@ def _on_outer_loops(condition: Expr, frames: Sequence[Frame]) -> Expr:
         condition: Condition on the index of an element.
         frames: Loops around the access.
     """
-    spans: dict[Expr, int] = {
-        frame.var: int(frame.extent.value) - 1
-        for frame in frames
-        if isinstance(frame, Loop) and isinstance(frame.extent, Const) and is_const(frame.min, 0)
-    }
+    ranges: dict[Var, Interval] = {}
+    for frame in frames:
+        if isinstance(frame, Loop) and is_const(frame.min, 0):
+            extent = constant_upper_bound(frame.extent, ranges)
+            ranges[frame.var] = 0, None if extent is None else extent - 1
     terms = TermTable()
 
     def rule(node: Any) -> Expr | None:
@@ -114,8 +117,7 @@ def _on_outer_loops(condition: Expr, frames: Sequence[Frame]) -> Expr:
         bound, parts = int(node.b.value) - total.const, terms.listed(total)
         for block in sorted({abs(factor) for _, factor in parts}, reverse=True):
             inner = [(atom, factor) for atom, factor in parts if factor % block]
-            reach = [spans.get(atom, block) * factor for atom, factor in inner]
-            if not inner or bound % block or min(reach) < 0 or sum(reach) >= block:
+            if not inner or bound % block or _greatest_sum(inner, ranges) >= block:
                 continue
             outer = QuasiAffine()
             for atom, factor in parts:
@@ -124,6 +126,17 @@ def _on_outer_loops(condition: Expr, frames: Sequence[Frame]) -> Expr:
         return None
 
     return bottom_up(condition, rule)
+
+
+def _greatest_sum(parts: Sequence[tuple[Expr, int]], ranges: Ranges) -> float:
+    """Return an upper bound of a sum of nonnegative terms; infinity if there is none."""
+    total = 0
+    for atom, factor in parts:
+        low, high = bounds(atom, ranges)
+        if low is None or low < 0 or high is None or factor < 0:
+            return inf
+        total += high * factor
+    return total
 
 
 def _writing_core_loops(sites: AccessSites) -> dict[Var, set[Var | None]]:

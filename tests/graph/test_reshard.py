@@ -9,6 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import ShardLayout, Target, te
+from tecomp.cost_model import iteration_counting
 from tests.numerics import assert_close
 
 MACHINE = Target.load("tensix_wh")
@@ -95,6 +96,22 @@ def test_packed_arguments() -> None:
     after = np.stack([row // 128 * 2 + column // 64, np.zeros(shape, int)])
     moved = int((before != after).any(0).sum()) * x.itemsize
     assert sum(transfer.bytes for transfer in report.links) == moved
+
+
+def test_ragged_shards_are_counted_by_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each core owns one interval of addresses, so no element is counted on its own."""
+    first, second = shards((191, 255), 3, 8), shards((191, 255), 6, 4)
+    X, E, T = chain((191, 255), first, second)
+    program = tecomp.compile(T, [X], MACHINE, layouts={E: first})
+    (copy,) = (call for call in program.kernels if call.group.result.name == "R")
+
+    monkeypatch.setattr(iteration_counting, "BUDGET", 50_000)
+    report = copy.kernel.report()
+    row, column = np.indices((192, 256))
+    # Parts 3 x 8 are on cores (column, row) of parts, and parts 6 x 4 on cores (row, column).
+    moved = (column // 32 != row // 32) | (row // 64 != column // 64)
+    least, most = int(moved[:191, :255].sum()) * 4, int(moved[:191].sum()) * 4
+    assert least <= sum(transfer.bytes for transfer in report.links) <= most
 
 
 def test_without_links_between_cores_the_copy_passes_through_memory() -> None:

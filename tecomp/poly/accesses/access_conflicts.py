@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import islpy as isl
 
-from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.arith.extents import round_up
+from tecomp.ir.nodes.expr import CmpOp, Compare, Expr, Var, index_value, logical_and
 from tecomp.poly.loops.regions import LoopScope
 from tecomp.poly.sets.from_isl import set_to_condition
 from tecomp.poly.sets.isl_expressions import python_int
@@ -160,11 +162,68 @@ def by_owner(
     names: Mapping[str, Expr] = {f"d{k}": index for k, index in enumerate(copy.indices)}
     found: list[isl.Point] = []
     owned.intersect_range(taken).domain().foreach_point(found.append)
+    cores = sorted(map(_coordinates, found))
+    bounds = _separate_bounds(owned, cores)
+    if bounds is not None:
+        axis, ends = bounds
+        for core in cores:
+            yield core, _in_interval(copy.indices[axis], *ends[core])
+        return
     # `gist` takes minutes for quotients of several loops; a superset of the elements is as valid.
     around = taken.remove_divs()
-    for core in sorted(map(_coordinates, found)):
+    for core in cores:
         elements = owned.intersect_domain(_point(owned, core)).range()
         yield core, set_to_condition(elements.coalesce().gist(around), names)
+
+
+def _separate_bounds(
+    owned: isl.Map, cores: Sequence[tuple[int, ...]]
+) -> tuple[int, dict[tuple[int, ...], tuple[int | None, int | None]]] | None:
+    """Return an axis along which the elements of cores are in disjoint intervals, and these.
+
+    An interval has an inclusive and an exclusive bound, or None for the first and the last core.
+    Elements between two cores belong to none, so bounds are multiples of large powers of two there.
+    """
+    parts = {core: owned.intersect_domain(_point(owned, core)).range() for core in cores}
+    rank = owned.dim(_OUT)
+    for axis in range(rank) if cores else ():
+        extremes = []
+        for core, part in parts.items():
+            line = part.project_out(_SET, axis + 1, rank - axis - 1).project_out(_SET, 0, axis)
+            # `dim_min_val` ignores that some elements are multiples of a number.
+            first, last = (end.sample_point() for end in (line.lexmin(), line.lexmax()))
+            extremes.append((*_coordinates(first), *_coordinates(last), core))
+        extremes.sort()
+        gaps = [(last, first) for (_, last, _), (first, *_) in pairwise(extremes)]
+        if all(last < first for last, first in gaps):
+            between = [_most_even(last + 1, first) for last, first in gaps]
+            ends = pairwise([None, *between, None])
+            return axis, {core: own for (*_, core), own in zip(extremes, ends, strict=True)}
+    return None
+
+
+def _most_even(low: int, high: int) -> int:
+    """Return the number from `low` to `high` that is divisible by the largest power of two.
+
+    >>> _most_even(3057, 3072), _most_even(2000, 2100), _most_even(5, 5)
+    (3072, 2048, 5)
+    """
+    if low <= 0 <= high:
+        return 0
+    power = 1
+    while round_up(low, 2 * power) <= high:
+        power *= 2
+    return round_up(low, power)
+
+
+def _in_interval(index: Expr, low: int | None, end: int | None) -> Expr:
+    """Return the condition that an index is in an interval with an exclusive end."""
+    conditions = []
+    if low is not None:
+        conditions.append(Compare(CmpOp.GE, index, index_value(low)))
+    if end is not None:
+        conditions.append(Compare(CmpOp.LT, index, index_value(end)))
+    return logical_and(*conditions)
 
 
 def _ownership_map(uses: Sequence[CoreAccess], copies: Sequence[CoreAccess]) -> isl.Map:
