@@ -149,7 +149,7 @@ def substitute_inputs(
     operations: Sequence[Operation],
     inputs: Mapping[Tensor, Tensor],
     *,
-    change: Callable[[Operation], Operation] = lambda op: op,
+    change: Callable[[Operation], Operation | tuple[Tensor, ...]] = lambda op: op,
 ) -> dict[Tensor, Tensor]:
     """Rebuild operations with substituted input tensors.
 
@@ -157,6 +157,7 @@ def substitute_inputs(
         operations: Operations, producers before consumers.
         inputs: Replacements of tensors that the operations read.
         change: Function applied to each rebuilt operation; it must preserve the computed values.
+            It returns an operation, or the tensors that replace the outputs.
 
     Returns:
         Replacement of each tensor: of the inputs, and of the outputs of changed operations.
@@ -171,9 +172,10 @@ def substitute_inputs(
     known = dict(inputs)
     for op in operations:
         changed = change(_rebuild_definition(op, known) if isinstance(op, ComputeOp) else op)
-        if changed is op:
-            continue
-        known.update(zip(op.outputs, changed.outputs, strict=True))
+        outputs = changed if isinstance(changed, tuple) else changed.outputs
+        known.update(
+            (x, made) for x, made in zip(op.outputs, outputs, strict=True) if made is not x
+        )
     return known
 
 

@@ -18,6 +18,7 @@ from tecomp.graph.canonicalize import (
     linearize_factors,
     with_factors_of_unit,
 )
+from tecomp.graph.top_k import top_k_on_cores
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import nodes_of
 from tecomp.machine.descriptor import Target
@@ -91,6 +92,10 @@ def graph_of(
         MappingProxyType({}),
     )
 
+    if target is not None:
+        plain = _with_top_k_on_cores(plain, target)
+        steps = steps_of_scans(plain.operations)
+
     def canonical(now: Operation) -> Operation:
         own = now if target is None else with_factors_of_unit(now, target)
         return apart(linearize_factors(own))
@@ -98,9 +103,16 @@ def graph_of(
     return graph_with(plain, lambda op, now: now if op in steps else canonical(now))
 
 
+def _with_top_k_on_cores(graph: ProgramGraph, target: Target) -> ProgramGraph:
+    """Return a program whose top-k operations run where the model estimates fewer cycles."""
+    return graph_with(graph, lambda _, op: top_k_on_cores(op, target))
+
+
 def graph_with(
     graph: ProgramGraph,
-    change: Callable[[Operation, Operation], Operation] = lambda before, now: now,
+    change: Callable[
+        [Operation, Operation], Operation | tuple[Tensor, ...]
+    ] = lambda before, now: now,
     inputs: Mapping[Tensor, Tensor] = MappingProxyType({}),
 ) -> ProgramGraph:
     """Rewrite the operations of a program.
@@ -108,7 +120,8 @@ def graph_with(
     Args:
         graph: Program.
         change: Function of an operation and of the same operation on rewritten operands, which
-            returns the replacement. Default: the operation on rewritten operands.
+            returns the replacement, or the tensors that replace its outputs. Default: the
+            operation on rewritten operands.
         inputs: Tensors that operations read in place of inputs. The inputs of the program remain.
             Default: none.
     """
