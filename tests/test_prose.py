@@ -205,7 +205,7 @@ POOR_SUBJECT = re.compile(
     r"(?:[\w/, .-]+: )?(?:Ask|Bring|Give|Let|Look|Mend|Put|Say|Tell|Try)\b",
 )
 NOT_IMPERATIVE = re.compile(
-    r"(?:[\w/, .-]+: )?(?!(?:Embed|Feed|Need|Bring|String)\b)(?:\w+ed|\w+ing|Adds|Fixes|Removes|Renames)\b"
+    r"(?:[\w/, .-]+: |(?![\w/, .-]+: ))(?!(?:Embed|Feed|Need|Bring|String)\b)(?:\w+ed|\w+ing|Adds|Fixes|Removes|Renames)\b"
 )
 
 
