@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.dtype import BOOL, DType
 from tecomp.ir.nodes.expr import BinOp, Call, Expr, binary, cast, const, select
 from tecomp.operations.element_types import NARROW
 from tecomp.operations.rows import FLOATS, Op
@@ -74,13 +74,10 @@ class ExpressionAlgebra:
         """Compute the square."""
         return x * x
 
-    def exp(self, x: Expr) -> Expr:
-        """Compute the exponential."""
-        return elementwise.exp(x)
-
     def finite(self, x: Expr) -> Expr:
         """Return a finite value, and 0 in place of infinities and NaN."""
-        return select(elementwise.isfinite(x), x, const(0, x.dtype))
+        is_finite = Call("isfinite", (x,), BOOL.with_lanes(x.dtype.lanes))
+        return select(is_finite, x, const(0, x.dtype))
 
     def sqrt(self, x: Expr) -> Expr:
         """Compute the square root."""
