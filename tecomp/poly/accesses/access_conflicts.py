@@ -187,12 +187,12 @@ def _separate_bounds(
     parts = {core: owned.intersect_domain(_point(owned, core)).range() for core in cores}
     rank = owned.dim(_OUT)
     for axis in range(rank) if cores else ():
-        extremes = []
+        extremes: list[tuple[int, int, tuple[int, ...]]] = []
         for core, part in parts.items():
             line = part.project_out(_SET, axis + 1, rank - axis - 1).project_out(_SET, 0, axis)
             # `dim_min_val` ignores that some elements are multiples of a number.
             first, last = (end.sample_point() for end in (line.lexmin(), line.lexmax()))
-            extremes.append((*_coordinates(first), *_coordinates(last), core))
+            extremes.append((_coordinates(first)[0], _coordinates(last)[0], core))
         extremes.sort()
         gaps = [(last, first) for (_, last, _), (first, *_) in pairwise(extremes)]
         if all(last < first for last, first in gaps):
