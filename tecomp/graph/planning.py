@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
@@ -52,6 +52,8 @@ class ProgramPlan:
         residency: Kernels of a program call, and the values that stay in scratchpads.
         lifetimes: First and last kernel that needs each value between these kernels.
         shards: Values of the program that must be in scratchpads, with their shards.
+        copy_shards: Shards of the copies of such values for readers of other parts; copies of other
+            values are in device memory.
     """
 
     request: CompileRequest
@@ -65,6 +67,7 @@ class ProgramPlan:
     residency: Residency
     lifetimes: Mapping[Tensor, tuple[int, int]]
     shards: Mapping[Tensor, Shards]
+    copy_shards: Mapping[Tensor, Shards] = field(default_factory=dict)
 
     @property
     def groups(self) -> tuple[FusionGroup, ...]:
@@ -97,8 +100,10 @@ class ProgramPlan:
             copy = op.output(0)
             x = before[source] if source in before else before[copy]
             shards, other = self.shards[x].layout, source if copy in before else copy
-            device = made.stored.get(other, plain_layout(x))
-            near, far = (shards, device) if source in before else (device, shards)
+            outside: Layout = made.stored.get(other, plain_layout(x))
+            if source in before and x in self.copy_shards:
+                outside = self.copy_shards[x].layout
+            near, far = (shards, outside) if source in before else (outside, shards)
             yield InsertedCopy(x, near, far, readers, elements_of(x))
 
     @property
@@ -163,7 +168,7 @@ class ProgramPlan:
             frozenset() if made is None else made.requested_ops,
             self.division_hints.keys(),
             refused,
-            {now.get(x, x): shards for x, shards in self.shards.items()},
+            {now.get(x, x): shards for x, shards in self.shards.items()} | self._copies_near(),
             frozenset() if made is None else frozenset(made.copies),
         )
         parts = [group for group in self.parts if not self.runs_once(group)]
@@ -172,6 +177,13 @@ class ProgramPlan:
             found = residency(parts, self.graph, places, barred)
         except ReshardError as needed:
             assert made is not None
+            if needed.tensor in barred.shards and needed.tensor.op in made.copies:
+                raise LayoutError(
+                    "layouts: the copy {x} in shards {count} has a reader of other parts; use "
+                    "another grid, or remove its layout",
+                    kind="layout-requirement", x=needed.tensor.name,
+                    count=" x ".join(map(str, barred.shards[needed.tensor].count)),
+                ) from None
             copied, moved = made.with_copy(needed.tensor, needed.readers)
             left = {moved.get(op.output(0), op.output(0)).op: why for op, why in refused.items()}
             return self.with_groups(copied).without(left)
@@ -179,11 +191,25 @@ class ProgramPlan:
             self, residency=found, lifetimes=lifetimes_of(self.graph, found.groups)
         )
 
-    def with_shards(self, shards: Mapping[Tensor, Shards]) -> ProgramPlan:
+    def _copies_near(self) -> dict[Tensor, Shards]:
+        """Return the copies for readers of other parts that are in scratchpads."""
+        made = self.laid_out_program
+        if made is None or not self.copy_shards:
+            return {}
+        own = {made.replacements.get(x, x): shards for x, shards in self.copy_shards.items()}
+        return {
+            op.output(0): own[source]
+            for op, (source, _) in made.copies.items() if source in own
+        }
+
+    def with_shards(
+        self, shards: Mapping[Tensor, Shards], copy_shards: Mapping[Tensor, Shards]
+    ) -> ProgramPlan:
         """Return the plan with other values in scratchpads from kernel to kernel.
 
         Args:
             shards: Values of the program that must be in scratchpads, with their shards.
+            copy_shards: Shards of the copies of such values for readers of other parts.
 
         Raises:
             LayoutError: If a value cannot be in the given shards.
@@ -194,7 +220,8 @@ class ProgramPlan:
             frozenset(map(self.assigned_layouts.graph.of, self.request.packed)),
             shards,
         )
-        return replace(self, shards=shards).with_groups(made).without({})
+        plan = replace(self, shards=shards, copy_shards=copy_shards)
+        return plan.with_groups(made).without({})
 
     def with_groups(self, made: ProgramWithLayouts) -> ProgramPlan:
         """Return the plan for a program with explicit layouts, with its fusion groups."""

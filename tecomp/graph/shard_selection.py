@@ -3,15 +3,18 @@
 Runs after values were assigned to the scratchpads of single kernels. A value that several kernels
 read is tried in the shards that its kernels compute or read. It stays in scratchpads if the program
 takes fewer modelled cycles with it, including the copies for readers of other parts and the blocks
-of other kernels, which have less space meanwhile.
+of other kernels, which have less space meanwhile. Such a copy is in device memory, or in the shards
+of these readers if links between cores carry it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 from tecomp.compute.tensor import Tensor
+from tecomp.cost_model.interconnect import link_between
 from tecomp.driver.program_codegen import ProgramKernel
 from tecomp.errors import TecompError
 from tecomp.graph.kernels import FusedKernel
@@ -124,23 +127,62 @@ def _best(
 ) -> tuple[PlannedKernels, Spill]:
     """Return the fastest program with a value in memory or in shards, and the results of trials."""
     best, least, reasons, kind = before, 0.0, [spill.reason], spill.kind
-    for count in divisions:
-        parts = " x ".join(map(str, count))
+    copied = set[tuple[int, ...]]()
+    for count, other in _trials(divisions, before.plan.request.target):
+        if other is not None and count not in copied:
+            continue
+        parts = f"in shards {_text(count)}" + (
+            "" if other is None else f", with a copy in shards {_text(other)}"
+        )
         try:
-            layout = _shards(x, count, before.plan.request.target)
-            if layout is None:
+            trial = _trial(before, x, count, other, make)
+            if trial is None:
                 continue
-            shards = {**before.plan.shards, x: Shards(layout, count)}
-            trial = make(before.plan.with_shards(shards))
             more = costs.difference(trial, before)
         except TecompError as error:
-            reasons.append(f"not in shards {parts}: {error.message}")
+            reasons.append(f"not {parts}: {error.message}")
             continue
+        program = trial.plan.laid_out_program
+        if program is not None and program.copies:
+            copied.add(count)
         if more < least:
             best, least = trial, more
         kind = "cost"
-        reasons.append(f"in shards {parts}, the program takes {more:_.0f} cycles more")
+        reasons.append(f"{parts}, the program takes {more:_.0f} cycles more")
     return best, replace(spill, kind=kind, reason="; ".join(reasons))
+
+
+def _trials(
+    divisions: Sequence[tuple[int, ...]], target: Target
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...] | None]]:
+    """Yield the parts of a value, and those of its copy for other readers; None in device memory.
+
+    Links between cores carry a copy from shards to shards.
+    """
+    yield from ((count, None) for count in divisions)
+    where = placement_of(target)
+    if where is not None and link_between(target, where.scratchpad, where.scratchpad) is not None:
+        yield from permutations(divisions, 2)
+
+
+def _trial(
+    before: PlannedKernels, x: Tensor, count: tuple[int, ...], other: tuple[int, ...] | None,
+    make: Callable[[ProgramPlan], PlannedKernels],
+) -> PlannedKernels | None:
+    """Return the program with a value in shards; None if cores cannot compute the shards."""
+    plan = before.plan
+    layout = _shards(x, count, plan.request.target)
+    further = None if other is None else _shards(x, other, plan.request.target)
+    if layout is None or (other is not None and further is None):
+        return None
+    copies = dict(plan.copy_shards)
+    if other is not None and further is not None:
+        copies[x] = Shards(further, other)
+    return make(plan.with_shards({**plan.shards, x: Shards(layout, count)}, copies))
+
+
+def _text(count: Sequence[int]) -> str:
+    return " x ".join(map(str, count))
 
 
 def _shards(x: Tensor, count: tuple[int, ...], target: Target) -> ShardLayout | None:

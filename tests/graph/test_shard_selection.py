@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -107,3 +109,28 @@ def test_no_program_becomes_slower(seed: int) -> None:
     found = program(*arrays)
     for one, right in zip(found if len(outputs) > 1 else [found], expected, strict=True):
         assert_close(one, right, 1e-5, magnitude=np.abs(right).max())
+
+
+def test_readers_of_other_parts_read_over_links_between_cores() -> None:
+    """Readers that reduce different axes have different parts, which cores exchange."""
+    target = replace(tecomp.Target.load("tensix_wh"), grid={"core.y": 4, "core.x": 4})
+    apart = replace(target, links={k: v for k, v in target.links.items() if k != "noc"})
+    A = te.placeholder((64, 64, 256), name="A")
+    E = te.compute(A.shape, lambda *i: te.exp(A[i]), name="E")
+    q, r = te.reduce_axis((0, 64), name="q"), te.reduce_axis((0, 64), name="r")
+    P = te.compute((64, 256), lambda j, k: te.max(E[q, j, k], axis=q), name="P")
+    Q = te.compute((64, 256), lambda i, k: te.max(E[i, r, k], axis=r), name="Q")
+    program = tecomp.compile([P, Q], [A], target)
+
+    a = np.random.default_rng(2).uniform(-1, 1, A.shape).astype("float32")
+    columns, rows = program(a)
+    assert_close(columns, np.exp(a).max(0), 1e-5)
+    assert_close(rows, np.exp(a).max(1), 1e-5)
+    assert {value.tensor.name for value in program.memory.residents} == {"E", "E_copy"}
+    (reshard,) = program.layouts.reshards
+    assert isinstance(reshard.source, ShardLayout)
+    assert isinstance(reshard.layout, ShardLayout)
+    assert reshard.source.grid != reshard.layout.grid
+    (copy,) = (call for call in program.kernels if call.group.result.name == "E_copy")
+    assert {transfer.link for transfer in copy.kernel.report().links} == {"noc"}
+    assert program.report().cycles < tecomp.compile([P, Q], [A], apart).report().cycles
