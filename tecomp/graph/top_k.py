@@ -1,6 +1,6 @@
 """Compute the largest elements of rows on cores instead of on the host.
 
-`topi.topk` calls a function of the host. On a target with host memory, its input is copy_cycles there
+`topi.topk` calls a function of the host. On a target with host memory, its input is copied there
 and the result back. For few elements, rounds of reductions on the cores take less time: each round
 finds the largest element after the element of the previous round, and then its first index. An
 element comes after another one if it is smaller, or equal at a larger index, so that rows are read
@@ -131,11 +131,12 @@ class _Previous:
         dtype = str(value.dtype)
 
         def row(name: str, normal: Any, other: Any) -> Tensor:
-            return cast("Tensor", te.compute(
+            made: Tensor = te.compute(
                 value.shape,
                 lambda *i: te.Select(value(*i) == value(*i), normal(i), other(i)),
                 name=f"{value.name}_{name}",
-            ))
+            )
+            return made
 
         return cls(
             row("bound", lambda i: value(*i), lambda i: te.infinity(dtype)),
@@ -159,6 +160,7 @@ def _if_left(
 
 def _join_rounds(result: Tensor, rounds: list[Tensor], along: int) -> Tensor:
     """Return the values of all rounds along the axis of the result, in its dtype."""
+
     def chosen(*i: Any) -> Any:
         place = (*i[:along], *i[along + 1 :])
         value = rounds[-1](*place)
@@ -166,7 +168,8 @@ def _join_rounds(result: Tensor, rounds: list[Tensor], along: int) -> Tensor:
             value = te.Select(i[along] == number, each(*place), value)
         return te.cast(value, str(result.dtype))
 
-    return cast("Tensor", te.compute(result.shape, chosen, name=result.name))
+    joined: Tensor = te.compute(result.shape, chosen, name=result.name)
+    return joined
 
 
 def cycles_on_cores(x: Tensor, along: int, count: int, where: Placement) -> float:
@@ -185,13 +188,16 @@ def cycles_on_cores(x: Tensor, along: int, count: int, where: Placement) -> floa
         if isinstance(unit, VectorUnit) and str(x.dtype) in unit.types
     ]
     work = _OPERATIONS * elements * (units[0] if units else 1.0) / min(target.cores, max(rows, 1))
-    each = max(traffic / rate if rate else 0.0, work)
-    latencies = [link.latency_cycles for link in target.links.values() if link.to == where.device]
+    each: float = max(traffic / rate if rate else 0.0, work)
+    latencies: list[float] = [
+        link.latency_cycles for link in target.links.values() if link.to == where.device
+    ]
     return 2 * count * each + _JOIN_LATENCIES * max(latencies, default=0)
 
 
 def cycles_of_trip(x: Tensor, results: tuple[Tensor, ...], target: Target) -> float:
     """Return the cycles of the copies to and from host memory; 0 without links to it."""
+
     def copy_cycles(tensors: tuple[Tensor, ...], *, to_host: bool) -> float:
         for link in target.links.values():
             ends = [target.memory(name).scope for name in (link.from_, link.to)]
