@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import tecomp
 from tecomp import te
@@ -751,3 +752,16 @@ def test_hybrid_script_requires_a_function() -> None:
     assert refused(eval(compile("lambda a: a", "<nowhere>", "eval"))) == (
         Diagnostic("hybrid", function="<lambda>")
     )
+
+
+def test_functions_with_formulas_run_in_python() -> None:
+    @te.hybrid.script
+    def gamma(x):  # type: ignore[no-untyped-def]
+        y = output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            y[i] = lgamma(x[i]) + digamma(x[i]) + erfinv(x[i] / 8.0)
+        return y
+
+    x = np.array([0.5, 1.0, 2.5, 7.0])
+    wanted = special.gammaln(x) + special.digamma(x) + special.erfinv(x / 8)
+    np.testing.assert_allclose(gamma(x), wanted, rtol=1e-14)

@@ -7,6 +7,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Any, NoReturn, Protocol
@@ -23,6 +24,8 @@ from tecomp.ir.nodes.dtype import SCALARS, DType
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.printer import format_count
 from tecomp.operations.elementwise import elementwise_in
+from tecomp.operations.formulas import NumpyAlgebra
+from tecomp.operations.rows import Op
 
 LOOPS: Mapping[str, str] = MappingProxyType({
     "range": "serial", "serial": "serial", "parallel": "parallel", "vectorize": "vectorize",
@@ -70,12 +73,23 @@ def _popcount(value: Any) -> int:
     return int(value).bit_count()
 
 
+def _compute_formula(row: Op, *operands: Any) -> Any:
+    """Compute the formula of a row; cases that the operands do not select may overflow."""
+    assert row.formula is not None
+    with np.errstate(all="ignore"):
+        return row.formula(NumpyAlgebra(), *operands)[()]
+
+
 PYTHON: Mapping[str, Any] = MappingProxyType({
     **dict.fromkeys(("serial", "parallel", "vectorize", "unroll", "const_range"), range),
     **{name: getattr(np, name) for name in _TYPES if name != "bool"},
     **{
         name: getattr(np, row.numpy_name)
         for name, row in elementwise_in("te").items() if row.numpy_name
+    },
+    **{
+        name: partial(_compute_formula, row)
+        for name, row in elementwise_in("te").items() if row.formula and not row.numpy_name
     },
     "power": np.power,
     "rsqrt": lambda x: 1 / np.sqrt(x),
