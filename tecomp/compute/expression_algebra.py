@@ -76,6 +76,8 @@ class ExpressionAlgebra:
 
     def finite(self, x: Expr) -> Expr:
         """Return a finite value, and 0 in place of infinities and NaN."""
+        if not x.dtype.is_float:
+            return x
         is_finite = Call("isfinite", (x,), BOOL.with_lanes(x.dtype.lanes))
         return select(is_finite, x, const(0, x.dtype))
 
