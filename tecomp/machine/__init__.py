@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         SharedLanes,
     )
     from tecomp.machine.registry import broken_plugins, find_description, list_targets
-else:
-    __getattr__, __dir__ = lazy_names(__name__)
     from tecomp.machine.schema import lines_of
     from tecomp.machine.toml_reader import table_of
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
