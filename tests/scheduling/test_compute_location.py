@@ -37,7 +37,7 @@ def test_everything_starts_at_the_root() -> None:
 def test_compute_at_returns_nothing_and_sets_the_place() -> None:
     s = schedule()
 
-    assert s[P].compute_at(s[Q], Q.op.axis[0]) is None  # type: ignore[func-returns-value]
+    assert s[P].compute_at(s[Q], Q.op.axis[0]) is None
 
     assert s.state.stage(P.op).attach == ComputedAt(Q.op, Q.op.axis[0])
 
