@@ -83,17 +83,17 @@ def define(
         )
     if axis == rank - 1 and are_transposed(A):
         rows = A.shape[:-1]
-        place = _across(transpose_last_axis_first(A, A.dtype, f"{name}_transposed"), 0, op, name)
+        position = _across(transpose_last_axis_first(A, A.dtype, f"{name}_transposed"), 0, op, name)
         return te.compute(
-            rows, lambda *i: te.cast(place(number_of(i, rows)), out_dtype), name=name
+            rows, lambda *i: te.cast(position(number_of(i, rows)), out_dtype), name=name
         )
     if axis < rank - 1:
-        place = _across(A, axis, op, name)
+        position = _across(A, axis, op, name)
     elif has_short_rows and not isinstance(extent, int):
-        place = _search_whole_rows(A, extent, op, name)
+        position = _search_whole_rows(A, extent, op, name)
     else:
-        place = _reduce_last_axis(A, axis, op, name)
-    return te.compute(place.shape, lambda *i: te.cast(place(*i), out_dtype), name=name)
+        position = _reduce_last_axis(A, axis, op, name)
+    return te.compute(position.shape, lambda *i: te.cast(position(*i), out_dtype), name=name)
 
 
 def index_type(A: te.Tensor, extent: Size) -> str:
@@ -120,13 +120,13 @@ def _across(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     k = te.reduce_axis((0, extent), name="k")
     index = te.cast(k, index_type(A, extent))
     shape = (*A.shape[:axis], *A.shape[axis + 1 :])
-    place, _ = te.compute(
+    position, _ = te.compute(
         shape,
         lambda *i: first_of(A.dtype, op)((index, A(*i[:axis], k, *i[axis:])), axis=k),
         name=f"{name}_found",
     )
-    assert isinstance(place, te.Tensor)
-    return place
+    assert isinstance(position, te.Tensor)
+    return position
 
 
 def first_of(dtype: str, op: Operation) -> Callable[..., tuple[te.Expr, ...]]:
@@ -180,11 +180,11 @@ def _reduce_last_axis(A: te.Tensor, axis: int, op: Operation, name: str) -> te.T
         lambda *i: extreme(A(*i[:-1], start(i[-1]) + r), axis=r, where=inside(start(i[-1]) + r)),
         name=f"{name}_peaks",
     )
-    most = te.compute(rows, lambda *i: extreme(peaks(*i, b), axis=b), name=f"{name}_most")
+    peak = te.compute(rows, lambda *i: extreme(peaks(*i, b), axis=b), name=f"{name}_most")
     begin = te.compute(
         rows,
         lambda *i: te.min(
-            te.cast(te.Select(_is_found(peaks(*i, c), most(*i)), start(c), last), dtype), axis=c
+            te.cast(te.Select(_is_found(peaks(*i, c), peak(*i)), start(c), last), dtype), axis=c
         ),
         name=f"{name}_begin",
     )
@@ -192,9 +192,9 @@ def _reduce_last_axis(A: te.Tensor, axis: int, op: Operation, name: str) -> te.T
     def place(*i: te.Expr) -> te.Expr:
         # The index is always in bounds; the explicit clamp makes a bounds check at run time
         # unnecessary. A conversion of the sum would hide that elements are contiguous.
-        wide = "int64" if isinstance(extent, int) else extent.dtype
-        index = te.max(te.min(te.cast(begin(*i), wide), last), 0) + k
-        found = _is_found(A(*i, index), most(*i))
+        index_dtype = "int64" if isinstance(extent, int) else extent.dtype
+        index = te.max(te.min(te.cast(begin(*i), index_dtype), last), 0) + k
+        found = _is_found(A(*i, index), peak(*i))
         return te.min(te.Select(found, te.cast(index, dtype), end), axis=k, where=inside(index))
 
     return te.compute(rows, place, name=f"{name}_found")
@@ -218,10 +218,10 @@ def _search_whole_rows(
     )
 
 
-def _is_found(value: te.Expr, wanted: te.Expr) -> te.Expr:
+def _is_found(value: te.Expr, expected: te.Expr) -> te.Expr:
     """Return whether a value equals the wanted one or is NaN."""
-    same = value == wanted
-    return te.any(same, te.isnan(value)) if value.dtype.is_float else same
+    is_equal = value == expected
+    return te.any(is_equal, te.isnan(value)) if value.dtype.is_float else is_equal
 
 
 def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
@@ -243,12 +243,12 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     rows = product(output.shape)
     is_shared = isinstance(rows, int) and rows < core_of(target).count
     for x in (found, *stages):
-        place = s[x].fuse(*x.op.axis)
+        fused = s[x].fuse(*x.op.axis)
         if is_shared and len(stages) > 1 and x is stages[-1]:
-            s[x].parallel(place)
+            s[x].parallel(fused)
         else:
             s[x].compute_at(s[output], row)
-        fold(s, x, x.op.reduce_axis[0], place, target)
+        fold(s, x, x.op.reduce_axis[0], fused, target)
     return s
 
 

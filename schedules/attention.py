@@ -67,87 +67,87 @@ def define(
     """
     *batch, m, depth = Q.shape
     n, width = V.shape[-2:]
-    wide = wide_type(Q.dtype)
+    dtype = wide_type(Q.dtype)
     if scale is None:
         if not isinstance(depth, int):
             raise ValueError("attention.define: the depth is dynamic; pass scale=")
         scale = 1 / sqrt(depth)
-    later = n - m if causal else None
+    shift = n - m if causal else None
     # exp2 takes fewer operations than exp, so log2(e) is folded into the scale.
-    scores = _scores(Q, K, te.const(scale * log2(e), wide), later, name)
-    totals = _totals(scores, V, later, name)
+    scores = _scores(Q, K, te.const(scale * log2(e), dtype), shift, name)
+    totals = _totals(scores, V, shift, name)
 
     def mean(*x: te.Expr) -> te.Expr:
         *b, i, c = x
         g, lane = i // _GROUP, i % _GROUP
-        share = te.const(1, wide) / totals(*b, g, width, lane)
+        share = te.const(1, dtype) / totals(*b, g, width, lane)
         return te.cast(totals(*b, g, c, lane) * share, Q.dtype)
 
     return te.compute((*batch, m, width), mean, name=name)
 
 
 def _scores(
-    Q: te.Tensor, K: te.Tensor, factor: te.Expr, later: Size | None, name: str
+    Q: te.Tensor, K: te.Tensor, factor: te.Expr, shift: Size | None, name: str
 ) -> te.Tensor:
     """Return the scores of all keys for each group of queries; masked scores are -inf."""
     *batch, m, depth = Q.shape
-    n, wide = K.shape[-2], factor.dtype
+    n, dtype = K.shape[-2], factor.dtype
     shape = (*batch, (m + _GROUP - 1) // _GROUP, n, _GROUP)
     k = te.reduce_axis((0, depth), name="k")
 
     def query(*x: te.Expr) -> te.Expr:
         *b, g, d, lane = x
         i = g * _GROUP + lane
-        return te.if_then_else(i < m, te.cast(Q(*b, i, d), wide) * factor, te.const(0, wide))
+        return te.if_then_else(i < m, te.cast(Q(*b, i, d), dtype) * factor, te.const(0, dtype))
 
     queries = te.compute((*shape[:-2], depth, _GROUP), query, name=f"{name}_queries")
 
     def multiplied(*x: te.Expr) -> te.Expr:
         *b, g, j, lane = x
-        return te.sum(te.cast(K(*b, j, k), wide) * queries(*b, g, k, lane), axis=k)
+        return te.sum(te.cast(K(*b, j, k), dtype) * queries(*b, g, k, lane), axis=k)
 
     products = te.compute(shape, multiplied, name=f"{name}_products")
 
     def score(*x: te.Expr) -> te.Expr:
         *_, g, j, lane = x
-        if later is None:
+        if shift is None:
             return products(*x)
-        return te.Select(j <= g * _GROUP + lane + later, products(*x), te.const(-inf, wide))
+        return te.Select(j <= g * _GROUP + lane + shift, products(*x), te.const(-inf, dtype))
 
     return te.compute(shape, score, name=f"{name}_scores")
 
 
-def _totals(scores: te.Tensor, V: te.Tensor, later: Size | None, name: str) -> te.Tensor:
+def _totals(scores: te.Tensor, V: te.Tensor, shift: Size | None, name: str) -> te.Tensor:
     """Return the weighted sums of values for each group, followed by the sums of the weights."""
     *batch, groups, n, _ = scores.shape
-    width, wide = V.shape[-1], scores.dtype
+    width, dtype = V.shape[-1], scores.dtype
     size = balanced_block_size(n, _MAX_KEYS_PER_BLOCK)
     parts = (n + size - 1) // size
     key, part = te.reduce_axis((0, n), name="key"), te.reduce_axis((0, parts), name="part")
-    place, again = (te.reduce_axis((0, size), name=x) for x in ("place", "again"))
+    offset, weight_offset = (te.reduce_axis((0, size), name=x) for x in ("place", "again"))
 
     def seen(j: te.Expr, g: te.Expr) -> te.Expr:
-        return j < n if later is None else te.all(j < n, j <= g * _GROUP + (_GROUP - 1 + later))
+        return j < n if shift is None else te.all(j < n, j <= g * _GROUP + (_GROUP - 1 + shift))
 
-    most = te.compute(
+    peak = te.compute(
         (*batch, groups, _GROUP),
         lambda *x: te.max(scores(*x[:-1], key, x[-1]), axis=key, where=seen(key, x[-2])),
         name=f"{name}_most",
     )
     powers = te.compute(
-        scores.shape, lambda *x: te.exp2(scores(*x) - most(*x[:-2], x[-1])), name=f"{name}_powers"
+        scores.shape, lambda *x: te.exp2(scores(*x) - peak(*x[:-2], x[-1])), name=f"{name}_powers"
     )
 
     def weighted(*x: te.Expr) -> te.Expr:
         *b, g, p, c, lane = x
-        j = p * size + place
-        value = te.cast(V(*b, j, c), wide) * powers(*b, g, j, lane)
-        return te.sum(value, axis=place, where=seen(j, g))
+        j = p * size + offset
+        value = te.cast(V(*b, j, c), dtype) * powers(*b, g, j, lane)
+        return te.sum(value, axis=offset, where=seen(j, g))
 
     def weight(*x: te.Expr) -> te.Expr:
         *b, g, p, lane = x
-        j = p * size + again
-        return te.sum(powers(*b, g, j, lane), axis=again, where=seen(j, g))
+        j = p * size + weight_offset
+        return te.sum(powers(*b, g, j, lane), axis=weight_offset, where=seen(j, g))
 
     def of_all_parts(*x: te.Expr) -> te.Expr:
         *b, g, c, lane = x
@@ -163,7 +163,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """Return a schedule for the result of `define`."""
     target = Target.of(target)
     s = te.create_schedule(output)
-    queries, products, scores, most, powers, sums, weights, totals = _stages(output)
+    queries, products, scores, peak, powers, sums, weights, totals = _stages(output)
     lanes = core_of(target).lanes(sums.dtype)
     tile = register_tile(target, sums.dtype, vectors=max(_GROUP // lanes, 1))
     *batch, i, c = s[output].op.axis
@@ -171,13 +171,13 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     transpose_squares(s[output], i, c, lanes)
     group = s[output].fuse(*batch, group)
     s[output].parallel(group)
-    for x in (totals, most, scores, queries):
+    for x in (totals, peak, scores, queries):
         s[x].compute_at(s[output], group)
     part = _multiply_values(s, sums, totals, tile)
     for x in (powers, weights):
         s[x].compute_at(s[totals], part)
     s[powers].vectorize(s[powers].op.axis[-1])
-    for x in (most, weights):
+    for x in (peak, weights):
         _down(s, x)
     _multiply_keys(s, products, scores, tile)
     transpose_squares(s[queries], *s[queries].op.axis[-2:], lanes)
@@ -190,10 +190,10 @@ def _stages(output: te.Tensor) -> tuple[te.Tensor, ...]:
     # `sums` has an axis for the columns of V, `weights` has not.
     weights, sums = sorted(totals.op.input_tensors, key=lambda x: len(x.shape))
     (powers,) = weights.op.input_tensors
-    most, scores = sorted(powers.op.input_tensors, key=lambda x: len(x.shape))
+    peak, scores = sorted(powers.op.input_tensors, key=lambda x: len(x.shape))
     (products,) = scores.op.input_tensors
     (queries,) = (x for x in products.op.input_tensors if x.op.input_tensors)
-    return queries, products, scores, most, powers, sums, weights, totals
+    return queries, products, scores, peak, powers, sums, weights, totals
 
 
 def _multiply_keys(

@@ -187,16 +187,16 @@ def _in_caches(
     for stage in s.stages:
         for factors in factors_to_materialize(stage.op.output(0)):
             s.cache_factor(stage.op.output(0), factors, "global")
-    while (turned := find_transposed_terms(program_of(s))) is not None:
-        s.merge_formula(turned)
+    while (transposed := find_transposed_terms(program_of(s))) is not None:
+        s.merge_formula(transposed)
     groups, inlined = groups_of(program_of(s), target)
     if any([_share_terms(s, group) for group in groups]):
         groups, inlined = groups_of(program_of(s), target)
     for x in inlined:
         s[x].compute_inline()
-    place = _ScheduleInput(target, frozenset([group.output for group in groups]), strides, bounds)
+    setup = _ScheduleInput(target, frozenset([group.output for group in groups]), strides, bounds)
     for group in groups:
-        s = _schedule_group(s, group, place)
+        s = _schedule_group(s, group, setup)
     return s
 
 
@@ -204,9 +204,9 @@ def _merge_reductions(s: te.Schedule) -> None:
     """Merge nested reductions, whose terms then form longer contiguous rows."""
     for x in [stage.op.output(0) for stage in s.stages if stage.op.reduce_axis]:
         while s[x].op.reduce_axis and len(s[x].op.input_tensors) == 1:
-            now = s[x].op.output(0)
-            (source,) = now.op.input_tensors
-            if is_result(s, source) or not is_of_reductions(now, readers_of(s, source)):
+            current = s[x].op.output(0)
+            (source,) = current.op.input_tensors
+            if is_result(s, source) or not is_of_reductions(current, readers_of(s, source)):
                 break
             s.merge_reduction(x)
 
@@ -231,39 +231,39 @@ def _share_terms(s: te.Schedule, group: FusedStages) -> bool:
     return bool(found)
 
 
-def _schedule_group(s: te.Schedule, group: FusedStages, place: _ScheduleInput) -> te.Schedule:
+def _schedule_group(s: te.Schedule, group: FusedStages, setup: _ScheduleInput) -> te.Schedule:
     """Return the schedule with the loop nest of a group, by the first legal candidate.
 
     If no candidate is legal, the stages of the rows are scheduled as separate groups.
     """
     for x in group.chain[1:-1]:
         s[x].compute_inline()
-    found: te.Schedule | None = first_legal(s, _walks(group, place))
+    found: te.Schedule | None = first_legal(s, _walks(group, setup))
     if found is not None:
         return found
     for x in group.rows:
-        s = _schedule_group(s, FusedStages(x, (x,)), place)
+        s = _schedule_group(s, FusedStages(x, (x,)), setup)
     if not group.rows:
         return s
-    return _schedule_group(s, FusedStages(group.output, group.chain), place)
+    return _schedule_group(s, FusedStages(group.output, group.chain), setup)
 
 
-def _walks(group: FusedStages, place: _ScheduleInput) -> list[Walk]:
+def _walks(group: FusedStages, setup: _ScheduleInput) -> list[Walk]:
     """Return the scheduling candidates of a group, best first."""
-    output, chain, target = group.output, group.chain, place.target
+    output, chain, target = group.output, group.chain, setup.target
     if group.rows:
         return [_rows(group, target)]
     if not chain[-1].op.reduce_axis:
-        return _elements(output, place)
+        return _elements(output, setup)
     reduction = reduction_of(output, chain)
-    plain = partial(_schedule_any, chain, target)
-    along: Walk | None = None if reduction is None else partial(_reduction, reduction, place)
+    generic = partial(_schedule_any, chain, target)
+    row_walk: Walk | None = None if reduction is None else partial(_reduction, reduction, setup)
     if accesses(chain[-1]).reducer is None:
         # Custom reducers may depend on the order, for example to take the first of equal values.
         if reduction is not None and reduction.columns:
-            return [partial(_across, reduction, target), plain]
+            return [partial(_across, reduction, target), generic]
         is_long = reduction is not None and _is_long(reduction)
-        return [along, plain] if along is not None and is_long else [plain]
+        return [row_walk, generic] if row_walk is not None and is_long else [generic]
     found: list[Walk] = []
     if (product := product_of(output, chain, any_terms=True)) is not None:
         found.append(partial(_product, product, target))
@@ -272,10 +272,10 @@ def _walks(group: FusedStages, place: _ScheduleInput) -> list[Walk]:
     if (windows := windows_of(output, chain)) is not None:
         found.append(partial(_windows, windows, target))
     if is_shared_in_tiles(chain[-1]):
-        found.append(plain)
-    if along is not None:
-        found.append(along)
-    return [*found, plain]
+        found.append(generic)
+    if row_walk is not None:
+        found.append(row_walk)
+    return [*found, generic]
 
 
 def _is_long(d: Reduction) -> bool:
@@ -298,13 +298,13 @@ def _rows(group: FusedStages, target: Target) -> Walk:
     return lambda s: walk(s, group.output, group.rows, target)
 
 
-def _elements(output: te.Tensor, place: _ScheduleInput) -> list[Walk]:
+def _elements(output: te.Tensor, setup: _ScheduleInput) -> list[Walk]:
     """Return the scheduling candidates of a scan or of an element-wise stage."""
     if is_scan(output) and output.shape:
-        return [lambda s: walk_steps(s, output, place.target, place.group_results)]
+        return [lambda s: walk_steps(s, output, setup.target, setup.group_results)]
     if is_pointwise(output) and output.shape:
         return [
-            lambda s: formula_at_root(s, output, place.target, place.group_results, place.strides)
+            lambda s: formula_at_root(s, output, setup.target, setup.group_results, setup.strides)
         ]
     return []
 
@@ -323,8 +323,8 @@ def _schedule_any(chain: Sequence[te.Tensor], target: Target, s: te.Schedule) ->
     generic_reduction_at_root(s, chain, target)
 
 
-def _reduction(d: Reduction, place: _ScheduleInput, s: te.Schedule) -> None:
-    reduce_at_root(s, d, place.target, place.bounds)
+def _reduction(d: Reduction, setup: _ScheduleInput, s: te.Schedule) -> None:
+    reduce_at_root(s, d, setup.target, setup.bounds)
 
 
 def _across(d: Reduction, target: Target, s: te.Schedule) -> None:

@@ -96,26 +96,26 @@ def define(
     """
     first = layout == "NCHW"
     dtype = out_dtype or X.dtype
-    wide = wide_type(dtype)
+    sum_type = wide_type(dtype)
     *taps, depth, k = (W.shape[i] for i in ((2, 3, 1, 0) if first else (0, 1, 2, 3)))
     sliding = WindowGeometry(2 if first else 1, taps, pair(stride), pair(padding), pair(dilation))
     image = sliding.padded(X, te.const(0, X.dtype))
-    r, s = (te.reduce_axis((0, many), name=axis) for many, axis in zip(taps, "rs", strict=True))
+    r, s = (te.reduce_axis((0, count), name=axis) for count, axis in zip(taps, "rs", strict=True))
     channel, channels = te.reduce_axis((0, depth), name="c"), 1 if first else 3
 
     def total_at(*axes: te.Expr) -> te.Expr:
-        out, at = axes[channels], sliding.element(axes, (r, s))
-        at[channels] = channel if groups == 1 else out // (k // groups) * depth + channel
-        factors = image(*at), W(out, channel, r, s) if first else W(r, s, channel, out)
-        value, weight = factors if wide == X.dtype else (te.cast(x, wide) for x in factors)
+        out, index = axes[channels], sliding.element(axes, (r, s))
+        index[channels] = channel if groups == 1 else out // (k // groups) * depth + channel
+        factors = image(*index), W(out, channel, r, s) if first else W(r, s, channel, out)
+        value, weight = factors if sum_type == X.dtype else (te.cast(x, sum_type) for x in factors)
         return te.sum(value * weight, axis=[r, s, channel])
 
     shape = sliding.shape(X)
     shape[channels] = k
-    wish = {} if pairs else {"pairs": False}
-    if bias is None and activation is None and wide == dtype:
-        return te.compute(tuple(shape), total_at, name=name, attrs=wish)
-    total = te.compute(tuple(shape), total_at, name=f"{name}_sum", attrs=wish)
+    attrs = {} if pairs else {"pairs": False}
+    if bias is None and activation is None and sum_type == dtype:
+        return te.compute(tuple(shape), total_at, name=name, attrs=attrs)
+    total = te.compute(tuple(shape), total_at, name=f"{name}_sum", attrs=attrs)
     result: te.Tensor = apply_epilogue(total, dtype, bias, channels, activation, name)
     return result
 
@@ -174,23 +174,23 @@ def convolution_at_root(
     s: te.Schedule, d: Convolution, target: Target, plan: ConvBlocking | None = None
 ) -> None:
     """Schedule a convolution and its epilogue as a separate loop nest on a CPU."""
-    given = d.image
-    d, moved = _by_dots(s, d, target)
+    source = d.image
+    d, correction = _by_dots(s, d, target)
     p = plan or register_blocking.plan(d, target)
     image = d.image
-    copies = [x for x in dict.fromkeys((image, given)) if is_private_formula(s, x, d.total, image)]
+    copies = [x for x in dict.fromkeys((image, source)) if is_private_formula(s, x, d.total, image)]
     if d.first and not d.depthwise:
         sums, block = _schedule_transposed_block(s, d, p)
-        if image is not given or not copies:
+        if image is not source or not copies:
             image = s.cache_read(image, "global", [sums])
             copies.insert(0, image)
         s[image].transform_layout(_channels_last)
     else:
         sums, block = _in_order(s, d, p)
     if not d.depthwise:
-        _pack_weights(s, d, [sums] if moved is None else [sums, moved], p)
-    if moved is not None:
-        sum_in_vectors(s, moved, p.tile.columns)
+        _pack_weights(s, d, [sums] if correction is None else [sums, correction], p)
+    if correction is not None:
+        sum_in_vectors(s, correction, p.tile.columns)
     step = d.steps[1]
     if d.depthwise and d.first and step > 1:
         copies.insert(0, _in_phases(s, image, sums, step))
@@ -219,9 +219,9 @@ def _by_dots(
         return d, None
     channel = d.taps_of(d.total)[2]
     order = (types[1], types[0]) if d.is_swapped else types
-    total, words, moved = add_dots(s, d.total, channel, order, d.output)
+    total, words, correction = add_dots(s, d.total, channel, order, d.output)
     image, weights = reversed(words) if d.is_swapped else words
-    return replace(d, total=total, image=image, weights=weights), moved
+    return replace(d, total=total, image=image, weights=weights), correction
 
 
 def _in_phases(s: te.Schedule, image: te.Tensor, sums: te.Tensor, step: int) -> te.Tensor:
@@ -260,12 +260,12 @@ def _in_order(s: te.Schedule, d: Convolution, p: ConvBlocking) -> tuple[te.Tenso
     stage.reorder(*blocks, *order, *inside)
     shared = stage.fuse(*blocks)
     stage.parallel(shared)
-    fixed, single, across = s[sums].op.axis[1:]
+    fixed, single, vector_axis = s[sums].op.axis[1:]
     r, column, depth = d.taps_of(sums)
     taps = [depth, r, column] if first else [r, column, depth]
     s[sums].compute_at(stage, order[-1])
     # Each tap of each channel adds the products of broadcast values and vectors to the tile.
-    s[sums].reorder(fixed, *taps, *keep_tile(s[sums], single, across, p.tile))
+    s[sums].reorder(fixed, *taps, *keep_tile(s[sums], single, vector_axis, p.tile))
     if d.depthwise:
         # The remaining loop body is too short to pay for a loop.
         s[sums].unroll(column)
@@ -296,10 +296,10 @@ def _schedule_transposed_block(
     n, y, x, channel = s[rows].leaf_iter_vars
     tile, outer, inside = walk_tiles(s[rows], x, channel, p.tile)
     s[rows].reorder(n, outer, y, tile, *inside)
-    _, y, single, across, *_ = s[sums].leaf_iter_vars
+    _, y, single, vector_axis, *_ = s[sums].leaf_iter_vars
     r, column, depth = d.taps_of(sums)
     s[sums].compute_at(s[rows], tile)
-    s[sums].reorder(y, r, column, depth, *keep_tile(s[sums], single, across, p.tile))
+    s[sums].reorder(y, r, column, depth, *keep_tile(s[sums], single, vector_axis, p.tile))
     return sums, shared
 
 
@@ -328,8 +328,8 @@ def _pack_weights(
     tile, k = stage.split(k, factor=width)
     vector, lane = stage.split(k, factor=p.tile.lanes)
     # The reduced values of an output channel are contiguous; `lanes` of them form squares.
-    several, one_tap = stage.split(stage.fuse(*taps), factor=p.tile.lanes)
-    stage.reorder(tile, several, vector, one_tap, lane)
+    tap_block, one_tap = stage.split(stage.fuse(*taps), factor=p.tile.lanes)
+    stage.reorder(tile, tap_block, vector, one_tap, lane)
     stage.unroll(one_tap)
     stage.vectorize(lane)
     stage.parallel(tile)
@@ -341,8 +341,8 @@ def _side_by_side(s: te.Schedule, weights: te.Tensor, lanes: int) -> None:
     k, channel, *taps = stage.op.axis
     tap = stage.fuse(*taps)
     is_single = all(is_one(axis.extent) for axis in taps)
-    along, other = (channel, tap) if is_single else (tap, channel)
-    outer, lane = stage.split(along, factor=lanes)
+    vector_axis, other = (channel, tap) if is_single else (tap, channel)
+    outer, lane = stage.split(vector_axis, factor=lanes)
     stage.reorder(k, other, outer, lane)
     stage.vectorize(lane)
     stage.parallel(k)

@@ -87,23 +87,23 @@ def define(
         )
     axis %= rank
     dtype = out_dtype or A.dtype
-    wide = wide_type(dtype)
-    if axis == 0 and rank > 1 and dtype == wide:
+    accum = wide_type(dtype)
+    if axis == 0 and rank > 1 and dtype == accum:
         return _by_steps(A, exclusive, dtype, name)
     if axis == rank - 1 and (are_long_rows_transposed(A) or _are_open(A)):
-        return _by_rows(A, exclusive, dtype, wide, name)
+        return _by_rows(A, exclusive, dtype, accum, name)
     extent = A.shape[axis]
     if axis == rank - 1 and isinstance(extent, int) and extent > _SIDE * _GROUP_MULTIPLE:
-        return _by_groups(A, extent, exclusive, dtype, wide, name)
+        return _by_groups(A, extent, exclusive, dtype, accum, name)
     sums, group = [A], _group(A, axis)
     while _is_long(sums[-1].shape[axis], group, len(sums)):
-        sums.append(_groups(sums[-1], axis, wide, f"{name}_groups{len(sums)}"))
+        sums.append(_groups(sums[-1], axis, accum, f"{name}_groups{len(sums)}"))
     before = None
     for level in reversed(range(1, len(sums))):
         before = _cumulative_sums(
-            sums[level], axis, wide, before, wide, False, f"{name}_before{level}"
+            sums[level], axis, accum, before, accum, False, f"{name}_before{level}"
         )
-    return _cumulative_sums(A, axis, wide, before, dtype, not exclusive, name)
+    return _cumulative_sums(A, axis, accum, before, dtype, not exclusive, name)
 
 
 def _are_open(A: te.Tensor) -> bool:
@@ -119,7 +119,7 @@ def _are_open(A: te.Tensor) -> bool:
 
 
 def _by_groups(
-    A: te.Tensor, extent: int, exclusive: bool, dtype: str, wide: str, name: str
+    A: te.Tensor, extent: int, exclusive: bool, dtype: str, accum: str, name: str
 ) -> te.Tensor:
     """Compute sums inside transposed groups of each row, and the exclusive prefix of each group.
 
@@ -127,38 +127,38 @@ def _by_groups(
     also shifted by one element and starts with 0.
     """
     *rows, _ = A.shape
-    whole, shift = round_up(extent, _SIDE * _GROUP_MULTIPLE), int(exclusive)
+    full, shift = round_up(extent, _SIDE * _GROUP_MULTIPLE), int(exclusive)
 
     def moved(*i: te.Expr) -> te.Expr:
-        place = i[-1] - shift
-        inside = te.all(place >= 0, place < extent)
-        return te.if_then_else(inside, A(*i[:-1], place), te.const(0, A.dtype))
+        position = i[-1] - shift
+        inside = te.all(position >= 0, position < extent)
+        return te.if_then_else(inside, A(*i[:-1], position), te.const(0, A.dtype))
 
-    is_copied = exclusive or whole > extent
-    padded = te.compute((*rows, whole), moved, name=f"{name}_padded") if is_copied else A
+    is_copied = exclusive or full > extent
+    padded = te.compute((*rows, full), moved, name=f"{name}_padded") if is_copied else A
     columns = te.compute(
-        (_SIDE, *rows, whole // _SIDE),
-        lambda t, *i: te.cast(padded(*i[:-1], i[-1] * _SIDE + t), wide), name=f"{name}_transposed",
+        (_SIDE, *rows, full // _SIDE),
+        lambda t, *i: te.cast(padded(*i[:-1], i[-1] * _SIDE + t), accum), name=f"{name}_transposed",
     )
-    sums = _by_steps(columns, False, wide, f"{name}_sums")
+    sums = _by_steps(columns, False, accum, f"{name}_sums")
     totals = te.compute(
-        (whole // _SIDE, *rows), lambda group, *i: sums(_SIDE - 1, *i, group), name=f"{name}_totals"
+        (full // _SIDE, *rows), lambda group, *i: sums(_SIDE - 1, *i, group), name=f"{name}_totals"
     )
-    before = _by_steps(totals, True, wide, f"{name}_before")
+    before = _by_steps(totals, True, accum, f"{name}_before")
 
     def finish(*i: te.Expr) -> te.Expr:
-        *row, place = i
-        group = place // _SIDE
-        return te.cast(before(group, *row) + sums(place % _SIDE, *row, group), dtype)
+        *row, position = i
+        group = position // _SIDE
+        return te.cast(before(group, *row) + sums(position % _SIDE, *row, group), dtype)
 
     return te.compute(A.shape, finish, name=name)
 
 
-def _by_rows(A: te.Tensor, exclusive: bool, dtype: str, wide: str, name: str) -> te.Tensor:
+def _by_rows(A: te.Tensor, exclusive: bool, dtype: str, accum: str, name: str) -> te.Tensor:
     """Compute cumulative sums over transposed rows, and transpose them back."""
     *rows, _ = A.shape
     sums = _by_steps(
-        transpose_last_axis_first(A, wide, f"{name}_transposed"), exclusive, wide, f"{name}_sums"
+        transpose_last_axis_first(A, accum, f"{name}_transposed"), exclusive, accum, f"{name}_sums"
     )
     return te.compute(
         A.shape, lambda *i: te.cast(sums(i[-1], number_of(i[:-1], rows)), dtype), name=name
@@ -192,31 +192,31 @@ def _is_long(extent: Size, group: int, levels: int) -> bool:
     return extent > group if isinstance(extent, int) else levels < _LEVELS
 
 
-def _at(index: tuple[te.Expr, ...], axis: int, place: te.Expr) -> tuple[te.Expr, ...]:
-    return (*index[:axis], place, *index[axis + 1 :])
+def _at(index: tuple[te.Expr, ...], axis: int, position: te.Expr) -> tuple[te.Expr, ...]:
+    return (*index[:axis], position, *index[axis + 1 :])
 
 
-def _groups(A: te.Tensor, axis: int, wide: str, name: str) -> te.Tensor:
+def _groups(A: te.Tensor, axis: int, accum: str, name: str) -> te.Tensor:
     """Return the sums of groups along the axis."""
     extent, group = A.shape[axis], _group(A, axis)
     t = te.reduce_axis((0, group), name="t")
     shape = (*A.shape[:axis], (extent + (group - 1)) // group, *A.shape[axis + 1 :])
 
     def total(*i: te.Expr) -> te.Expr:
-        place = i[axis] * group + t
-        value = te.cast(A(*_at(i, axis, place)), wide)
-        return te.sum(value, axis=t, where=_inside(place, extent, group))
+        position = i[axis] * group + t
+        value = te.cast(A(*_at(i, axis, position)), accum)
+        return te.sum(value, axis=t, where=_inside(position, extent, group))
 
     return te.compute(shape, total, name=name)
 
 
-def _inside(place: te.Expr, extent: Size, group: int) -> te.Expr | None:
-    is_whole = isinstance(extent, int) and extent % group == 0
-    return None if is_whole else place < extent
+def _inside(position: te.Expr, extent: Size, group: int) -> te.Expr | None:
+    is_multiple = isinstance(extent, int) and extent % group == 0
+    return None if is_multiple else position < extent
 
 
 def _cumulative_sums(
-    A: te.Tensor, axis: int, wide: str, before: te.Tensor | None, dtype: str, inclusive: bool,
+    A: te.Tensor, axis: int, accum: str, before: te.Tensor | None, dtype: str, inclusive: bool,
     name: str,
 ) -> te.Tensor:
     """Return the cumulative sums: the prefix of the group plus the sum inside the group.
@@ -230,19 +230,19 @@ def _cumulative_sums(
 
     def inner(*i: te.Expr) -> te.Expr:
         group = i[axis] // length * length if before is not None else te.const(0, "int64")
-        own = i[axis] - group
-        counts = t <= own if inclusive else t < own
-        value = te.cast(A(*_at(i, axis, group + t)), wide)
+        position = i[axis] - group
+        counts = t <= position if inclusive else t < position
+        value = te.cast(A(*_at(i, axis, group + t)), accum)
         if not is_last:
             return te.sum(value, axis=t, where=counts)
-        value = te.Select(counts, value, te.const(0, wide))
+        value = te.Select(counts, value, te.const(0, accum))
         where = _inside(group + t, extent, _ALONG) if before is not None else None
         return te.sum(value, axis=t, where=where)
 
-    within = te.compute(A.shape, inner, name=f"{name}_within")
+    group_sums = te.compute(A.shape, inner, name=f"{name}_within")
 
     def finish(*i: te.Expr) -> te.Expr:
-        value = within(*i)
+        value = group_sums(*i)
         if before is not None:
             value = before(*_at(i, axis, i[axis] // length)) + value
         return te.cast(value, dtype)
@@ -267,18 +267,18 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     is_last = axis == len(output.shape) - 1
     stage, axes = s[output], list(s[output].op.axis)
     if is_last:
-        place = stage.fuse(*axes[:-1])
+        fused = stage.fuse(*axes[:-1])
     else:
         strip, axes[-1] = stage.split(axes[-1], factor=_strip(output, axis, target))
         outer = [x for k, x in enumerate(axes[:-1]) if k != axis]
         stage.reorder(*outer, strip, axes[axis], axes[-1])
-        place = stage.fuse(*outer, strip)
-    stage.parallel(place)
+        fused = stage.fuse(*outer, strip)
+    stage.parallel(fused)
     walk = _schedule_vector_groups if is_last else _across
     walk(s, output, axes, axis, target)
     for groups, before in _levels(output):
         for x in (groups, before):
-            s[x].compute_at(stage, place)
+            s[x].compute_at(stage, fused)
         _add_groups(s, groups, is_last, target)
         walk(s, before, list(s[before].op.axis), axis, target)
     return s
@@ -286,16 +286,16 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
 
 def _axis_of(output: te.Tensor) -> int:
     """Return the axis of the cumulative sum, along which the reads inside a group move."""
-    within, _ = _parts(output)
-    (t,) = within.op.reduce_axis
-    (read,) = accesses(within).reads
+    group_sums, _ = _parts(output)
+    (t,) = group_sums.op.reduce_axis
+    (read,) = accesses(group_sums).reads
     return next(k for k, index in enumerate(read.index) if index.coefficient(t))
 
 
 def _parts(x: te.Tensor) -> tuple[te.Tensor, te.Tensor | None]:
     """Return the terms of cumulative sums: sums inside groups, and prefixes of groups or None."""
-    (within,) = (y for y in x.op.input_tensors if y.op.reduce_axis)
-    return within, next((y for y in x.op.input_tensors if y is not within), None)
+    (group_sums,) = (y for y in x.op.input_tensors if y.op.reduce_axis)
+    return group_sums, next((y for y in x.op.input_tensors if y is not group_sums), None)
 
 
 def _levels(output: te.Tensor) -> list[tuple[te.Tensor, te.Tensor]]:
@@ -303,8 +303,8 @@ def _levels(output: te.Tensor) -> list[tuple[te.Tensor, te.Tensor]]:
     found: list[tuple[te.Tensor, te.Tensor]] = []
     _, before = _parts(output)
     while before is not None:
-        within, next_ = _parts(before)
-        found.append((within.op.input_tensors[0], before))
+        group_sums, next_ = _parts(before)
+        found.append((group_sums.op.input_tensors[0], before))
         before = next_
     return found
 
@@ -322,10 +322,10 @@ def groups_at_root(s: te.Schedule, d: GroupedScan, target: Target) -> None:
         s[x].compute_inline()
     stage, lanes = s[output], min(core_of(target).lanes(sums.dtype), d.size)
     *rows, last = output.op.axis
-    whole, last = stage.split(last, nparts=1)
-    group, own = stage.split(last, factor=d.size)
-    transpose_squares(stage, group, own, lanes)
-    row = stage.fuse(*rows, whole)
+    single, last = stage.split(last, nparts=1)
+    group, in_group = stage.split(last, factor=d.size)
+    transpose_squares(stage, group, in_group, lanes)
+    row = stage.fuse(*rows, single)
     stage.parallel(row)
     if int(str(last.extent)) * width_of(output) % Core.LINE_BYTES == 0:
         stream_large(s, output, target)
@@ -360,8 +360,8 @@ def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     *rows, column = output.op.axis
     row = sums.op.axis[-1]
     lanes = lanes_of(sums, row, target)
-    block, several = stage.split(stage.fuse(*rows), factor=lanes)
-    transpose_squares(stage, several, column, lanes)
+    block, lane_row = stage.split(stage.fuse(*rows), factor=lanes)
+    transpose_squares(stage, lane_row, column, lanes)
     stage.parallel(block)
     s[sums].compute_at(stage, block)
     s[sums].set_scope("local")
@@ -376,8 +376,8 @@ def _strip(output: te.Tensor, axis: int, target: Target) -> int:
     """Return the columns of a strip: their group sums fit the L2 cache; at least four vectors."""
     core, extent = core_of(target), output.shape[axis]
     lanes, rows = core.lanes(output.dtype), extent if isinstance(extent, int) else 4096
-    most = core.second_cache // 2 // (max(rows // _ACROSS, 1) * width_of(output))
-    size: int = max(most // lanes, 4) * lanes
+    max_columns = core.second_cache // 2 // (max(rows // _ACROSS, 1) * width_of(output))
+    size: int = max(max_columns // lanes, 4) * lanes
     return size
 
 
@@ -403,13 +403,13 @@ def _schedule_vector_groups(
     """Schedule groups along memory as one vector each."""
     groups, lane = s[x].split(axes[axis], factor=_ALONG)
     s[x].vectorize(lane)
-    within, _ = _parts(x)
-    s[within].compute_at(s[x], groups)
-    s[within].set_scope("local")
-    (t,) = s[within].op.reduce_axis
-    s[within].reorder(t, s[within].op.axis[-1])
-    s[within].unroll(t)
-    s[within].vectorize(s[within].op.axis[-1])
+    group_sums, _ = _parts(x)
+    s[group_sums].compute_at(s[x], groups)
+    s[group_sums].set_scope("local")
+    (t,) = s[group_sums].op.reduce_axis
+    s[group_sums].reorder(t, s[group_sums].op.axis[-1])
+    s[group_sums].unroll(t)
+    s[group_sums].vectorize(s[group_sums].op.axis[-1])
 
 
 def _across(
@@ -421,13 +421,13 @@ def _across(
     s[x].reorder(groups, vectors, row, lane)
     s[x].unroll(row)
     s[x].vectorize(lane)
-    within, _ = _parts(x)
-    s[within].compute_at(s[x], vectors)
-    s[within].set_scope("local")
-    own, lane = s[within].op.axis[axis], s[within].op.axis[-1]
-    (t,) = s[within].op.reduce_axis
-    s[within].reorder(own, t, lane)
-    s[within].unroll(own)
-    s[within].unroll(t)
-    s[within].vectorize(lane)
+    group_sums, _ = _parts(x)
+    s[group_sums].compute_at(s[x], vectors)
+    s[group_sums].set_scope("local")
+    group_row, lane = s[group_sums].op.axis[axis], s[group_sums].op.axis[-1]
+    (t,) = s[group_sums].op.reduce_axis
+    s[group_sums].reorder(group_row, t, lane)
+    s[group_sums].unroll(group_row)
+    s[group_sums].unroll(t)
+    s[group_sums].vectorize(lane)
 

@@ -52,14 +52,14 @@ def broadcast_shape(shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
     (4, 5, 3)
     """
     result: list[Size] = []
-    for back in range(1, max((len(shape) for shape in shapes), default=0) + 1):
-        extents = [shape[-back] for shape in shapes if len(shape) >= back]
+    for dim in range(1, max((len(shape) for shape in shapes), default=0) + 1):
+        extents = [shape[-dim] for shape in shapes if len(shape) >= dim]
         numbers = {extent for extent in extents if isinstance(extent, int) and extent != 1}
         if len(numbers) > 1:
-            listed = ", ".join(str(tuple(shape)) for shape in shapes)
-            several = ", ".join(map(str, sorted(numbers)))
+            texts = ", ".join(str(tuple(shape)) for shape in shapes)
+            sizes = ", ".join(map(str, sorted(numbers)))
             raise ValueError(
-                f"shapes {listed} do not broadcast: axis -{back} has extents {several}; make them "
+                f"shapes {texts} do not broadcast: axis -{dim} has extents {sizes}; make them "
                 "equal, or 1"
             )
         symbols = [extent for extent in extents if not isinstance(extent, int)]

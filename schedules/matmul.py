@@ -63,11 +63,11 @@ def define(
     *batch, m, depth = (*A.shape[:-2], A.shape[-1], A.shape[-2]) if transpose_a else A.shape
     n = B.shape[-2] if transpose_b else B.shape[-1]
     dtype = out_dtype or A.dtype
-    wide = wide_type(dtype)
+    wide_dtype = wide_type(dtype)
     if A is B:
         # The two operands are packed differently, so they must be distinct tensors.
         B = te.compute(B.shape, lambda *axes: A(*axes), name=f"{B.name}_again")
-    A, B = _convert(A, wide), _convert(B, wide)
+    A, B = _convert(A, wide_dtype), _convert(B, wide_dtype)
     k = te.reduce_axis((0, depth), name="k")
 
     def product(*axes: te.Expr) -> te.Expr:
@@ -77,10 +77,10 @@ def define(
         return te.sum(a * b, axis=k)
 
     shape = (*batch, m, n)
-    wish = {} if pairs else {"pairs": False}
-    if bias is None and activation is None and wide == dtype:
-        return te.compute(shape, product, name=name, attrs=wish)
-    total = te.compute(shape, product, name=f"{name}_sum", attrs=wish)
+    attrs = {} if pairs else {"pairs": False}
+    if bias is None and activation is None and wide_dtype == dtype:
+        return te.compute(shape, product, name=name, attrs=attrs)
+    total = te.compute(shape, product, name=f"{name}_sum", attrs=attrs)
     result: te.Tensor = apply_epilogue(total, dtype, bias, len(shape) - 1, activation, name)
     return result
 
@@ -164,7 +164,7 @@ def schedule(
 
 
 def product_on_cores(
-    s: te.Schedule, d: Product, where: Placement, whole: Collection[te.Tensor] | None = None
+    s: te.Schedule, d: Product, where: Placement, stored: Collection[te.Tensor] | None = None
 ) -> contraction.ContractionTiling:
     """Schedule a matrix product and its epilogue on a target with scratchpads.
 
@@ -172,7 +172,7 @@ def product_on_cores(
         s: Schedule.
         d: Description of the product.
         where: Placement of tensors in the memories of the target.
-        whole: Tensors that are already in memory. Default: the tensors that are not computed.
+        stored: Tensors that are already in memory. Default: the tensors that are not computed.
 
     Returns:
         The plan of the blocks.
@@ -183,7 +183,7 @@ def product_on_cores(
     c = contraction_of(d)
     for x in d.between:
         s[x].compute_inline()
-    return contraction.schedule(s, d.output, c, where, whole)
+    return contraction.schedule(s, d.output, c, where, stored)
 
 
 def contraction_of(d: Product) -> Contraction:

@@ -40,16 +40,16 @@ def layer_norm(
     (4, 8)
     """
     *rows, n = A.shape
-    wide = wide_type(A.dtype)
+    wide_dtype = wide_type(A.dtype)
     k, r = (te.reduce_axis((0, n), name=axis) for axis in ("k", "r"))
-    count = te.cast(n, wide)
+    count = te.cast(n, wide_dtype)
     total = te.compute(
-        rows, lambda *i: te.sum(te.cast(A(*i, k), wide), axis=k), name=f"{name}_total"
+        rows, lambda *i: te.sum(te.cast(A(*i, k), wide_dtype), axis=k), name=f"{name}_total"
     )
     mean = te.compute(rows, lambda *i: total(*i) / count, name=f"{name}_mean")
 
     def difference(*i: te.Expr) -> te.Expr:
-        return te.cast(A(*i), wide) - mean(*i[:-1])
+        return te.cast(A(*i), wide_dtype) - mean(*i[:-1])
 
     squares = te.compute(
         rows, lambda *i: te.sum(difference(*i, r) * difference(*i, r), axis=r),
@@ -97,18 +97,18 @@ def _normalize(
     name: str,
 ) -> te.Tensor:
     """Divide `value` by the root of the mean of `squares`, then scale and shift the quotient."""
-    wide = wide_type(A.dtype)
+    wide_dtype = wide_type(A.dtype)
 
     def factor(*i: te.Expr) -> te.Expr:
-        mean = squares(*i) / te.cast(A.shape[-1], wide)
-        return te.const(1, wide) / te.sqrt(mean + te.const(epsilon, wide))
+        mean = squares(*i) / te.cast(A.shape[-1], wide_dtype)
+        return te.const(1, wide_dtype) / te.sqrt(mean + te.const(epsilon, wide_dtype))
 
     rate = te.compute(squares.shape, factor, name=f"{name}_rate")
 
     def result(*i: te.Expr) -> te.Expr:
         x = value(*i) * rate(*i[:-1])
-        x = x if scale is None else x * te.cast(scale(i[-1]), wide)
-        x = x if shift is None else x + te.cast(shift(i[-1]), wide)
+        x = x if scale is None else x * te.cast(scale(i[-1]), wide_dtype)
+        x = x if shift is None else x + te.cast(shift(i[-1]), wide_dtype)
         return te.cast(x, A.dtype)
 
     return te.compute(A.shape, result, name=name)

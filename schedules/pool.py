@@ -84,19 +84,19 @@ def define(
         )
     image = sliding.padded(X, _neutral_padding(X.dtype, op))
     taps = [te.reduce_axis((0, size), name=axis) for size, axis in zip(sizes, "rs", strict=True)]
-    wide = wide_type(X.dtype) if op == "mean" else X.dtype
+    wide_dtype = wide_type(X.dtype) if op == "mean" else X.dtype
 
     def combined(*i: te.Expr) -> te.Expr:
-        value = te.cast(image(*sliding.element(i, taps)), wide)
+        value = te.cast(image(*sliding.element(i, taps)), wide_dtype)
         return te.max(value, axis=taps) if op == "max" else te.sum(value, axis=taps)
 
     def result(*i: te.Expr) -> te.Expr:
         if op == "max":
             return te.cast(total(*i), X.dtype)
         if count_padding or not any(pads):
-            share = te.const(1 / (sizes[0] * sizes[1]), wide)
+            share = te.const(1 / (sizes[0] * sizes[1]), wide_dtype)
         else:
-            share = te.const(1, wide) / te.cast(_count_inside(X, sliding, i), wide)
+            share = te.const(1, wide_dtype) / te.cast(_count_inside(X, sliding, i), wide_dtype)
         return te.cast(total(*i) * share, X.dtype)
 
     shape = tuple(sliding.shape(X))
@@ -113,20 +113,20 @@ def _neutral_padding(dtype: str, op: Operation) -> te.Expr:
 
 def _count_inside(X: te.Tensor, sliding: WindowGeometry, i: Sequence[te.Expr]) -> te.Expr:
     """Return the number of elements of a window that are inside the image."""
-    down, across = (
+    rows, columns = (
         _count_from(
             i[sliding.first + k] * sliding.steps[k] - sliding.pads[k], sliding.sizes[k],
             sliding.dilations[k], X.shape[sliding.first + k],
         )
         for k in range(2)
     )
-    return down * across
+    return rows * columns
 
 
-def _count_from(start: te.Expr, size: Size, apart: int, extent: Size) -> te.Expr:
+def _count_from(start: te.Expr, size: Size, dilation: int, extent: Size) -> te.Expr:
     """Count the positions `start + apart * t`, `0 <= t < size`, in the interval [0, extent)."""
-    before = te.max((apart - 1 - start) // apart, 0)
-    return te.min((extent - start + (apart - 1)) // apart, size) - before
+    before = te.max((dilation - 1 - start) // dilation, 0)
+    return te.min((extent - start + (dilation - 1)) // dilation, size) - before
 
 
 def whole(
@@ -185,14 +185,14 @@ def windows_at_root(s: te.Schedule, d: WindowReduction, target: Target) -> None:
         total = first_output(s.cache_write(total, "local"))
     stage, lanes = s[output], lanes_of(output, output.op.axis[-1], target)
     *axes, last = stage.op.axis
-    outer, row, between = axes[: d.row], axes[d.row], axes[d.row + 1 :]
+    outer, row, middle = axes[: d.row], axes[d.row], axes[d.row + 1 :]
     block, y = stage.split(row, factor=_rows(d, target))
     vectors = _VECTORS
     if isinstance(last.extent, int):
         vectors = max(min(_VECTORS, ceil_div(last.extent, lanes)), 1)
     tile, inner = stage.split(last, factor=vectors * lanes)
     vector, lane = stage.split(inner, factor=lanes)
-    stage.reorder(*outer, block, y, *between, tile, vector, lane)
+    stage.reorder(*outer, block, y, *middle, tile, vector, lane)
     stage.unroll(vector)
     stage.vectorize(lane)
     shared = stage.fuse(*outer, block)
@@ -211,12 +211,12 @@ def _rows(d: WindowReduction, target: Target) -> int:
     """
     core, output = core_of(target), d.output
     height, values = output.shape[d.row], product(output.shape[d.row + 1 :])
-    most = _ROWS
+    max_rows = _ROWS
     if isinstance(values, int):
-        most = max(core.second_cache // 4 // (max(values, 1) * d.factor * width_of(output)), 1)
+        max_rows = max(core.second_cache // 4 // (max(values, 1) * d.factor * width_of(output)), 1)
     if isinstance(height, int):
-        most = min(most, max(ceil_div(height, core.count), 1))
-    size: int = balanced_block_size(height, most, share=core.count)
+        max_rows = min(max_rows, max(ceil_div(height, core.count), 1))
+    size: int = balanced_block_size(height, max_rows, share=core.count)
     return size
 
 
@@ -231,8 +231,8 @@ def _hold(
     *outer, last = stage.op.axis
     vector, lane = stage.split(last, factor=lanes)
     stage.reorder(*outer, *stage.op.reduce_axis, vector, lane)
-    places = product(x.extent for x in stage.op.reduce_axis)
-    if isinstance(places, int) and places * vectors <= _STEPS:
+    window_size = product(x.extent for x in stage.op.reduce_axis)
+    if isinstance(window_size, int) and window_size * vectors <= _STEPS:
         for axis in stage.op.reduce_axis:
             stage.unroll(axis)
     stage.unroll(vector)

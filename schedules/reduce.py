@@ -103,31 +103,31 @@ def define(
         raise ValueError("reduce.define: got no axis to reduce; pass at least one axis")
     runs = {k: te.reduce_axis((0, A.shape[k]), name=f"k{k}") for k in reduced}
     dtype = out_dtype or A.dtype
-    wide = wide_type(dtype)
+    wide_dtype = wide_type(dtype)
     shape = tuple(1 if k in runs else A.shape[k] for k in range(rank) if keepdims or k not in runs)
 
     def total(*axes: te.Expr) -> te.Expr:
-        own = iter(axes)
-        where = {k: next(own) for k in range(rank) if keepdims or k not in runs}
+        indices = iter(axes)
+        where = {k: next(indices) for k in range(rank) if keepdims or k not in runs}
         value = A(*(runs[k] if k in runs else where[k] for k in range(rank)))
-        return _REDUCERS[op](te.cast(value, wide), axis=list(runs.values()))
+        return _REDUCERS[op](te.cast(value, wide_dtype), axis=list(runs.values()))
 
-    if wide == dtype and op != "mean":
+    if wide_dtype == dtype and op != "mean":
         return te.compute(shape, total, name=name, tag=tag)
     inner = te.compute(shape, total, name=f"{name}_wide", tag=tag)
 
     def finish(*axes: te.Expr) -> te.Expr:
         value: te.Expr = inner(*axes)
         if op == "mean":
-            value = value / te.cast(product([A.shape[k] for k in reduced]), wide)
+            value = value / te.cast(product([A.shape[k] for k in reduced]), wide_dtype)
         return te.cast(value, dtype)
 
     return te.compute(shape, finish, name=name, tag=tag)
 
 
 def _positions(axis: int | Sequence[int] | None, rank: int) -> list[int]:
-    given = range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
-    found = [k + rank if k < 0 else k for k in given]
+    axes = range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    found = [k + rank if k < 0 else k for k in axes]
     if any(not 0 <= k < rank for k in found) or len(set(found)) < len(found):
         raise ValueError(
             f"reduce.define: axis={axis} of {rank} axes is out of bounds or contains duplicates; "
@@ -201,20 +201,20 @@ def _columns_before(d: Reduction, target: Target) -> int | None:
     `_ROWS_PER_UPDATE` rows are reduced across, or if the partial results of all elements exceed the
     cache budget.
     """
-    along, outer = d.runs[len(d.runs) - d.adjacent :], d.runs[: len(d.runs) - d.adjacent]
-    row = product(axis.extent for axis in along)
+    row_runs, outer = d.runs[len(d.runs) - d.adjacent :], d.runs[: len(d.runs) - d.adjacent]
+    row = product(axis.extent for axis in row_runs)
     lanes = core_of(target).lanes(d.total.dtype)
     if not outer or not isinstance(row, int) or row >= LONG * lanes:
         return None
     main = accesses(d.total).reads
     dims = max((read.axes for read in main if read.axes), key=len)[: -d.adjacent]
     columns = 0
-    for own, axis in zip(reversed(d.total.op.axis), reversed(dims), strict=False):
-        columns += own is axis and columns >= 0
-        if own is not axis:
+    for result_axis, axis in zip(reversed(d.total.op.axis), reversed(dims), strict=False):
+        columns += result_axis is axis and columns >= 0
+        if result_axis is not axis:
             break
-    place = product(axis.extent for axis in d.total.op.axis)
-    if not isinstance(place, int) or place * row > elements_fitting_l1(d.total, target):
+    elements = product(axis.extent for axis in d.total.op.axis)
+    if not isinstance(elements, int) or elements * row > elements_fitting_l1(d.total, target):
         return None
     rows = product(axis.extent for axis in outer)
     return columns if not isinstance(rows, int) or rows >= _ROWS_PER_UPDATE else None
@@ -226,17 +226,17 @@ def _across_then_along(s: te.Schedule, d: Reduction, columns: int, target: Targe
     The element-wise partial results stay in the first-level cache, as one row per outer iteration.
     """
     total = d.total
-    along = d.runs[len(d.runs) - d.adjacent :]
+    row_runs = d.runs[len(d.runs) - d.adjacent :]
     s[total].reorder(*d.runs)
-    last = s[total].fuse(*along) if len(along) > 1 else along[0]
+    last = s[total].fuse(*row_runs) if len(row_runs) > 1 else row_runs[0]
     partial = first_output(s.rfactor(total, last, factor_axis=len(total.shape)))
     stage, axes = s[partial], list(partial.op.axis)
     run = stage.fuse(*axes[len(axes) - 1 - columns :])
     lanes = lanes_of(partial, run, target)
-    most = balanced_block_size(
+    block_size = balanced_block_size(
         run.extent, max(ceil_div(_number(run), core_of(target).count), lanes), lanes
     )
-    block, column = stage.split(run, factor=most)
+    block, column = stage.split(run, factor=block_size)
     vectors, lane = stage.split(column, factor=lanes)
     outer = axes[: len(axes) - 1 - columns]
     stage.reorder(*outer, block, *remaining_reduction_loops(s, partial), vectors, lane)
@@ -252,11 +252,11 @@ def _number(axis: te.IterVar) -> int:
 def _are_tiny(d: Reduction, target: Target) -> bool:
     """Return whether a row is at most half a vector and enough rows exist to fill a vector."""
     lanes = core_of(target).lanes(d.total.dtype)
-    along = next((n for n in reversed(d.total.shape) if not is_one(n)), 1)
+    row_count = next((n for n in reversed(d.total.shape) if not is_one(n)), 1)
     run = d.runs[-1].extent
     return (
         len(d.runs) == 1 and isinstance(run, int) and run <= min(_MAX_SHUFFLED_ELEMENTS, lanes // 2)
-        and isinstance(along, int) and along >= lanes
+        and isinstance(row_count, int) and row_count >= lanes
     )
 
 
@@ -282,24 +282,24 @@ def _along_rows(s: te.Schedule, d: Reduction, target: Target, bounds: Bounds) ->
     """Reduce one row or several rows per result, with vectors along the rows."""
     output, total, order = d.output, d.total, accesses(d.total).rising
     *outer, run = _loops_of_reduction(s, d, target)
-    several = _side_by_side(output, run, target, bounds, order is not None)
+    n_rows = _side_by_side(output, run, target, bounds, order is not None)
     if total is output:
-        rows = place = _groups(s, output, several)
+        rows = group_loop = _groups(s, output, n_rows)
     else:
         # Rows that are reduced together become one vector of the result, which stays in a register.
-        rows = _vectors(s, output, target, several if several >= VECTOR_OF_ROWS else None)
+        rows = _vectors(s, output, target, n_rows if n_rows >= VECTOR_OF_ROWS else None)
         s[total].compute_at(s[output], rows)
-        place = _groups(s, total, several)
+        group_loop = _groups(s, total, n_rows)
     s[output].parallel(rows)
     partial = total
     if (length := _part_length(total, [*outer, run], target)) is not None:
         parts, _ = s[total].split(outer[0] if outer else run, factor=length)
         partial = first_output(s.rfactor(total, parts, factor_axis=0))
         run = remaining_reduction_loops(s, partial)[-1]
-        several = _side_by_side(partial, run, target, bounds, order is not None)
-        place = _groups(s, partial, several)
-        s[partial].parallel(place)
-    fold(s, partial, run, place, target, rows=several, order=order)
+        n_rows = _side_by_side(partial, run, target, bounds, order is not None)
+        group_loop = _groups(s, partial, n_rows)
+        s[partial].parallel(group_loop)
+    fold(s, partial, run, group_loop, target, rows=n_rows, order=order)
 
 
 def _side_by_side(
@@ -310,27 +310,27 @@ def _side_by_side(
     length = bounds.get(run.extent) if is_open else run.extent
     if length is None:
         return 1
-    vectors, most = ceil_div(length, lanes_of(x, run, target)), _INTERLEAVED_ROWS
+    vectors, n_rows = ceil_div(length, lanes_of(x, run, target)), _INTERLEAVED_ROWS
     if is_open and vectors <= (_MAX_SHORT_VECTORS if is_search else _SYMBOLIC_MAX_SHORT_VECTORS):
-        most = _SYMBOLIC_INTERLEAVED_ROWS
+        n_rows = _SYMBOLIC_INTERLEAVED_ROWS
     if is_open:
         is_long = vectors > (_SHORT_SEARCH if is_search else _SYMBOLIC_MAX_SHORT_VECTORS)
     else:
         is_long = vectors > _MAX_SHORT_VECTORS
-    along = next((n for n in reversed(x.shape) if not is_one(n)), 1)
+    row_count = next((n for n in reversed(x.shape) if not is_one(n)), 1)
     count = product(x.shape)
-    is_few = isinstance(count, int) and count < most * core_of(target).count
-    is_narrow = isinstance(along, int) and along < most
-    return 1 if is_long or is_few or is_narrow else most
+    is_few = isinstance(count, int) and count < n_rows * core_of(target).count
+    is_narrow = isinstance(row_count, int) and row_count < n_rows
+    return 1 if is_long or is_few or is_narrow else n_rows
 
 
-def _groups(s: te.Schedule, x: te.Tensor, several: int) -> te.IterVar:
+def _groups(s: te.Schedule, x: te.Tensor, group_size: int) -> te.IterVar:
     """Return a loop over the elements of `x`, or over groups of several along its last axis."""
-    if several == 1:
+    if group_size == 1:
         return _fused_axes(s, x)
     axes = list(s[x].op.axis)
     last = max(k for k, axis in enumerate(axes) if not is_one(axis.extent))
-    groups, _ = s[x].split(axes[last], factor=several)
+    groups, _ = s[x].split(axes[last], factor=group_size)
     return s[x].fuse(*axes[:last], groups)
 
 
@@ -402,19 +402,19 @@ def _across_short_rows(
     For lane l and column c, p[l, c] = sum(A[k * lanes + l, c]), and r[c] = sum(p[l, c]).
     """
     *outer, last = s[output].op.axis
-    whole, _ = s[output].split(last, nparts=1)
-    place = s[output].fuse(*outer, whole)
-    s[output].parallel(place)
+    single, _ = s[output].split(last, nparts=1)
+    fused = s[output].fuse(*outer, single)
+    s[output].parallel(fused)
     if total is not output:
-        s[total].compute_at(s[output], place)
+        s[total].compute_at(s[output], fused)
         *rows, last = s[total].op.axis
-        whole, _ = s[total].split(last, nparts=1)
-        place = s[total].fuse(*rows, whole)
+        single, _ = s[total].split(last, nparts=1)
+        fused = s[total].fuse(*rows, single)
     lanes = core_of(target).lanes(total.dtype)
     _, row = s[total].split(s[total].op.reduce_axis[-1], factor=lanes)
     partial = first_output(s.rfactor(total, row, factor_axis=len(outer)))
     s[partial].set_scope("local")
-    s[partial].compute_at(s[total], place)
+    s[partial].compute_at(s[total], fused)
     *_, row, column = s[partial].op.axis
     vectors, lane = s[partial].split(s[partial].fuse(row, column), factor=lanes)
     s[partial].reorder(*remaining_reduction_loops(s, partial), vectors, lane)
@@ -438,31 +438,31 @@ def across_rows(
         columns: Number of trailing axes that are contiguous in memory.
         target: Target whose vector registers and caches decide the sizes.
     """
-    most = _elements_of_a_block(total, columns, target)
-    block, inside = _split_into_blocks(s, output, columns, most, target)
+    max_elements = _elements_of_a_block(total, columns, target)
+    block, inside = _split_into_blocks(s, output, columns, max_elements, target)
     s[output].parallel(block)
     if total is not output:
         _, lane = s[output].split(inside[-1], factor=lanes_of(total, inside[-1], target))
         s[output].vectorize(lane)
         s[total].compute_at(s[output], block)
         inside = list(s[total].op.axis)
-    few = None
+    partial = None
     if not _are_read_in_order(total, columns, target):
         *outer, last = s[total].op.reduce_axis
         steps, _ = s[total].split(last, factor=_ROWS_PER_UPDATE)
-        few = first_output(s.rfactor(total, s[total].fuse(*outer, steps), factor_axis=0))
+        partial = first_output(s.rfactor(total, s[total].fuse(*outer, steps), factor_axis=0))
     vectors, lane = s[total].split(inside[-1], factor=lanes_of(total, inside[-1], target))
     s[total].reorder(*s[total].op.reduce_axis, *inside[:-1], vectors, lane)
     s[total].vectorize(lane)
-    if few is None:
+    if partial is None:
         return
-    s[few].set_scope("local")
-    s[few].compute_at(s[total], vectors)
-    *elements, lane = s[few].op.axis
-    (row,) = s[few].op.reduce_axis
-    s[few].reorder(*elements, row, lane)
-    s[few].unroll(row)
-    s[few].vectorize(lane)
+    s[partial].set_scope("local")
+    s[partial].compute_at(s[total], vectors)
+    *elements, lane = s[partial].op.axis
+    (row,) = s[partial].op.reduce_axis
+    s[partial].reorder(*elements, row, lane)
+    s[partial].unroll(row)
+    s[partial].vectorize(lane)
 
 
 def _are_read_in_order(total: te.Tensor, columns: int, target: Target) -> bool:
@@ -480,11 +480,11 @@ def _elements_of_a_block(total: te.Tensor, columns: int, target: Target) -> int:
 
     The larger of the two is used if rows come from memory, limited by an eighth of the L2 cache.
     """
-    core, most = core_of(target), elements_fitting_l1(total, target)
+    core, size = core_of(target), elements_fitting_l1(total, target)
     row = product(total.shape[len(total.shape) - columns :])
     if not isinstance(row, int) or not _is_far(total, target):
-        return int(most)
-    return int(max(most, min(core.second_cache // 8 // width_of(total), ceil_div(row, core.count))))
+        return int(size)
+    return int(max(size, min(core.second_cache // 8 // width_of(total), ceil_div(row, core.count))))
 
 
 def _is_far(total: te.Tensor, target: Target) -> bool:
@@ -495,7 +495,7 @@ def _is_far(total: te.Tensor, target: Target) -> bool:
 
 
 def _split_into_blocks(
-    s: te.Schedule, x: te.Tensor, count: int, most: int, target: Target
+    s: te.Schedule, x: te.Tensor, count: int, max_elements: int, target: Target
 ) -> tuple[te.IterVar, list[te.IterVar]]:
     """Split the elements of `x` into blocks that fit a cache several times.
 
@@ -503,7 +503,7 @@ def _split_into_blocks(
         s: Schedule.
         x: Stage.
         count: Number of trailing axes that are contiguous in memory.
-        most: Maximum elements of a block.
+        max_elements: Maximum elements of a block.
         target: Target whose vector registers decide the sizes.
 
     Returns:
@@ -511,11 +511,11 @@ def _split_into_blocks(
     """
     stage, axes = s[x], list(s[x].op.axis)
     outer, last = axes[:-1], axes[-1]
-    if not isinstance(last.extent, int) or last.extent > most:
-        size = balanced_block_size(last.extent, most, lanes_of(x, last, target))
+    if not isinstance(last.extent, int) or last.extent > max_elements:
+        size = balanced_block_size(last.extent, max_elements, lanes_of(x, last, target))
         block, inner = stage.split(last, factor=size)
         return stage.fuse(*outer, block), [inner]
     if count == 1:
         return stage.fuse(*outer), [last]
-    block, inner = stage.split(outer[-1], factor=max(most // max(last.extent, 1), 1))
+    block, inner = stage.split(outer[-1], factor=max(max_elements // max(last.extent, 1), 1))
     return stage.fuse(*outer[:-1], block), [inner, last]

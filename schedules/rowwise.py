@@ -27,61 +27,61 @@ def schedule_rows(output: te.Tensor, target: Target) -> te.Schedule:
     """
     s = te.create_schedule(output)
     where = placement_of(target)
-    made = [x.op.output(0) for x in s.stages if x.op.input_tensors and x.op is not output.op]
+    stages = [x.op.output(0) for x in s.stages if x.op.input_tensors and x.op is not output.op]
     if where is not None:
-        schedule_blocks(s, output, made, where)
+        schedule_blocks(s, output, stages, where)
         where.put_arguments(s)
     else:
-        rows_at_root(s, output, made, target)
+        rows_at_root(s, output, stages, target)
     return s
 
 
 def rows_at_root(
-    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+    s: te.Schedule, output: te.Tensor, stages: Sequence[te.Tensor], target: Target
 ) -> None:
     """Schedule rows and their intermediate stages as a separate loop nest.
 
     Args:
         s: Schedule.
         output: Rows of the result.
-        made: Stages that are computed for each row, producers first. Their other inputs must
+        stages: Stages that are computed for each row, producers first. Their other inputs must
             already be in memory.
         target: Target whose vector registers and caches decide the sizes.
     """
     if _are_short(output, target):
-        _compute_rows_in_lanes(s, output, made, target)
+        _compute_rows_in_lanes(s, output, stages, target)
     else:
-        _compute_row_at_a_time(s, output, made, target)
+        _compute_row_at_a_time(s, output, stages, target)
 
 
 def values_at_root(
-    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+    s: te.Schedule, output: te.Tensor, stages: Sequence[te.Tensor], target: Target
 ) -> None:
     """Schedule one value per row and its intermediate stages as a separate loop nest.
 
     All stages process one row after the other, or a few that stay in a cache together. An
     element-wise function of values per row is vectorized over rows.
     """
-    row = _walk_values(s, output, made, target)
+    row = _walk_values(s, output, stages, target)
     if output.op.reduce_axis:
         fold(s, output, output.op.reduce_axis[-1], row, target)
-    for x in reversed(made):
+    for x in reversed(stages):
         s[x].compute_at(s[output], row)
-        place = s[x].fuse(*s[x].op.axis)
+        fused = s[x].fuse(*s[x].op.axis)
         if x.op.reduce_axis:
-            fold(s, x, x.op.reduce_axis[-1], place, target)
+            fold(s, x, x.op.reduce_axis[-1], fused, target)
         elif len(x.shape) > len(output.shape):
-            _, lane = s[x].split(place, factor=lanes_of(x, x.op.axis[-1], target))
+            _, lane = s[x].split(fused, factor=lanes_of(x, x.op.axis[-1], target))
             s[x].vectorize(lane)
 
 
 def _walk_values(
-    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+    s: te.Schedule, output: te.Tensor, stages: Sequence[te.Tensor], target: Target
 ) -> te.IterVar:
     """Parallelize over rows, in vectors of rows that fit the first-level cache; return the loop."""
     *axes, last = output.op.axis
     lanes = 1 if output.op.reduce_axis else lanes_of(output, last, target)
-    while lanes > 1 and lanes * _longest_row_bytes(made) > core_of(target).cache_bytes[0] // 2:
+    while lanes > 1 and lanes * _longest_row_bytes(stages) > core_of(target).cache_bytes[0] // 2:
         lanes //= 2
     if lanes > 1:
         last, lane = s[output].split(last, factor=lanes)
@@ -91,11 +91,11 @@ def _walk_values(
     return row
 
 
-def _longest_row_bytes(made: Sequence[te.Tensor]) -> float:
+def _longest_row_bytes(stages: Sequence[te.Tensor]) -> float:
     """Return the bytes of the longest row that a stage reduces; infinity if it is symbolic."""
     sizes = [
         (product(axis.extent for axis in x.op.reduce_axis), width_of(x))
-        for x in made if x.op.reduce_axis
+        for x in stages if x.op.reduce_axis
     ]
     return max(size * width if isinstance(size, int) else float("inf") for size, width in sizes)
 
@@ -111,10 +111,10 @@ def _are_short(output: te.Tensor, target: Target) -> bool:
 
 
 def _compute_rows_in_lanes(
-    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+    s: te.Schedule, output: te.Tensor, stages: Sequence[te.Tensor], target: Target
 ) -> None:
     """Compute every stage for several rows of `output` at once, with one row per lane."""
-    made = [*made, *_values_of_rows(s, output)]
+    stages = [*stages, *_values_of_rows(s, output)]
     stage = s[output]
     *outer, row, column = stage.op.axis
     lanes = lanes_of(output, row, target)
@@ -122,19 +122,19 @@ def _compute_rows_in_lanes(
     transpose_squares(stage, row, column, lanes)
     shared = stage.fuse(*outer, block)
     stage.parallel(shared)
-    copies = _cache_row_inputs(s, output, made)
-    for x in reversed([*copies, *made]):
+    copies = _cache_row_inputs(s, output, stages)
+    for x in reversed([*copies, *stages]):
         part = s[x]
         part.compute_at(stage, shared)
         part.set_scope("local")
-        *rest, lane = part.op.axis
+        *others, lane = part.op.axis
         if len(x.shape) == len(output.shape):
             part.transform_layout(lambda *i: [*i[:-2], i[-1], i[-2]])
-            *rest, lane = part.leaf_iter_vars
+            *others, lane = part.leaf_iter_vars
         if x in copies:
-            transpose_squares(part, rest[-1], lane, lanes)
+            transpose_squares(part, others[-1], lane, lanes)
             continue
-        part.reorder(*rest, *x.op.reduce_axis, lane)
+        part.reorder(*others, *x.op.reduce_axis, lane)
         part.vectorize(lane)
 
 
@@ -152,23 +152,23 @@ def _values_of_rows(s: te.Schedule, output: te.Tensor) -> list[te.Tensor]:
 
 
 def _cache_row_inputs(
-    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor]
+    s: te.Schedule, output: te.Tensor, stages: Sequence[te.Tensor]
 ) -> list[te.Tensor]:
-    """Create local copies of the row inputs that are in memory, for the stages in `made`."""
+    """Create local copies of the row inputs that are in memory, for the stages in `stages`."""
     copies: list[te.Tensor] = []
-    for source in dict.fromkeys(x for y in made for x in y.op.input_tensors):
-        if source not in made and len(source.shape) == len(output.shape):
-            readers = [y for y in made if source in y.op.input_tensors]
+    for source in dict.fromkeys(x for y in stages for x in y.op.input_tensors):
+        if source not in stages and len(source.shape) == len(output.shape):
+            readers = [y for y in stages if source in y.op.input_tensors]
             copies.append(s.cache_read(source, "local", readers))
     return copies
 
 
 def _compute_row_at_a_time(
-    s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor], target: Target
+    s: te.Schedule, output: te.Tensor, stages: Sequence[te.Tensor], target: Target
 ) -> None:
     """Compute every stage for one row of `output` at a time."""
     row = _walk_rows(s, output, target)
-    for x in reversed(made):
+    for x in reversed(stages):
         if x.op.reduce_axis:
             _reduce_row(s, x, output, row, target)
         elif len(x.shape) == len(output.shape):

@@ -21,16 +21,16 @@ def define(A: te.Tensor, *, name: str = "softmax") -> te.Tensor:
     (4, 8)
     """
     *rows, n = A.shape
-    wide = wide_type(A.dtype)
+    dtype = wide_type(A.dtype)
     k, r = (te.reduce_axis((0, n), name=axis) for axis in ("k", "r"))
-    most = te.compute(
-        rows, lambda *i: te.max(te.cast(A(*i, k), wide), axis=k), name=f"{name}_most"
+    peak = te.compute(
+        rows, lambda *i: te.max(te.cast(A(*i, k), dtype), axis=k), name=f"{name}_most"
     )
     powers = te.compute(
-        A.shape, lambda *i: te.exp(te.cast(A(*i), wide) - most(*i[:-1])), name=f"{name}_powers"
+        A.shape, lambda *i: te.exp(te.cast(A(*i), dtype) - peak(*i[:-1])), name=f"{name}_powers"
     )
     total = te.compute(rows, lambda *i: te.sum(powers(*i, r), axis=r), name=f"{name}_total")
-    scale = te.compute(rows, lambda *i: te.const(1, wide) / total(*i), name=f"{name}_scale")
+    scale = te.compute(rows, lambda *i: te.const(1, dtype) / total(*i), name=f"{name}_scale")
     return te.compute(
         A.shape, lambda *i: te.cast(powers(*i) * scale(*i[:-1]), A.dtype), name=name
     )

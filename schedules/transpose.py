@@ -53,19 +53,19 @@ def define(
             f"transpose.define: axes={tuple(axes or ())} of {rank} axes is not a permutation; "
             "pass each axis once"
         )
-    own = [order.index(k) for k in range(rank)]
+    inverse = [order.index(k) for k in range(rank)]
     return te.compute(
-        tuple(A.shape[k] for k in order), lambda *i: A(*(i[k] for k in own)),
+        tuple(A.shape[k] for k in order), lambda *i: A(*(i[k] for k in inverse)),
         name=name,
     )
 
 
-def describe(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int | None:
+def describe(output: te.Tensor, roots: Container[te.Tensor] | None = None) -> int | None:
     """Return the axis of the result along which a transposed input is contiguous.
 
     Args:
         output: Result of `define`, or of any other element-wise operator.
-        apart: Element-wise stages in the chain that are not inlined. Default: none.
+        roots: Element-wise stages in the chain that are not inlined. Default: none.
 
     Returns:
         The number of the axis, which is not the last one; None if every input is contiguous along
@@ -75,23 +75,23 @@ def describe(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> in
     >>> describe(define(A, (2, 0, 1))), describe(define(A, (1, 0, 2)))
     (0, None)
     """
-    read = _find_transposed_read(output, apart)
+    read = _find_transposed_read(output, roots)
     return None if read is None else read.contiguous_axis
 
 
 def _find_transposed_read(
-    output: te.Tensor, apart: Container[te.Tensor] | None, strides: Strides = NO_STRIDES
+    output: te.Tensor, roots: Container[te.Tensor] | None, strides: Strides = NO_STRIDES
 ) -> ChainRead | None:
     """Find the first read that depends on the last axis but is contiguous along another axis.
 
     Return None if the expression has more than `_MOST_WORK` operations, because each operation
     would be unrolled for every row of a tile.
     """
-    if work_of_chain(output, apart) > _MOST_WORK:
+    if work_of_chain(output, roots) > _MOST_WORK:
         return None
     last = len(output.shape) - 1
     return next(
-        (read for read in reads_of_chain(output, apart, strides)
+        (read for read in reads_of_chain(output, roots, strides)
          if last in read.used and read.contiguous_axis not in (None, last)),
         None,
     )
@@ -108,7 +108,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
 
 def formula_at_root(
     s: te.Schedule, output: te.Tensor, target: Target,
-    apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES,
+    roots: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES,
 ) -> None:
     """Schedule an element-wise stage in the memory order of its result, or of both sides.
 
@@ -116,20 +116,20 @@ def formula_at_root(
         s: Schedule.
         output: Element-wise stage.
         target: Target.
-        apart: Element-wise inputs that are not inlined. Default: none.
+        roots: Element-wise inputs that are not inlined. Default: none.
         strides: Strides of the tensors that are not contiguous in memory.
     """
-    read = _find_transposed_read(output, apart, strides)
+    read = _find_transposed_read(output, roots, strides)
     if read is not None:
         core = core_of(target)
-        joined = _neighbours(output, apart, strides)
+        joined = _neighbours(output, roots, strides)
         axes, dims = _taken_together(s[output], _dims(output, read), joined)
         widths = te.const(0, read.tensor.dtype).dtype.bytes, width_of(output)
         walk = copy_schedule.moves_of(dims, widths, core.vector_bytes)
         copy_schedule.schedule_moves(s[output], axes, walk, core.count)
     elif output.shape:
-        row = run_length(output, apart, strides)
-        stream(s, output, target, row, apart, one_by_one=is_strided(output, apart, strides))
+        row = run_length(output, roots, strides)
+        stream(s, output, target, row, roots, one_by_one=is_strided(output, roots, strides))
         if is_result(s, output) and output not in strides:
             stream_large(s, output, target, row)
 
@@ -160,10 +160,10 @@ def _steps(shape: Sequence[te.Expr | int]) -> list[int]:
 
 
 def _neighbours(
-    output: te.Tensor, apart: Container[te.Tensor] | None, strides: Strides
+    output: te.Tensor, roots: Container[te.Tensor] | None, strides: Strides
 ) -> list[bool]:
     """Return for each axis but the last whether all reads are dense over this axis and the next."""
-    reads = reads_of_chain(output, apart, strides)
+    reads = reads_of_chain(output, roots, strides)
     is_dense = output not in strides and all(read.strides is None for read in reads)
     return [
         all(_are_one(read, k, int(extent)) for read in reads)
@@ -192,8 +192,8 @@ def _taken_together(
     """
     first, *axes = stage.op.axis
     loops, found = [first], [dims[0]]
-    for axis, dim, is_one in zip(axes, dims[1:], joined, strict=True):
-        if is_one and found[-1].source != 1:
+    for axis, dim, is_joined in zip(axes, dims[1:], joined, strict=True):
+        if is_joined and found[-1].source != 1:
             loops[-1] = stage.fuse(loops[-1], axis)
             found[-1] = copy_schedule.Dim(found[-1].count * dim.count, dim.source, dim.result)
         else:

@@ -182,7 +182,7 @@ def _entries(key: object) -> int:
         found = tuples.pop()
         if isinstance(found, tuple):
             count += len(found)
-            tuples += [each for each in found if isinstance(each, tuple)]
+            tuples += [item for item in found if isinstance(item, tuple)]
     return count
 
 

@@ -93,8 +93,8 @@ class Moves:
         found = []
         for dim, granule in zip(self.dims, self.granules, strict=True):
             steps = zip((dim.source, dim.result), self.widths, strict=True)
-            near = max(ceil_div(size, max(abs(step) * width, 1)) for step, width in steps)
-            found.append(ceil_div(min(dim.count, near), granule))
+            span = max(ceil_div(size, max(abs(step) * width, 1)) for step, width in steps)
+            found.append(ceil_div(min(dim.count, span), granule))
         return found
 
 
@@ -169,9 +169,9 @@ def _row_vector(count: int, lanes: int) -> int:
     """
     if count < lanes:
         return _power_below(count)
-    most = min(count, MAX_VECTORS * lanes)
-    moved = ceil_div(count, lanes) * lanes + count // 8
-    while 2 * lanes <= most and ceil_div(count, 2 * lanes) * 2 * lanes <= moved:
+    limit = min(count, MAX_VECTORS * lanes)
+    max_moved = ceil_div(count, lanes) * lanes + count // 8
+    while 2 * lanes <= limit and ceil_div(count, 2 * lanes) * 2 * lanes <= max_moved:
         lanes *= 2
     return lanes
 
@@ -181,8 +181,8 @@ def _levels(moves: Moves) -> list[_TileLoop]:
     dims, order = moves.dims, moves.order
     steps = [ceil_div(d.count, g) for d, g in zip(dims, moves.granules, strict=True)]
     line = moves.stretch(moves.line_bytes) if moves.line_bytes > 1 else [1] * len(dims)
-    whole = moves.stretch(moves.block_bytes)
-    block = [ceil_div(n, unit) * unit for n, unit in zip(whole, line, strict=True)]
+    full_block = moves.stretch(moves.block_bytes)
+    block = [ceil_div(n, unit) * unit for n, unit in zip(full_block, line, strict=True)]
     if moves.is_in_rows:
         # Rows are not split into blocks: each row is copied from end to end.
         (row,) = moves.innermost
@@ -228,26 +228,26 @@ def schedule_moves(
     Returns:
         Number of loops around the statements of one step.
     """
-    left, inner = _granules(stage, axes, moves)
+    remaining, inner = _granules(stage, axes, moves)
     levels = _levels(moves)
-    around: list[IterVar] = []
+    outer: list[IterVar] = []
     for n, level in enumerate(levels):
         if any(other.dim == level.dim for other in levels[n + 1 :]):
-            loop, left[level.dim] = stage.split(left[level.dim], level.unit)
+            loop, remaining[level.dim] = stage.split(remaining[level.dim], level.unit)
         else:
-            loop = left.pop(level.dim)
-        around.append(loop)
+            loop = remaining.pop(level.dim)
+        outer.append(loop)
     innermost = [inner[k] for k in moves.innermost if k in inner]
-    # The loops in `left` have a single iteration, so their position has no effect.
-    stage.reorder(*left.values(), *around, *innermost)
+    # The loops in `remaining` have a single iteration, so their position has no effect.
+    stage.reorder(*remaining.values(), *outer, *innermost)
     shared = _num_parallel_loops(levels, moves, cores)
-    if shared < len(around) and _is_short_row(levels, moves):
-        innermost = [around.pop(), *innermost]
+    if shared < len(outer) and _is_short_row(levels, moves):
+        innermost = [outer.pop(), *innermost]
     if shared:
-        stage.parallel(stage.fuse(*around[:shared]))
+        stage.parallel(stage.fuse(*outer[:shared]))
     for loop in innermost:
         (stage.vectorize if loop is innermost[-1] else stage.unroll)(loop)
-    return len(left) + len(around) - max(shared - 1, 0)
+    return len(remaining) + len(outer) - max(shared - 1, 0)
 
 
 def _granules(

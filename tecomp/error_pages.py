@@ -68,9 +68,9 @@ def document() -> str:
     return "\n".join((_HEAD, *rows, "", *parts))
 
 
-def page_of(word: str) -> ErrorPage | None:
+def page_of(key: str) -> ErrorPage | None:
     """Return the page of a code (case-insensitive), kind or former kind, or None."""
     for page in error_pages().values():
-        if word.lower() in (page.code.lower(), page.kind, page.former_kind):
+        if key.lower() in (page.code.lower(), page.kind, page.former_kind):
             return page
     return None

@@ -193,8 +193,8 @@ class TecompError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the location as text: other processes do not have its code object."""
         at = self.location
-        known = RemoteLocation(at.file, at.line, at.text, at.picture) if at is not None else None
-        return _again, (type(self), self.message, known, self.kind, self.parameters)
+        remote = RemoteLocation(at.file, at.line, at.text, at.picture) if at is not None else None
+        return _again, (type(self), self.message, remote, self.kind, self.parameters)
 
     def __str__(self) -> str:
         where = f"\n  at {format_location(self.location)}" if self.location else ""
@@ -411,12 +411,12 @@ class MissingError(TecompError, AttributeError):
         >>> MissingError.near("s[C]", "quaternion", ["split"], "'Stage' object")
         AttributeError("'Stage' object has no attribute 'quaternion'")
         """
-        near = _nearest(name, known)
-        if near is None:
+        nearest = _nearest(name, known)
+        if nearest is None:
             return AttributeError(f"{what} has no attribute {name!r}")
         return MissingError(
             "{called} has no {name!r}; did you mean {called}.{near}?",
-            called=called, name=name, near=near,
+            called=called, name=name, near=nearest,
         )
 
 
@@ -424,9 +424,9 @@ def _nearest(name: str, known: Sequence[str]) -> str | None:
     """Return the closest public name or None; a name that differs in case only comes first."""
     if name.startswith("_"):
         return None
-    named = [each for each in known if not each.startswith("_")]
-    same = [each for each in named if each.lower() == name.lower()]
-    return next(iter([*same, *get_close_matches(name, named, n=1)]), None)
+    named = [candidate for candidate in known if not candidate.startswith("_")]
+    case_matches = [candidate for candidate in named if candidate.lower() == name.lower()]
+    return next(iter([*case_matches, *get_close_matches(name, named, n=1)]), None)
 
 
 class ArrayTypeError(TecompError, TypeError):

@@ -174,14 +174,14 @@ def leaf_lock() -> Any:
     return lock
 
 
-def add_leaf(given: Callable[[], Any]) -> None:
+def add_leaf(get_lock: Callable[[], Any]) -> None:
     """Register a lock that each fork acquires.
 
     Args:
-        given: Function that returns the lock, or None if the lock no longer exists.
+        get_lock: Function that returns the lock, or None if the lock no longer exists.
     """
-    _leaves[:] = [each for each in _leaves if each() is not None]
-    _leaves.append(given)
+    _leaves[:] = [leaf for leaf in _leaves if leaf() is not None]
+    _leaves.append(get_lock)
 
 
 def wait_first() -> None:
@@ -220,8 +220,8 @@ def _take_leaves() -> bool:
     A holder of a leaf lock may be waiting for the gate.
     """
     limit = time.monotonic() + _LEAF_WAIT_SECONDS
-    for each in tuple(_leaves):
-        lock = each()
+    for leaf in tuple(_leaves):
+        lock = leaf()
         if lock is None:
             continue
         if not lock.acquire(timeout=max(limit - time.monotonic(), 0)):
@@ -234,9 +234,9 @@ def _take_leaves() -> bool:
 def _is_importing() -> bool:
     """Return whether another thread holds the import lock of a module of `_PACKAGES`."""
     locks: dict[str, Any] = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
-    for name, given in tuple(locks.items()):
+    for name, reference in tuple(locks.items()):
         if name.startswith(_PACKAGES):
-            owner = getattr(given(), "owner", None)
+            owner = getattr(reference(), "owner", None)
             if owner is not None and owner != get_ident():
                 return True
     return False
@@ -273,9 +273,9 @@ def _replace_locks_of_properties() -> None:
             continue
         for value in tuple(vars(module).values()):
             if isinstance(value, type) and value.__module__ == name:
-                for each in vars(value).values():
-                    if isinstance(each, functools.cached_property):
-                        each.lock = RLock()  # type: ignore[attr-defined]
+                for attribute in vars(value).values():
+                    if isinstance(attribute, functools.cached_property):
+                        attribute.lock = RLock()  # type: ignore[attr-defined]
 
 
 wait_first()

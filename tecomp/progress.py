@@ -38,15 +38,15 @@ def _wait_before_logging() -> None:
 def log_debug(text: str, *values: Any) -> None:
     """Log a debug message to the logger `tecomp`; callable values are called only if logged."""
     if is_enabled():
-        made = [value() if callable(value) else value for value in values]
-        sys.modules["logging"].getLogger("tecomp").debug(text, *made)
+        evaluated = [value() if callable(value) else value for value in values]
+        sys.modules["logging"].getLogger("tecomp").debug(text, *evaluated)
 
 
 @contextmanager
-def log_duration(what: str) -> Iterator[None]:
+def log_duration(task: str) -> Iterator[None]:
     """Report an activity on the status line while it runs, and log its duration."""
     begin = time.monotonic()
-    entry = (what, begin)
+    entry = (task, begin)
     _ACTIVE.append(entry)
     if (stream := terminal()) is not None:
         _watched(stream)
@@ -55,12 +55,12 @@ def log_duration(what: str) -> Iterator[None]:
     finally:
         _ACTIVE.remove(entry)
         if is_enabled():
-            log_debug("%s: %.1f ms", what, 1e3 * (time.monotonic() - begin))
+            log_debug("%s: %.1f ms", task, 1e3 * (time.monotonic() - begin))
 
 
-def run_timed(what: str, run: Callable[[], Any]) -> Any:
-    """Return `run()`, reported as the activity `what` by `log_duration`."""
-    with log_duration(what):
+def run_timed(task: str, run: Callable[[], Any]) -> Any:
+    """Return `run()`, reported as the activity `task` by `log_duration`."""
+    with log_duration(task):
         return run()
 
 
@@ -117,10 +117,10 @@ def _watch(stream: TextIO) -> None:
         time.sleep(MOMENT / 10)
         now = time.monotonic()
         # Show the innermost slow activity: it is the most specific.
-        slow = [(what, now - begin) for what, begin in tuple(_ACTIVE) if now - begin >= MOMENT]
+        slow = [(task, now - begin) for task, begin in tuple(_ACTIVE) if now - begin >= MOMENT]
         if slow and not SHOWN:
-            what, seconds = slow[-1]
-            line.show(f"tecomp: {what}, {seconds:.0f} s")
+            task, seconds = slow[-1]
+            line.show(f"tecomp: {task}, {seconds:.0f} s")
         else:
             line.clear()
     line.clear()
@@ -160,22 +160,22 @@ class Progress:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Progress]:
+def progress(task: str, total: int) -> Iterator[Progress]:
     """Show a progress bar during a task; show nothing if standard error is not a terminal.
 
     Args:
-        what: Description of the task.
+        task: Description of the task.
         total: Number of steps.
 
     Yields:
         Progress bar; call its `step` after each step.
     """
     stream = terminal()
-    shown = Progress(what, total, None if stream is None else Line(stream))
-    SHOWN.append(shown)
+    bar = Progress(task, total, None if stream is None else Line(stream))
+    SHOWN.append(bar)
     try:
-        yield shown
+        yield bar
     finally:
-        SHOWN.remove(shown)
-        if shown.line is not None:
-            shown.line.clear()
+        SHOWN.remove(bar)
+        if bar.line is not None:
+            bar.line.clear()

@@ -41,15 +41,15 @@ def trim_traceback(error: BaseException) -> None:
     if os.environ.get(DEBUG, "0") != "0":
         return
     known: set[int] = set()
-    each: BaseException | None = error
-    while each is not None and getattr(each, "ends_at_user", True) and id(each) not in known:
-        known.add(id(each))
-        each.__traceback__ = _users_part(each.__traceback__)
-        origin = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+    exc: BaseException | None = error
+    while exc is not None and getattr(exc, "ends_at_user", True) and id(exc) not in known:
+        known.add(id(exc))
+        exc.__traceback__ = _users_part(exc.__traceback__)
+        origin = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
         if origin is not None and _users_part(origin.__traceback__) is None:
             # The origin was raised and caught inside tecomp, and the message covers its content.
-            each.__cause__ = origin = None
-        each = origin
+            exc.__cause__ = origin = None
+        exc = origin
 
 
 def _users_part(traceback: TracebackType | None) -> TracebackType | None:
@@ -59,11 +59,11 @@ def _users_part(traceback: TracebackType | None) -> TracebackType | None:
         traceback = traceback.tb_next
     while frames and _top(frames[-1].tb_frame) in _BETWEEN:
         frames.pop()
-    rest: TracebackType | None = None
+    trimmed: TracebackType | None = None
     for entry in reversed(frames):
         if _top(entry.tb_frame) != "tecomp":
-            rest = TracebackType(rest, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return rest
+            trimmed = TracebackType(trimmed, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return trimmed
 
 
 @cache
@@ -192,23 +192,23 @@ def _width(character: str) -> int:
 
 def _indent(lines: list[str]) -> str:
     """Return the lines as one block whose leftmost line is indented by four spaces."""
-    least = min(
+    indent = min(
         (len(line) - len(line.lstrip()) for line in lines if line != "..."), default=0
     )
     return "\n".join(
-        "    " + ends_of(line if line == "..." else line[least:], 200) for line in lines
+        "    " + ends_of(line if line == "..." else line[indent:], 200) for line in lines
     )
 
 
-def _describe(place: Location | RemoteLocation) -> str:
-    where = f"{place.file}:{place.line}"
-    return f"{where}: {ends_of(place.text, LONGEST)}" if place.text else where
+def _describe(location: Location | RemoteLocation) -> str:
+    where = f"{location.file}:{location.line}"
+    return f"{where}: {ends_of(location.text, LONGEST)}" if location.text else where
 
 
-def format_location(at: Location | RemoteLocation) -> str:
+def format_location(location: Location | RemoteLocation) -> str:
     """Return file and line of an expression and its source lines, as shown below a message."""
-    where = f"{_cell(at.file) or at.file}:{at.line}"
-    return f"{where}\n{at.picture}" if at.picture else where
+    where = f"{_cell(location.file) or location.file}:{location.line}"
+    return f"{where}\n{location.picture}" if location.picture else where
 
 
 def _cell(file: str) -> str | None:
@@ -238,14 +238,14 @@ def users_call() -> Location | None:
     Every scheduling primitive calls this function, so it is cheap: it skips only the frames of the
     caller's own package.
     """
-    own = (frame := sys._getframe(1)).f_globals["__package__"]
-    while (caller := frame.f_back) is not None and caller.f_globals.get("__package__") == own:
+    package = (frame := sys._getframe(1)).f_globals["__package__"]
+    while (caller := frame.f_back) is not None and caller.f_globals.get("__package__") == package:
         frame = caller
     if caller is None or str(caller.f_globals.get("__name__")).startswith("tecomp."):
         return None
     return Location(caller.f_code, caller.f_lasti)
 
 
-def ends_of(text: str, most: int) -> str:
-    """Return `text`, with its middle left out if it is longer than `most` characters."""
-    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+def ends_of(text: str, limit: int) -> str:
+    """Return `text`, with its middle left out if it is longer than `limit` characters."""
+    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-limit // 2 :]}"

@@ -86,13 +86,13 @@ def convolution_of(
         return None
     for first in (False, True):
         for is_swapped in (False, True):
-            made = _roles(steps, found, first, is_swapped)
-            if made is not None:
-                return made
+            result = _roles(steps, found, first, is_swapped)
+            if result is not None:
+                return result
     return None
 
 
-def need_convolution(op: te.Tensor | Convolution, who: str) -> Convolution:
+def need_convolution(op: te.Tensor | Convolution, caller: str) -> Convolution:
     """Return the description of a convolution.
 
     Raises:
@@ -106,7 +106,7 @@ def need_convolution(op: te.Tensor | Convolution, who: str) -> Convolution:
             "{who}: {op} is neither a convolution nor an elementwise function of one; images must "
             "be (n, y, x, c) or (n, c, y, x), and filters must have axes for rows, columns and "
             "channels, and a first or last axis for output channels",
-            kind="pattern-mismatch", who=who, op=op.name,
+            kind="pattern-mismatch", who=caller, op=op.name,
         )
     return found
 
@@ -124,18 +124,18 @@ def _roles(
     if r is None or s is None or c is None:
         return None
     order = tuple(_place(weights.axes, axis) for axis in (r, s, c, k))
-    down, across = _window(row, y, r), _window(column, x, s)
+    y_steps, x_steps = _window(row, y, r), _window(column, x, s)
     groups = _groups(channel, k, c)
-    if frame.axis is not n or down is None or across is None or groups is None:
+    if frame.axis is not n or y_steps is None or x_steps is None or groups is None:
         return None
     if sorted(order) != [0, 1, 2, 3] or order[3] not in (0, 3):
         return None
-    places = list(found.reduce_axis)
-    taps = tuple(next(i for i, run in enumerate(places) if run is axis) for axis in (r, s, c))
+    reduce_axes = list(found.reduce_axis)
+    taps = tuple(next(i for i, run in enumerate(reduce_axes) if run is axis) for axis in (r, s, c))
     return Convolution(
         chain[-1], chain[0], tuple(chain[1:-1]), image.tensor, weights.tensor, first,
         (order[0], order[1], order[2], order[3]),
-        (taps[0], taps[1], taps[2]), (down[0], across[0]), (down[1], across[1]), groups,
+        (taps[0], taps[1], taps[2]), (y_steps[0], x_steps[0]), (y_steps[1], x_steps[1]), groups,
         is_swapped,
     )
 
@@ -147,7 +147,7 @@ def _contiguous_reduction_axis(index: Affine, runs: Sequence[te.IterVar]) -> te.
 
 
 def _place(axes: Sequence[te.IterVar | None], axis: te.IterVar) -> int:
-    return next((k for k, own in enumerate(axes) if own is axis), -1)
+    return next((k for k, candidate in enumerate(axes) if candidate is axis), -1)
 
 
 def _dims(first: bool) -> tuple[int, int, int, int]:
@@ -155,11 +155,11 @@ def _dims(first: bool) -> tuple[int, int, int, int]:
     return (0, 2, 3, 1) if first else (0, 1, 2, 3)
 
 
-def _window(index: Affine, place: te.IterVar, tap: te.IterVar) -> _Ints | None:
+def _window(index: Affine, position: te.IterVar, tap: te.IterVar) -> _Ints | None:
     """Return the steps of an index per output position and per tap, if the index is their sum."""
-    step, apart = index.coefficient(place), index.coefficient(tap)
-    is_sum = len(index.terms) == 2 and not index.const and step and apart
-    return (step, apart) if is_sum and step and apart and min(step, apart) > 0 else None
+    step, dilation = index.coefficient(position), index.coefficient(tap)
+    is_sum = len(index.terms) == 2 and not index.const and step and dilation
+    return (step, dilation) if is_sum and step and dilation and min(step, dilation) > 0 else None
 
 
 def _groups(index: Affine, out: te.IterVar, channel: te.IterVar) -> int | None:
@@ -170,8 +170,8 @@ def _groups(index: Affine, out: te.IterVar, channel: te.IterVar) -> int | None:
     if found is None or len(index.terms) != 2 or index.const or index.coefficient(channel) != 1:
         return None
     size, depth = found
-    fits = isinstance(channel.extent, int) and isinstance(out.extent, int)
-    if not fits or depth != channel.extent or not isinstance(out.extent, int):
+    is_static = isinstance(channel.extent, int) and isinstance(out.extent, int)
+    if not is_static or depth != channel.extent or not isinstance(out.extent, int):
         return None
     return out.extent // size if out.extent % size == 0 else None
 
@@ -217,20 +217,20 @@ class WindowGeometry:
             shape[self.first + k] = extent // self.steps[k] + 1
         return shape
 
-    def element(self, place: Sequence[te.Expr], taps: Sequence[te.Expr]) -> list[te.Expr]:
+    def element(self, position: Sequence[te.Expr], taps: Sequence[te.Expr]) -> list[te.Expr]:
         """Return the index of a window element in the padded image.
 
         Args:
-            place: Index of the window, including the other axes.
+            position: Index of the window, including the other axes.
             taps: Index of the element in the window.
         """
-        at = list(place)
+        idx = list(position)
         for k in range(2):
-            at[self.first + k] = at[self.first + k] * self.steps[k] + taps[k] * self.dilations[k]
-        return at
+            idx[self.first + k] = idx[self.first + k] * self.steps[k] + taps[k] * self.dilations[k]
+        return idx
 
-    def padded(self, X: te.Tensor, around: te.Expr) -> te.Tensor:
-        """Pad images with the value `around`; return `X` itself without padding."""
+    def padded(self, X: te.Tensor, pad_value: te.Expr) -> te.Tensor:
+        """Pad images with the value `pad_value`; return `X` itself without padding."""
         if not any(self.pads):
             return X
         rows, columns = self.first, self.first + 1
@@ -239,13 +239,13 @@ class WindowGeometry:
             shape[axis] = shape[axis] + 2 * pad
 
         def value(*i: te.Expr) -> te.Expr:
-            at = list(i)
-            at[rows : columns + 1] = i[rows] - self.pads[0], i[columns] - self.pads[1]
+            index = list(i)
+            index[rows : columns + 1] = i[rows] - self.pads[0], i[columns] - self.pads[1]
             inside = te.all(*(
                 condition for axis in (rows, columns)
-                for condition in (at[axis] >= 0, at[axis] < X.shape[axis])
+                for condition in (index[axis] >= 0, index[axis] < X.shape[axis])
             ))
-            return te.if_then_else(inside, X(*at), around)
+            return te.if_then_else(inside, X(*index), pad_value)
 
         return te.compute(tuple(shape), value, name=f"{X.name}_padded")
 
@@ -305,7 +305,7 @@ def windows_of(
     return WindowReduction(total, output, tuple(steps[1:-1]), read.tensor, row, factor)
 
 
-def need_windows(op: te.Tensor | WindowReduction, who: str) -> WindowReduction:
+def need_windows(op: te.Tensor | WindowReduction, caller: str) -> WindowReduction:
     """Return the description of a windowed reduction.
 
     Raises:
@@ -318,7 +318,7 @@ def need_windows(op: te.Tensor | WindowReduction, who: str) -> WindowReduction:
         raise ScheduleError(
             "{who}: {op} is neither a reduction of windows that slide along an axis other than "
             "the last, nor an elementwise function of one",
-            kind="pattern-mismatch", who=who, op=op.name,
+            kind="pattern-mismatch", who=caller, op=op.name,
         )
     return found
 

@@ -30,7 +30,7 @@ class MatmulOperand:
 
     def has(self, axis: te.IterVar) -> bool:
         """Return whether the factor depends on an axis."""
-        return any(own is axis for own in self.axes)
+        return any(candidate is axis for candidate in self.axes)
 
     def ends_in(self, axis: te.IterVar) -> bool:
         """Return whether the factor is contiguous along an axis."""
@@ -38,7 +38,7 @@ class MatmulOperand:
 
     def stride(self, axis: te.IterVar) -> Size:
         """Return the stride of the factor along an axis, in elements."""
-        dim = next(k for k, own in enumerate(self.axes) if own is axis)
+        dim = next(k for k, candidate in enumerate(self.axes) if candidate is axis)
         return product(self.tensor.shape[dim + 1 :])
 
 
@@ -54,8 +54,8 @@ def source_before_copy(factor: MatmulOperand) -> MatmulOperand:
     source = match_copy(factor.tensor)
     if source is None:
         return factor
-    own = dict(zip(factor.tensor.op.axis, factor.axes, strict=True))
-    return MatmulOperand(source.tensor, tuple(own[axis] for axis in source.axes if axis in own))
+    axes = dict(zip(factor.tensor.op.axis, factor.axes, strict=True))
+    return MatmulOperand(source.tensor, tuple(axes[axis] for axis in source.axes if axis in axes))
 
 
 @dataclass(frozen=True)
@@ -127,11 +127,11 @@ class Product:
     ) -> tuple[list[te.IterVar], te.IterVar, list[te.IterVar], te.IterVar]:
         """Return the axes batch, row, across, column of a stage that ends in the result axes."""
         names = self.total.op.axis
-        own = dict(zip(names, x.op.axis[len(x.op.axis) - len(names) :], strict=True))
-        lead = list(x.op.axis[: len(x.op.axis) - len(names)])
+        axis_map = dict(zip(names, x.op.axis[len(x.op.axis) - len(names) :], strict=True))
+        leading = list(x.op.axis[: len(x.op.axis) - len(names)])
         return (
-            [*lead, *(own[axis] for axis in self.batch)], own[self.row],
-            [own[axis] for axis in self.column_batch_axes], own[self.column],
+            [*leading, *(axis_map[axis] for axis in self.batch)], axis_map[self.row],
+            [axis_map[axis] for axis in self.column_batch_axes], axis_map[self.column],
         )
 
     def depth_of(self, x: te.Tensor) -> list[te.IterVar]:
@@ -141,13 +141,13 @@ class Product:
 
     def with_factors(self, total: te.Tensor, first: te.Tensor, second: te.Tensor) -> Product:
         """Return the description with another sum and its factors in textual order."""
-        own = dict(zip(
+        axis_map = dict(zip(
             (*self.total.op.axis, *self.total.op.reduce_axis),
             (*total.op.axis, *total.op.reduce_axis), strict=True,
         ))
 
         def moved(axes: tuple[te.IterVar, ...]) -> tuple[te.IterVar, ...]:
-            return tuple(own[axis] for axis in axes)
+            return tuple(axis_map[axis] for axis in axes)
 
         rows, columns = (second, first) if self.is_swapped else (first, second)
         return replace(
@@ -155,8 +155,8 @@ class Product:
             total=total,
             rows=MatmulOperand(rows, moved(self.rows.axes)),
             columns=MatmulOperand(columns, moved(self.columns.axes)),
-            row=own[self.row],
-            column=own[self.column],
+            row=axis_map[self.row],
+            column=axis_map[self.column],
             batch=moved(self.batch),
             column_batch_axes=moved(self.column_batch_axes),
             depth=moved(self.depth),
@@ -185,7 +185,7 @@ def product_of(
     return _roles(steps, any_terms=any_terms) if steps else None
 
 
-def need_product(op: te.Tensor | Product, who: str) -> Product:
+def need_product(op: te.Tensor | Product, caller: str) -> Product:
     """Return the description of a matrix product.
 
     Raises:
@@ -199,7 +199,7 @@ def need_product(op: te.Tensor | Product, who: str) -> Product:
             "{who}: {op} is neither a sum of products of two matrices nor an elementwise function "
             "of one; each index of a factor must be an axis of the result or a reduction axis, "
             "and the last axis of the result must index exactly one factor",
-            kind="pattern-mismatch", who=who, op=op.name,
+            kind="pattern-mismatch", who=caller, op=op.name,
         )
     return found
 
@@ -223,25 +223,25 @@ def _roles(steps: Sequence[te.Tensor], *, any_terms: bool) -> Product | None:
         return None
     if not all(first.has(axis) and second.has(axis) for axis in found.reduce_axis):
         return None
-    alone = [axis for axis in found.axis if first.has(axis) != second.has(axis)]
-    column = _last(found.axis, alone)
+    single_axes = [axis for axis in found.axis if first.has(axis) != second.has(axis)]
+    column = _last(found.axis, single_axes)
     if column is None:
         return None
     is_swapped = first.has(column)
     rows, columns = (second, first) if is_swapped else (first, second)
-    own = [axis for axis in alone if rows.has(axis)]
-    if not own:
+    row_axes = [axis for axis in single_axes if rows.has(axis)]
+    if not row_axes:
         return None
-    row = max(own, key=_size)
-    across = tuple([axis for axis in alone if columns.has(axis) and axis is not column])
+    row = max(row_axes, key=_size)
+    column_batch = tuple([axis for axis in single_axes if columns.has(axis) and axis is not column])
     batch = tuple([
         axis for axis in found.axis
-        if not any(axis is other for other in (row, column, *across))
+        if not any(axis is other for other in (row, column, *column_batch))
     ])
     depth = _inner_last(found.reduce_axis, rows, columns)
-    between = tuple(steps[1:-1])
+    middle = tuple(steps[1:-1])
     return Product(
-        total, output, between, rows, columns, row, column, batch, across, depth, is_swapped,
+        total, output, middle, rows, columns, row, column, batch, column_batch, depth, is_swapped,
         is_sum,
     )
 
@@ -259,11 +259,11 @@ def _is_zero(low: Size) -> bool:
 
 
 def _last(
-    axes: Sequence[te.IterVar], alone: Sequence[te.IterVar]
+    axes: Sequence[te.IterVar], single_axes: Sequence[te.IterVar]
 ) -> te.IterVar | None:
     """Return the axis of a single factor along which the result is contiguous, or None."""
     for axis in reversed(axes):
-        if any(axis is own for own in alone):
+        if any(axis is other for other in single_axes):
             return axis
         if not is_one(axis.extent):
             return None
@@ -284,7 +284,7 @@ def _inner_last(
 
 
 def _place(axes: Sequence[te.IterVar], axis: te.IterVar) -> int:
-    return next(k for k, each in enumerate(axes) if each is axis)
+    return next(k for k, candidate in enumerate(axes) if candidate is axis)
 
 
 Sizes = Mapping[te.IterVar, int]
@@ -363,16 +363,16 @@ def of_images(d: Convolution, padded: Collection[te.Tensor] = ()) -> Contraction
     r, s, channel = d.taps_of(d.total)
     per_group: int = max(k.extent // d.groups, 1) if isinstance(k.extent, int) else 1
 
-    def seen(count: int, taps: int, along: int) -> int:
-        return int((count - 1) * d.steps[along] + (taps - 1) * d.dilations[along] + 1)
+    def seen(count: int, taps: int, spatial: int) -> int:
+        return int((count - 1) * d.steps[spatial] + (taps - 1) * d.dilations[spatial] + 1)
 
     def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
         rows, columns = seen(sizes[y], sizes[r], 0), seen(sizes[x], sizes[s], 1)
         depth, out = sizes[channel], sizes[k]
         # Adjacent outputs may begin in the middle of a group.
         source = depth if d.groups == 1 else depth * min(ceil_div(out, per_group) + 1, d.groups)
-        own = dict(zip(d.order, (sizes[r], sizes[s], depth, out), strict=True))
-        weights = tuple(own[dim] for dim in range(4))
+        size_of = dict(zip(d.order, (sizes[r], sizes[s], depth, out), strict=True))
+        weights = tuple(size_of[dim] for dim in range(4))
         if d.first:
             return (sizes[b], source, rows, columns), weights
         return (sizes[b], rows, columns, source), weights

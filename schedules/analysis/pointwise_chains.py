@@ -56,22 +56,22 @@ def _is_chain_stage(x: te.Tensor, output: te.Tensor) -> bool:
 
 
 def run_length(
-    output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
+    output: te.Tensor, roots: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
 ) -> int:
     """Return the number of trailing axes that can be fused into one loop.
 
-    Along these axes, each read either advances with the result or is invariant. Stages in `apart`
+    Along these axes, each read either advances with the result or is invariant. Stages in `roots`
     are in memory.
     """
-    reads = reads_of_chain(output, apart, strides)
+    reads = reads_of_chain(output, roots, strides)
     rank = len(output.shape)
     if output in strides:
         return 1
 
-    def moving(back: int) -> list[bool] | None:
+    def moving(from_end: int) -> list[bool] | None:
         """Return whether each read advances along an axis; None if one moves in another way."""
-        found = [_moves(read, rank - back, back) for read in reads]
-        return None if None in found else [each is True for each in found]
+        found = [_moves(read, rank - from_end, from_end) for read in reads]
+        return None if None in found else [flag is True for flag in found]
 
     length = 1
     while length < rank and (next_ := moving(length + 1)) is not None and next_ == moving(1):
@@ -80,7 +80,7 @@ def run_length(
 
 
 def is_strided(
-    output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
+    output: te.Tensor, roots: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
 ) -> bool:
     """Return whether the result or an input is strided along the last axis.
 
@@ -95,7 +95,7 @@ def is_strided(
     last = len(output.shape) - 1
     if output in strides and not is_one(strides[output][-1]):
         return True
-    reads = reads_of_chain(output, apart, strides) if strides else []
+    reads = reads_of_chain(output, roots, strides) if strides else []
     return any(
         read.strides is not None and last in read.used and read.contiguous_axis != last
         for read in reads
@@ -103,40 +103,40 @@ def is_strided(
 
 
 def reads_of_chain(
-    output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
+    output: te.Tensor, roots: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
 ) -> list[ChainRead]:
     """Return the reads of `output`, including those through stages that are inlined.
 
     Args:
         output: Result of the chain.
-        apart: Pointwise stages that are not inlined, whereas all others are. If None, stages of
+        roots: Pointwise stages that are not inlined, whereas all others are. If None, stages of
             another shape or with other indices are not inlined.
         strides: Strides of the tensors that are not dense in memory.
 
     >>> A = te.placeholder((4, 5, 6), name="A")
     >>> B = te.compute((6, 5, 4), lambda i, j, k: A[k, j, i], name="B")
     >>> C = te.compute((5, 6, 4), lambda i, j, k: B[j, i, k], name="C")
-    >>> [(read.tensor.name, read.dims) for read in reads_of_chain(C, apart=[])]
+    >>> [(read.tensor.name, read.dims) for read in reads_of_chain(C, roots=[])]
     [('A', (2, 0, 1))]
     >>> D = te.compute((120,), lambda i: A[i // 5 % 4, i % 5, i // 20], name="D")
     >>> E = te.compute((6, 20), lambda i, j: D[20 * i + j], name="E")
-    >>> [(read.tensor.name, read.dims) for read in reads_of_chain(E, apart=[])]
+    >>> [(read.tensor.name, read.dims) for read in reads_of_chain(E, roots=[])]
     [('A', (None, None, 0))]
     """
-    place = {axis: k for k, axis in enumerate(output.op.axis)}
+    dim_of = {axis: k for k, axis in enumerate(output.op.axis)}
     found: list[ChainRead] = []
-    for x, own in _chain_stages(output, apart):
+    for x, axis_index in _chain_stages(output, roots):
         for read in accesses(x).reads:
-            if not _is_inlined(read, x, output, apart):
-                index = read.at(own).index if own else read.index
-                found.append(_read_at(read.tensor, index, place, strides.get(read.tensor)))
+            if not _is_inlined(read, x, output, roots):
+                index = read.at(axis_index).index if axis_index else read.index
+                found.append(_read_at(read.tensor, index, dim_of, strides.get(read.tensor)))
     return found
 
 
-def are_counted(output: te.Tensor, last: int, apart: Container[te.Tensor] | None = None) -> bool:
+def are_counted(output: te.Tensor, last: int, roots: Container[te.Tensor] | None = None) -> bool:
     """Return whether the chain uses the values of some of the last `last` axes of `output`.
 
-    Stages in `apart` do not count.
+    Stages in `roots` do not count.
 
     >>> A = te.placeholder((4, 8), name="A")
     >>> B = te.compute((4, 8), lambda i, j: te.select(i < j, A[i, j], 0.0), name="B")
@@ -144,128 +144,128 @@ def are_counted(output: te.Tensor, last: int, apart: Container[te.Tensor] | None
     (True, False)
     """
     axes = {*output.op.axis[len(output.op.axis) - last :]}
-    for x, own in _chain_stages(output, apart):
+    for x, axis_index in _chain_stages(output, roots):
         for axis in accesses(x).counted:
-            if not axes.isdisjoint(own[axis].axes if own else (axis,)):
+            if not axes.isdisjoint(axis_index[axis].axes if axis_index else (axis,)):
                 return True
     return False
 
 
 def _chain_stages(
-    output: te.Tensor, apart: Container[te.Tensor] | None
+    output: te.Tensor, roots: Container[te.Tensor] | None
 ) -> Iterator[tuple[te.Tensor, Mapping[te.IterVar, Affine]]]:
     """Yield the stages computed with `output`, each with its index; empty for `output`."""
-    todo: list[tuple[te.Tensor, Mapping[te.IterVar, Affine]]] = [(output, {})]
-    seen: set[tuple[te.Tensor, tuple[str, ...]]] = set()
-    while todo:
-        x, own = todo.pop()
-        yield x, own
+    stack: list[tuple[te.Tensor, Mapping[te.IterVar, Affine]]] = [(output, {})]
+    visited: set[tuple[te.Tensor, tuple[str, ...]]] = set()
+    while stack:
+        x, axis_index = stack.pop()
+        yield x, axis_index
         for read in accesses(x).reads:
-            if _is_inlined(read, x, output, apart):
-                index = read.at(own).index if own else read.index
-                key = read.tensor, tuple(str(each.value) for each in index)
-                if key not in seen:
-                    seen.add(key)
-                    todo.append((read.tensor, dict(zip(read.tensor.op.axis, index, strict=True))))
+            if _is_inlined(read, x, output, roots):
+                index = read.at(axis_index).index if axis_index else read.index
+                key = read.tensor, tuple(str(entry.value) for entry in index)
+                if key not in visited:
+                    visited.add(key)
+                    stack.append((read.tensor, dict(zip(read.tensor.op.axis, index, strict=True))))
 
 
 def _read_at(
-    x: te.Tensor, index: Sequence[Affine], place: Mapping[te.IterVar, int],
+    x: te.Tensor, index: Sequence[Affine], dim_of: Mapping[te.IterVar, int],
     strides: Sequence[Size] | None,
 ) -> ChainRead:
     """Return a read of `x` at an index; a dimension of stride 0 depends on no axis."""
-    still = [isinstance(step, int) and step == 0 for step in strides or ()] or [False] * len(index)
+    fixed = [isinstance(step, int) and step == 0 for step in strides or ()] or [False] * len(index)
     dims = tuple([
-        None if each.axis is None or is_still else place.get(each.axis)
-        for each, is_still in zip(index, still, strict=True)
+        None if affine.axis is None or is_fixed else dim_of.get(affine.axis)
+        for affine, is_fixed in zip(index, fixed, strict=True)
     ])
-    used = {
-        place[axis] for each, is_still in zip(index, still, strict=True) if not is_still
-        for axis in each.axes if axis in place
+    used_dims = {
+        dim_of[axis] for affine, is_fixed in zip(index, fixed, strict=True) if not is_fixed
+        for axis in affine.axes if axis in dim_of
     }
-    return ChainRead(x, dims, frozenset(used), None if strides is None else tuple(strides))
+    return ChainRead(x, dims, frozenset(used_dims), None if strides is None else tuple(strides))
 
 
 def _is_inlined(
-    read: Access, x: te.Tensor, output: te.Tensor, apart: Container[te.Tensor] | None
+    read: Access, x: te.Tensor, output: te.Tensor, roots: Container[te.Tensor] | None
 ) -> bool:
     """Return whether the tensor that `x` reads is inlined."""
-    if apart is not None:
-        return bool(is_pointwise(read.tensor) and read.tensor not in apart)
+    if roots is not None:
+        return bool(is_pointwise(read.tensor) and read.tensor not in roots)
     return _is_chain_stage(read.tensor, output) and is_same(read.axes, x.op.axis)
 
 
-def work_of_chain(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
+def work_of_chain(output: te.Tensor, roots: Container[te.Tensor] | None = None) -> int:
     """Return the operations of a chain, counting each stage once; see `reads_of_chain`.
 
     >>> A = te.placeholder((9, 8), name="A")
     >>> B = te.compute((9, 8), lambda i, j: A[i, j] * 2.0 + 1.0, name="B")
     >>> C = te.compute((9, 8), lambda i, j: te.exp(B[i, j]), name="C")
-    >>> work_of_chain(C, apart=[]), work_of_chain(C, apart=[B])
+    >>> work_of_chain(C, roots=[]), work_of_chain(C, roots=[B])
     (12, 10)
     """
-    links, todo = {output}, [output]
-    while todo:
-        x = todo.pop()
-        here = {read.tensor for read in accesses(x).reads if _is_inlined(read, x, output, apart)}
-        todo += here - links
-        links |= here
+    links, worklist = {output}, [output]
+    while worklist:
+        x = worklist.pop()
+        inputs = {read.tensor for read in accesses(x).reads if _is_inlined(read, x, output, roots)}
+        worklist += inputs - links
+        links |= inputs
     return sum([accesses(x).work for x in links])
 
 
-def longest_path(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
+def longest_path(output: te.Tensor, roots: Container[te.Tensor] | None = None) -> int:
     """Return the operations on the longest dependence path of a chain; see `reads_of_chain`.
 
     >>> A = te.placeholder((9, 8), name="A")
     >>> B = te.compute((9, 8), lambda i, j: te.exp(A[i, j]), name="B")
     >>> C = te.compute((9, 8), lambda i, j: te.log(B[i, j]) + te.tanh(A[i, j]), name="C")
-    >>> longest_path(C, apart=[]), longest_path(C, apart=[B])
+    >>> longest_path(C, roots=[]), longest_path(C, roots=[B])
     (21, 11)
     """
     found: dict[te.Tensor, int] = {}
-    todo = [output]
-    while todo:
-        x = todo[-1]
-        here = {read.tensor for read in accesses(x).reads if _is_inlined(read, x, output, apart)}
-        if missing := here - found.keys():
-            todo += missing
+    worklist = [output]
+    while worklist:
+        x = worklist[-1]
+        inputs = {read.tensor for read in accesses(x).reads if _is_inlined(read, x, output, roots)}
+        if missing := inputs - found.keys():
+            worklist += missing
             continue
         paths = accesses(x).paths
-        ways = [length + found[read] for read, length in paths.items() if read in here]
-        found[todo.pop()] = max([paths[None], *ways])
+        lengths = [length + found[read] for read, length in paths.items() if read in inputs]
+        found[worklist.pop()] = max([paths[None], *lengths])
     return found[output]
 
 
-def invariant_cost(output: te.Tensor, axis: int, apart: Container[te.Tensor] | None = None) -> int:
+def invariant_cost(output: te.Tensor, axis: int, roots: Container[te.Tensor] | None = None) -> int:
     """Return the operations of a chain that are invariant along an axis of its result.
 
-    Stages in `apart` do not count.
+    Stages in `roots` do not count.
 
     >>> A, b = te.placeholder((9, 8), name="A"), te.placeholder((8,), name="b")
     >>> B = te.compute((9, 8), lambda i, j: A[i, j] * te.exp(b[j]), name="B")
     >>> invariant_cost(B, 0), invariant_cost(B, 1)
     (10, 0)
     """
-    links, todo = {output}, [output]
-    while todo:
-        x = todo.pop()
+    links, worklist = {output}, [output]
+    while worklist:
+        x = worklist.pop()
         found = {
             read.tensor for read in accesses(x).reads
-            if (apart is None or read.tensor not in apart) and _is_chain_stage(read.tensor, output)
+            if (roots is None or read.tensor not in roots) and _is_chain_stage(read.tensor, output)
             and is_same(read.axes, x.op.axis)
         }
-        todo += found - links
+        worklist += found - links
         links |= found
     return sum([accesses(x).repeated[axis] for x in links])
 
 
-def _moves(read: ChainRead, axis: int, back: int) -> bool | None:
+def _moves(read: ChainRead, axis: int, from_end: int) -> bool | None:
     """Return whether a read advances along an axis of the result; None if it moves otherwise."""
     if axis not in read.used:
         return False
-    if read.strides is not None and back > 1:
+    if read.strides is not None and from_end > 1:
         return None
-    return True if len(read.dims) >= back and read.dims[-back] == axis else None
+    return True if len(read.dims) >= from_end and read.dims[-from_end] == axis else None
 
 
 _USES = 4
@@ -289,15 +289,15 @@ def factors_to_materialize(x: te.Tensor) -> list[list[int]]:
     found = accesses(x)
     if not found.reducer or not found.is_plain or len(found.written) < 2:
         return []
-    left, kept = list(range(len(found.written))), []
+    remaining, groups = list(range(len(found.written))), []
     for group in _split_factors_in_two([part.axes for part in found.written], found.axis):
         is_formula = len(group) > 1 or not _is_direct(found.written[group[0]].element)
-        own = frozenset[te.IterVar]().union(*(found.written[k].axes for k in group))
-        uses = product(axis.extent for axis in found.axis if axis not in own)
-        if is_formula and own and (not isinstance(uses, int) or uses >= _USES):
-            kept.append([left.index(k) for k in group])
-            left = [k for k in left if k == group[0] or k not in group]
-    return kept
+        axes = frozenset[te.IterVar]().union(*(found.written[k].axes for k in group))
+        uses = product(axis.extent for axis in found.axis if axis not in axes)
+        if is_formula and axes and (not isinstance(uses, int) or uses >= _USES):
+            groups.append([remaining.index(k) for k in group])
+            remaining = [k for k in remaining if k == group[0] or k not in group]
+    return groups
 
 
 def _split_factors_in_two(

@@ -60,23 +60,23 @@ def reduction_of(
     main = max([read for read in found.reads if read.axes], key=_axes_of, default=None)
     if main is None:
         return None
-    own = [axis for axis in main.axes if any(axis is run for run in found.reduce_axis)]
-    others = [run for run in found.reduce_axis if not any(run is axis for axis in own)]
-    runs = (*others, *dict.fromkeys([axis for axis in own if axis is not None]))
-    between = tuple(steps[1:-1])
+    indexed = [axis for axis in main.axes if any(axis is run for run in found.reduce_axis)]
+    others = [run for run in found.reduce_axis if not any(run is axis for axis in indexed)]
+    runs = (*others, *dict.fromkeys([axis for axis in indexed if axis is not None]))
+    middle = tuple(steps[1:-1])
     adjacent = _num_trailing_axes(main.axes, lambda axis, _: any(axis is run for run in runs))
     if adjacent:
-        return Reduction(total, output, between, runs, adjacent, 0)
+        return Reduction(total, output, middle, runs, adjacent, 0)
     if (run := _run_anywhere(main, found)) is not None:
         others = [axis for axis in found.reduce_axis if axis is not run]
-        return Reduction(total, output, between, (*others, run), 1, 0)
+        return Reduction(total, output, middle, (*others, run), 1, 0)
     columns = _num_trailing_axes(
-        main.axes, lambda axis, back: back <= len(found.axis) and axis is found.axis[-back]
+        main.axes, lambda axis, n: n <= len(found.axis) and axis is found.axis[-n]
     )
-    return Reduction(total, output, between, runs, 0, columns) if columns else None
+    return Reduction(total, output, middle, runs, 0, columns) if columns else None
 
 
-def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
+def need_reduction(op: te.Tensor | Reduction, caller: str) -> Reduction:
     """Return the description of a reduction.
 
     Raises:
@@ -89,7 +89,7 @@ def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
         raise ScheduleError(
             "{who}: {op} is neither a reduction whose result or reduction axis runs along the "
             "last axis of its input, nor an elementwise function of one",
-            kind="pattern-mismatch", who=who, op=op.name,
+            kind="pattern-mismatch", who=caller, op=op.name,
         )
     return found
 
@@ -194,13 +194,13 @@ def has_own_columns(scan: te.Tensor) -> bool:
     """
     assert isinstance(scan.op, te.ScanOp)
     states = scan.op.states
-    todo, seen = list(scan.op.input_tensors), set(scan.op.input_tensors)
-    while todo:
-        x = todo.pop()
+    worklist, visited = list(scan.op.input_tensors), set(scan.op.input_tensors)
+    while worklist:
+        x = worklist.pop()
         for read in x.op.input_tensors:
             if _is_read_by_columns(x, read):
-                todo += {read} - seen
-                seen.add(read)
+                worklist += {read} - visited
+                visited.add(read)
             elif any(leads_to(read, state) for state in states):
                 return False
     return True

@@ -13,8 +13,8 @@ def is_same(first: Sequence[te.IterVar | None], second: Sequence[te.IterVar | No
     return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
 
 
-def create_inlined_schedule(output: te.Tensor, between: Sequence[te.Tensor]) -> te.Schedule:
-    """Create a schedule for a result and inline the stages in `between`.
+def create_inlined_schedule(output: te.Tensor, inlined: Sequence[te.Tensor]) -> te.Schedule:
+    """Create a schedule for a result and inline the stages in `inlined`.
 
     >>> A = te.placeholder((4,), name="A")
     >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
@@ -23,7 +23,7 @@ def create_inlined_schedule(output: te.Tensor, between: Sequence[te.Tensor]) -> 
     1
     """
     s = by_loops(output)
-    for x in between:
+    for x in inlined:
         s[x].compute_inline()
     return s
 
@@ -78,16 +78,16 @@ def steps_to_reduction(output: te.Tensor) -> list[te.Tensor] | None:
 
 def _leads_to_reduction(x: te.Tensor) -> bool:
     """Return whether a stage is an element-wise function of some reduction."""
-    todo, seen = [x], {x}
-    while todo:
-        here = todo.pop()
-        if here.op.reduce_axis:
+    worklist, visited = [x], {x}
+    while worklist:
+        stage = worklist.pop()
+        if stage.op.reduce_axis:
             return True
-        same = {
-            read.tensor for read in accesses(here).reads if is_same(read.axes, here.op.axis)
+        sources = {
+            read.tensor for read in accesses(stage).reads if is_same(read.axes, stage.op.axis)
         }
-        todo += same - seen
-        seen |= same
+        worklist += sources - visited
+        visited |= sources
     return False
 
 
@@ -148,14 +148,14 @@ def is_untouched(s: te.Schedule, x: te.Tensor) -> bool:
 
 def leads_to(x: te.Tensor, source: te.Tensor) -> bool:
     """Return whether `x` is `source` or depends on it."""
-    todo, seen = [x], {x}
-    while todo:
-        here = todo.pop()
-        if here == source:
+    worklist, visited = [x], {x}
+    while worklist:
+        stage = worklist.pop()
+        if stage == source:
             return True
-        new = set(here.op.input_tensors) - seen
-        todo += new
-        seen |= new
+        new = set(stage.op.input_tensors) - visited
+        worklist += new
+        visited |= new
     return False
 
 

@@ -78,52 +78,52 @@ def groups_of(p: StageGraph, target: Target) -> tuple[list[FusedStages], list[te
     """Return the groups of a program in order of computation, and the stages that are inlined."""
     inlined = _stages_to_inline(p)
     found: dict[te.Tensor, FusedStages] = {}
-    taken = {x for x in p.stages if _is_absorbed(p, x) or is_of_scan(p, x)}
+    used = {x for x in p.stages if _is_absorbed(p, x) or is_of_scan(p, x)}
     for group in _scans_in_groups(p):
         found[group.output] = group
-        taken |= {group.output, *group.rows}
+        used |= {group.output, *group.rows}
         inlined -= {group.output, *group.rows}
     for members_of, is_value in ((_rows, False), (partial(_values, inlined=inlined), True)):
-        for group in _row_by_row(p, taken, inlined, target, members_of):
+        for group in _row_by_row(p, used, inlined, target, members_of):
             group = replace(group, is_value=is_value)
             found[group.output] = group
     for x in p.stages:
-        output = _transposable_stage(p, x, inlined, target) if x not in taken else None
-        if output is not None and output not in taken:
+        output = _transposable_stage(p, x, inlined, target) if x not in used else None
+        if output is not None and output not in used:
             found[output] = FusedStages(output, (output,), (x,))
-            taken |= {x, output}
+            used |= {x, output}
     for x in p.stages:
-        if x.op.reduce_axis and x not in taken:
-            chain = _chain(p, x, taken)
+        if x.op.reduce_axis and x not in used:
+            chain = _chain(p, x, used)
             found[chain[0]] = FusedStages(chain[0], chain)
-            taken |= set(chain)
+            used |= set(chain)
             inlined.discard(chain[0])
     for x in p.stages:
-        if x not in taken and x not in inlined:
+        if x not in used and x not in inlined:
             found[x] = FusedStages(x, (x,))
     order = [found[x] for x in p.stages if x in found]
-    between = {x for group in order for x in group.chain[1:-1]}
-    return order, [x for x in p.stages if x in inlined and x not in between]
+    middle = {x for group in order for x in group.chain[1:-1]}
+    return order, [x for x in p.stages if x in inlined and x not in middle]
 
 
 def _row_by_row(
-    p: StageGraph, taken: set[te.Tensor], inlined: set[te.Tensor], target: Target,
+    p: StageGraph, used: set[te.Tensor], inlined: set[te.Tensor], target: Target,
     members_of: Callable[..., set[te.Tensor]],
 ) -> Iterator[FusedStages]:
-    """Yield the groups that are computed row by row of their last stage; add them to `taken`."""
+    """Yield the groups that are computed row by row of their last stage; add them to `used`."""
     after = _after_reductions(p)
     for x in reversed(p.stages):
-        if x not in after or x in taken or x in inlined or not x.shape:
+        if x not in after or x in used or x in inlined or not x.shape:
             continue
-        members = members_of(p, x, taken, target)
+        members = members_of(p, x, used, target)
         if not any(y.op.reduce_axis for y in members):
             continue
         if target.core is None:
             # Rows in a scratchpad are not recomputed for each reader.
             inlined -= members
-        made = tuple(y for y in p.stages if y in members and y not in inlined)
-        taken |= members | {x}
-        yield FusedStages(x, (x,), made)
+        rows = tuple(y for y in p.stages if y in members and y not in inlined)
+        used |= members | {x}
+        yield FusedStages(x, (x,), rows)
 
 
 def _after_reductions(p: StageGraph) -> set[te.Tensor]:
@@ -235,15 +235,15 @@ def _undoes(y: te.Tensor, x: te.Tensor) -> bool:
     ]
     if any(len(found) != 1 for found in dims):
         return False
-    along = {x.op.axis[found[0]] for found in dims}
-    return all(read.axes[-1] in along for read in accesses(x).reads if read.index)
+    contiguous = {x.op.axis[found[0]] for found in dims}
+    return all(read.axes[-1] in contiguous for read in accesses(x).reads if read.index)
 
 
 def _work(x: te.Tensor) -> int:
     """Return the operations per element, including address computation by divisions."""
     found = accesses(x)
-    far = sum(_is_far(read) for read in found.reads if read.index)
-    return found.work + _FIND * far
+    far_reads = sum(_is_far(read) for read in found.reads if read.index)
+    return found.work + _FIND * far_reads
 
 
 def _is_far(read: Access) -> bool:
@@ -309,14 +309,14 @@ def _scans_in_groups(p: StageGraph) -> Iterator[FusedStages]:
         d = match_grouped_scan(x)
         if d is None:
             continue
-        own = {d.columns, d.sums, d.totals, d.before, x}
-        own |= {y for z in (d.sums, d.before) for y in z.op.input_tensors if y in p.readers}
-        own |= {y for y in d.columns.op.input_tensors if y in p.readers and is_pointwise(y)
+        members = {d.columns, d.sums, d.totals, d.before, x}
+        members |= {y for z in (d.sums, d.before) for y in z.op.input_tensors if y in p.readers}
+        members |= {y for y in d.columns.op.input_tensors if y in p.readers and is_pointwise(y)
                 and p.readers[y] == [d.columns] and y not in p.results}
-        made = own - {x}
-        if not made & p.results and all(set(p.readers[y]) <= own for y in made):
+        inner = members - {x}
+        if not inner & p.results and all(set(p.readers[y]) <= members for y in inner):
             yield FusedStages(
-                x, (x,), tuple(y for y in p.stages if y in made and not is_of_scan(p, y))
+                x, (x,), tuple(y for y in p.stages if y in inner and not is_of_scan(p, y))
             )
 
 
@@ -352,7 +352,7 @@ def _count(sizes: Iterable[Size]) -> int:
     return prod(size if isinstance(size, int) else _UNKNOWN for size in sizes)
 
 
-def _chain(p: StageGraph, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.Tensor, ...]:
+def _chain(p: StageGraph, total: te.Tensor, used: set[te.Tensor]) -> tuple[te.Tensor, ...]:
     """Return the element-wise epilogue of a reduction and the reduction, last stage first."""
     chain = [total]
     while True:
@@ -362,7 +362,7 @@ def _chain(p: StageGraph, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.T
         (y,) = p.readers[x]
         reads = [read for read in accesses(y).reads if read.tensor == x]
         is_same_place = all(is_same(read.axes, y.op.axis) for read in reads)
-        if y in taken or not (reads and is_pointwise(y) and is_same_place):
+        if y in used or not (reads and is_pointwise(y) and is_same_place):
             return tuple(chain)
         if not same_shape(x.shape, y.shape) or y.op.num_outputs > 1:
             return tuple(chain)
@@ -370,19 +370,19 @@ def _chain(p: StageGraph, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.T
 
 
 def _rows(
-    p: StageGraph, output: te.Tensor, taken: set[te.Tensor], target: Target
+    p: StageGraph, output: te.Tensor, used: set[te.Tensor], target: Target
 ) -> set[te.Tensor]:
     """Return the stages that can be computed row by row of `output`: no other stage reads them."""
     if len(output.shape) < 2 or not is_pointwise(output) or not _fits(output, target):
         return set()
     if _is_transposing(output):
         return set()
-    across = {x for x in p.stages if _is_transposing(x) or _is_across(x)}
-    return _members(p, output, taken | across)
+    excluded = {x for x in p.stages if _is_transposing(x) or _is_across(x)}
+    return _members(p, output, used | excluded)
 
 
 def _values(
-    p: StageGraph, output: te.Tensor, taken: set[te.Tensor], target: Target, inlined: set[te.Tensor]
+    p: StageGraph, output: te.Tensor, used: set[te.Tensor], target: Target, inlined: set[te.Tensor]
 ) -> set[te.Tensor]:
     """Return the stages that compute one value per row; empty if a single stage reads the row."""
     is_shared = target.core is not None and _count(output.shape) >= target.core.count
@@ -390,7 +390,7 @@ def _values(
         return set()
     members: set[te.Tensor] = {output}
     for x in reversed(p.stages[: p.stages.index(output)]):
-        is_free = x not in taken and x not in p.results and x.op.num_outputs == 1
+        is_free = x not in used and x not in p.results and x.op.num_outputs == 1
         if is_free and p.readers[x] and all(
             y in members and _reads_own(y, x, len(output.shape)) for y in p.readers[x]
         ) and _is_value(x, output):
@@ -400,47 +400,47 @@ def _values(
     runs = [x.op.reduce_axis[0].extent for x in members if x.op.reduce_axis]
     is_open = not all(isinstance(extent, int) for extent in runs)
     stored = members - inlined if is_open else members
-    is_one = len(walks) == 1 and all(len(x.shape) == len(output.shape) for x in stored)
+    is_single = len(walks) == 1 and all(len(x.shape) == len(output.shape) for x in stored)
     is_long = any(length >= _MIN_ROW_ELEMENTS for length, _ in walks)
     is_small = all(size <= core_of(target).second_cache // 8 for _, size in walks)
-    return members - {output} if is_long and is_small and not is_one else set()
+    return members - {output} if is_long and is_small and not is_single else set()
 
 
-def _walk_of(x: te.Tensor, lead: int) -> tuple[int, int]:
+def _walk_of(x: te.Tensor, leading: int) -> tuple[int, int]:
     """Return the elements that a reduction reads for one value, and the bytes for a whole row."""
     (run,) = x.op.reduce_axis
     width = max(read.tensor.dtype.bytes for read in accesses(x).reads)
-    known = prod(size for size in (run.extent, *x.shape[lead:]) if isinstance(size, int))
+    known = prod(size for size in (run.extent, *x.shape[leading:]) if isinstance(size, int))
     return _count([run.extent]), known * int(width)
 
 
 def _is_value(x: te.Tensor, output: te.Tensor) -> bool:
     """Return whether a stage has one value, or a row of partial values, per element of `output`."""
-    lead = len(output.shape)
-    if not same_shape(x.shape[:lead], output.shape) or len(x.shape) > lead + 1:
+    leading = len(output.shape)
+    if not same_shape(x.shape[:leading], output.shape) or len(x.shape) > leading + 1:
         return False
     if not x.op.reduce_axis:
         return bool(is_pointwise(x))
     found, (run, *others) = accesses(x), x.op.reduce_axis
     if found.reducer is None or found.has_start or others or not found.reads:
         return False
-    walked = [read for read in found.reads if any(run in index.axes for index in read.index)]
-    in_order = all(read.index[-1].coefficient(run) == 1 for read in walked)
-    is_own = all(is_same(read.axes[:lead], x.op.axis[:lead]) for read in walked)
-    return bool(walked) and in_order and (is_own or len(x.shape) == lead)
+    run_reads = [read for read in found.reads if any(run in index.axes for index in read.index)]
+    in_order = all(read.index[-1].coefficient(run) == 1 for read in run_reads)
+    same_rows = all(is_same(read.axes[:leading], x.op.axis[:leading]) for read in run_reads)
+    return bool(run_reads) and in_order and (same_rows or len(x.shape) == leading)
 
 
-def _reads_own(y: te.Tensor, x: te.Tensor, lead: int) -> bool:
+def _reads_own(y: te.Tensor, x: te.Tensor, leading: int) -> bool:
     """Return whether `y` reads only elements of `x` with the same leading index."""
     reads = [read for read in accesses(y).reads if read.tensor == x]
-    return all(is_same(read.axes[:lead], y.op.axis[:lead]) for read in reads)
+    return all(is_same(read.axes[:leading], y.op.axis[:leading]) for read in reads)
 
 
-def _members(p: StageGraph, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Tensor]:
+def _members(p: StageGraph, output: te.Tensor, used: set[te.Tensor]) -> set[te.Tensor]:
     members: set[te.Tensor] = {output}
     for x in reversed(p.stages[: p.stages.index(output)]):
         readers = p.readers[x]
-        is_free = x not in taken and x not in p.results and x.op.num_outputs == 1
+        is_free = x not in used and x not in p.results and x.op.num_outputs == 1
         if not is_free or not readers or not all(y in members for y in readers):
             continue
         if _is_part_of_row(x, output) and all(_stays_in_row(x, y, output) for y in readers):
@@ -457,16 +457,16 @@ def _fits(output: te.Tensor, target: Target) -> bool:
     if target.core is None:
         return True
     core, (*rows, columns) = core_of(target), output.shape
-    is_small = isinstance(columns, int) and 8 * columns * width_of(output) <= core.second_cache
-    return is_small and _count(rows) >= core.count
+    fits_cache = isinstance(columns, int) and 8 * columns * width_of(output) <= core.second_cache
+    return fits_cache and _count(rows) >= core.count
 
 
 def _is_part_of_row(x: te.Tensor, output: te.Tensor) -> bool:
     """Return whether a stage is a row or a value per row: pointwise, or a reduction of one row."""
-    lead = len(output.shape) - 1
-    if not same_shape(x.shape[:lead], output.shape[:lead]):
+    leading = len(output.shape) - 1
+    if not same_shape(x.shape[:leading], output.shape[:leading]):
         return False
-    is_value = len(x.shape) == lead or (len(x.shape) == lead + 1 and is_one(x.shape[-1]))
+    is_value = len(x.shape) == leading or (len(x.shape) == leading + 1 and is_one(x.shape[-1]))
     if x.op.reduce_axis:
         found = accesses(x)
         is_known = found.reducer is not None and not found.has_start
@@ -476,16 +476,16 @@ def _is_part_of_row(x: te.Tensor, output: te.Tensor) -> bool:
 
 def _stays_in_row(x: te.Tensor, y: te.Tensor, output: te.Tensor) -> bool:
     """Return whether `y` reads only elements of `x` in the same row."""
-    lead = len(output.shape) - 1
+    leading = len(output.shape) - 1
     reads = [read for read in accesses(y).reads if read.tensor == x]
-    return all(is_same(read.axes[:lead], y.op.axis[:lead]) for read in reads)
+    return all(is_same(read.axes[:leading], y.op.axis[:leading]) for read in reads)
 
 
 def materialized_tensors(s: te.Schedule, groups: Sequence[FusedStages]) -> set[te.Tensor]:
     """Return the tensors that are in memory before their readers: inputs and results of groups."""
-    given = _with_sibling_outputs(stage.op.output(0) for stage in s.stages
+    inputs = _with_sibling_outputs(stage.op.output(0) for stage in s.stages
         if not stage.op.input_tensors)
-    return given | _with_sibling_outputs(group.output for group in groups)
+    return inputs | _with_sibling_outputs(group.output for group in groups)
 
 
 def _with_sibling_outputs(tensors: Iterable[te.Tensor]) -> set[te.Tensor]:
@@ -497,14 +497,14 @@ def groups_on_cores(p: StageGraph, where: Placement) -> list[FusedStages]:
     """Return the groups for scratchpads; a stage that several groups need is a separate group."""
     groups, inlined = groups_of(p, where.target)
     found = {group.output: group for group in groups}
-    home = {x: {group.output} for group in groups for x in (*group.chain, *group.rows)}
+    owners = {x: {group.output} for group in groups for x in (*group.chain, *group.rows)}
     for x in reversed(p.stages):
-        if x in home:
+        if x in owners:
             continue
-        home[x] = {y for reader in p.readers[x] for y in home[reader]}
+        owners[x] = {y for reader in p.readers[x] for y in owners[reader]}
         is_local = x in inlined or is_of_scan(p, x) or _is_brought(p, x)
-        if not is_local or len(home[x]) > 1 or any(found[y].rows for y in home[x]):
-            found[x], home[x] = FusedStages(x, (x,)), {x}
+        if not is_local or len(owners[x]) > 1 or any(found[y].rows for y in owners[x]):
+            found[x], owners[x] = FusedStages(x, (x,)), {x}
     return [found[x] for x in p.stages if x in found]
 
 

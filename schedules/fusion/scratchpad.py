@@ -46,19 +46,19 @@ class CoreScheduleCandidate:
 
 
 def core_schedule_candidates(
-    group: FusedStages, p: StageGraph, whole: Collection[te.Tensor], where: Placement
+    group: FusedStages, p: StageGraph, stored: Collection[te.Tensor], where: Placement
 ) -> list[CoreScheduleCandidate]:
     """Return the scheduling candidates of a group, best first.
 
     Args:
         group: Group.
         p: Program of the group.
-        whole: Tensors that are already in memory.
+        stored: Tensors that are already in memory.
         where: Placement of tensors in the memories of the target.
     """
     output, chain = group.output, group.chain
     if group.rows:
-        return [_row_candidate(group, whole, where)] if _are_plain_rows(group, whole) else []
+        return [_row_candidate(group, stored, where)] if _are_plain_rows(group, stored) else []
     total = chain[-1] if chain[-1].op.reduce_axis else None
     if not accesses(output).reads or not output.shape:
         return [] if output in where.cuts else [
@@ -66,7 +66,7 @@ def core_schedule_candidates(
     if _is_transfer(output, where):
         walk = partial(_transfer, output, where)
         return [] if output in where.cuts else [_undivided_candidate(walk)]
-    w = work_of(output, total, p.stages, whole)
+    w = work_of(output, total, p.stages, stored)
     if (source := resharded_tensor(output, where)) is not None:
         walk = partial(schedule_reshard, output=output, source=source, where=where)
         return [CoreScheduleCandidate(walk, lambda: generic.outline(w, where))]
@@ -80,10 +80,10 @@ def core_schedule_candidates(
         found += [_product(w, product, where), *_products_in_parts(w, product, where)]
     if total is not None and (convolution := convolution_of(output, chain)) is not None:
         found.append(_convolution(w, convolution, where))
-    apart = CoreScheduleCandidate(
+    separate = CoreScheduleCandidate(
         lambda s: schedule_parts(s, w, where), lambda: generic.outline(w, where)
     )
-    return [*found, shared, apart]
+    return [*found, shared, separate]
 
 
 def _undivided_candidate(walk: Walk) -> CoreScheduleCandidate:
@@ -93,10 +93,10 @@ def _undivided_candidate(walk: Walk) -> CoreScheduleCandidate:
 
 
 def _row_candidate(
-    group: FusedStages, whole: Collection[te.Tensor], where: Placement
+    group: FusedStages, stored: Collection[te.Tensor], where: Placement
 ) -> CoreScheduleCandidate:
     output, rows = group.output, group.rows
-    reads = (x for y in (output, *rows) for x in y.op.input_tensors if x in whole)
+    reads = (x for y in (output, *rows) for x in y.op.input_tensors if x in stored)
     read, cut = list(dict.fromkeys(reads)), where.cuts.get(output, DivisionSpec())
     return CoreScheduleCandidate(
         lambda s: rowwise.schedule_blocks(s, output, rows, where),
@@ -217,16 +217,16 @@ def _check_tiles_fit(w: TiledComputation, p: contraction.ContractionTiling) -> N
         )
 
 
-def _are_plain_rows(group: FusedStages, whole: Collection[te.Tensor]) -> bool:
+def _are_plain_rows(group: FusedStages, stored: Collection[te.Tensor]) -> bool:
     """Return whether rows and row values depend only on rows and per-column values."""
-    lead = len(group.output.shape) - 1
+    leading = len(group.output.shape) - 1
     for y in (group.output, *group.rows):
-        if not (same_shape(y.shape, group.output.shape) or len(y.shape) == lead):
+        if not (same_shape(y.shape, group.output.shape) or len(y.shape) == leading):
             return False
-        columns = y.op.axis[lead:] or y.op.reduce_axis
+        columns = y.op.axis[leading:] or y.op.reduce_axis
         for read in accesses(y).reads:
-            is_row = is_same(read.axes, (*y.op.axis[:lead], *columns))
-            if read.tensor in whole and not (is_row or is_same(read.axes, columns)):
+            is_row = is_same(read.axes, (*y.op.axis[:leading], *columns))
+            if read.tensor in stored and not (is_row or is_same(read.axes, columns)):
                 return False
     return True
 
@@ -265,14 +265,14 @@ class DividedResult:
             does not depend on.
         """
         spans = [*zip(self.input_boxes[x], units, strict=True)]
-        least = {}
+        min_extents = {}
         for number, axis in enumerate(self.axes):
             found = [
                 unit // gcd(unit, factor) for span, unit in spans
                 for other, factor in span.terms or () if other is axis
             ]
-            least[number] = lcm(*found) if found else int(axis.extent)
-        return {number: extent for number, extent in least.items() if extent > 1}
+            min_extents[number] = lcm(*found) if found else int(axis.extent)
+        return {number: extent for number, extent in min_extents.items() if extent > 1}
 
     def division_of(self, x: te.Tensor) -> tuple[int | None, ...] | None:
         """Return the division of an input of which no two cores read the same element.
@@ -322,35 +322,35 @@ def divide_result(result: te.Tensor, where: Placement) -> DividedResult | Undivi
     where = where.within(s)
     p = program_of(s)
     groups = groups_on_cores(p, where)
-    whole = materialized_tensors(s, groups)
+    stored = materialized_tensors(s, groups)
     # A stage without reads is in no group.
-    for way in core_schedule_candidates(groups[-1], p, whole, where) if groups and groups[
+    for candidate in core_schedule_candidates(groups[-1], p, stored, where) if groups and groups[
             -1].output.shape else ():
         # A ScheduleError means that the program is of another kind, as during scheduling.
         with suppress(ScheduleError):
-            found = way.outline()
+            found = candidate.outline()
             return (
                 found
                 if isinstance(found, UndividedResult)
-                else _add_needs(found, groups, p, whole)
+                else _add_needs(found, groups, p, stored)
             )
     return UndividedResult("steps", "it is computed in several steps")
 
 
 def _add_needs(
-    found: DivisionPlan, groups: Sequence[FusedStages], p: StageGraph, whole: set[te.Tensor]
+    found: DivisionPlan, groups: Sequence[FusedStages], p: StageGraph, stored: set[te.Tensor]
 ) -> DividedResult:
     output = groups[-1].output
-    work = work_of(output, None, p.stages, whole)
+    work = work_of(output, None, p.stages, stored)
     boxes = work.boxes(found.core, {})
     before = {
         read.tensor
         for group in groups[:-1]
-        for reads in work_of(group.output, None, p.stages, whole).reads.values() for read in reads
+        for reads in work_of(group.output, None, p.stages, stored).reads.values() for read in reads
     }
-    needs = {x: box for x, box in boxes.items() if x in whole and x not in (*before, output)}
-    far = frozenset(needs).difference(work.copied_inputs())
-    return DividedResult(found, tuple(output.op.axis), needs, far)
+    needs = {x: box for x, box in boxes.items() if x in stored and x not in (*before, output)}
+    uncopied = frozenset(needs).difference(work.copied_inputs())
+    return DividedResult(found, tuple(output.op.axis), needs, uncopied)
 
 
 @dataclass(frozen=True)
@@ -388,11 +388,11 @@ def schedule_groups_together(s: te.Schedule, p: StageGraph, where: Placement) ->
     """
     result = _result_of(p, where)
     heads = [x for x in p.stages if x in where.resident_tensors or x == result]
-    given = {y for stage in s.stages for y in stage.op.outputs if not stage.op.input_tensors}
+    inputs = {y for stage in s.stages for y in stage.op.outputs if not stage.op.input_tensors}
     for member in _members(heads, p, where):
-        whole = {*given, *heads, *(group.output for group in member.groups)}
+        stored = {*inputs, *heads, *(group.output for group in member.groups)}
         for group in member.groups:
-            s = _schedule_resident(s, group, member, whole, where)
+            s = _schedule_resident(s, group, member, stored, where)
     where.put_arguments(s)
     # Attach to the innermost core loop of the result that exists.
     attached = (partial(_attach, heads, axis) for axis in reversed(where.target.grid))
@@ -432,13 +432,13 @@ def _result_of(p: StageGraph, where: Placement) -> te.Tensor:
 
 
 def _schedule_resident(
-    s: te.Schedule, group: FusedStages, member: GroupMember, whole: Collection[te.Tensor],
+    s: te.Schedule, group: FusedStages, member: GroupMember, stored: Collection[te.Tensor],
     where: Placement
 ) -> te.Schedule:
     is_last = group is member.groups[-1]
-    every = core_schedule_candidates(group, member.program, whole, member.where if is_last
+    candidates = core_schedule_candidates(group, member.program, stored, member.where if is_last
         else where)
-    found: te.Schedule | None = first_legal(s, [way.walk for way in every])
+    found: te.Schedule | None = first_legal(s, [candidate.walk for candidate in candidates])
     if found is None:
         raise ScheduleError(
             "auto: {output} is computed step by step, so values cannot stay in the scratchpads; "
@@ -460,20 +460,20 @@ def _members(heads: Sequence[te.Tensor], p: StageGraph, where: Placement) -> Ite
         ScheduleError: If a resident value is needed outside the core loops.
         CapacityError: If the resident values exceed the scratchpad.
     """
-    own = {head: _stages_of(head, heads, p) for head in heads}
+    members = {head: _stages_of(head, heads, p) for head in heads}
     for k, head in enumerate(heads):
-        readers = {x: [y for y in p.readers[x] if y in own[head]] for x in own[head]}
-        program = StageGraph(tuple(own[head]), readers, frozenset({head}))
+        readers = {x: [y for y in p.readers[x] if y in members[head]] for x in members[head]}
+        program = StageGraph(tuple(members[head]), readers, frozenset({head}))
         groups = groups_on_cores(program, where)
         _check_before(groups, program, heads)
-        taken = sum(_resident_bytes(x, where) for x in _live_values(k, heads, own))
-        free_bytes = where.scratchpad_bytes - taken
+        used_bytes = sum(_resident_bytes(x, where) for x in _live_values(k, heads, members))
+        free_bytes = where.scratchpad_bytes - used_bytes
         if free_bytes <= 0:
             raise CapacityError(
                 "auto: values that stay in memory `{scratchpad}` while {head} is computed require "
                 "{taken} bytes, but each core of target {target} has {room}; divide them among "
                 "more cores, or remove the largest from near",
-                taken=taken, scratchpad=where.scratchpad, head=head.name,
+                taken=used_bytes, scratchpad=where.scratchpad, head=head.name,
                 target=where.target.name, room=where.scratchpad_bytes,
             )
         yield GroupMember(groups, program, replace(where, scratchpad_bytes=free_bytes))
@@ -485,8 +485,8 @@ def _check_before(
     """Raise if a stage outside the core loops reads a resident value."""
     outputs = {group.output for group in groups}
     for group in groups[:-1]:
-        todo = [group.output]
-        for x in todo:
+        worklist = [group.output]
+        for x in worklist:
             for y in x.op.input_tensors:
                 if y in heads:
                     raise ScheduleError(
@@ -494,15 +494,15 @@ def _check_before(
                         "not; pass both in near, or neither",
                         kind="indivisible", y=y.name, output=group.output.name,
                     )
-                if y in program.readers and y not in outputs and y not in todo:
-                    todo.append(y)
+                if y in program.readers and y not in outputs and y not in worklist:
+                    worklist.append(y)
 
 
 def _live_values(
-    k: int, heads: Sequence[te.Tensor], own: Mapping[te.Tensor, Sequence[te.Tensor]]
+    k: int, heads: Sequence[te.Tensor], members: Mapping[te.Tensor, Sequence[te.Tensor]]
 ) -> list[te.Tensor]:
     """Return the values that are resident while member `k` is computed."""
-    later = {y for head in heads[k:] for x in own[head] for y in x.op.input_tensors}
+    later = {y for head in heads[k:] for x in members[head] for y in x.op.input_tensors}
     return [x for i, x in enumerate(heads[:-1]) if i == k or (i < k and x in later)]
 
 
@@ -515,12 +515,12 @@ def _resident_bytes(x: te.Tensor, where: Placement) -> int:
 
 def _stages_of(head: te.Tensor, heads: Sequence[te.Tensor], p: StageGraph) -> list[te.Tensor]:
     """Return the stages that are computed for one value, producers first."""
-    own, todo = {head}, [head]
-    while todo:
-        new = {y for y in todo.pop().op.input_tensors if y in p.readers and y not in heads} - own
-        own |= new
-        todo += new
-    return [x for x in p.stages if x in own]
+    found, stack = {head}, [head]
+    while stack:
+        new = {y for y in stack.pop().op.input_tensors if y in p.readers and y not in heads} - found
+        found |= new
+        stack += new
+    return [x for x in p.stages if x in found]
 
 
 def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedule:
@@ -539,9 +539,9 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
         return schedule_groups_together(s, p, where)
     groups = groups_on_cores(p, where)
     _check_cuts(groups, where)
-    whole = materialized_tensors(s, groups)
+    stored = materialized_tensors(s, groups)
     for group in groups:
-        s = _schedule_group(s, group, p, whole, where)
+        s = _schedule_group(s, group, p, stored, where)
     where.put_arguments(s)
     return s
 
@@ -559,10 +559,10 @@ def _check_cuts(groups: Sequence[FusedStages], where: Placement) -> None:
                 "auto: {x} is inlined and has no loops to divide; divide the tensor that reads it",
                 kind="indivisible", x=x.name,
             )
-    beside = [x for x in outputs if x not in where.cuts]
-    beside += [x for group in groups for x in group.rows if group.output in beside]
-    if beside:
-        raise _division_error(next(iter(where.cuts)), beside)
+    undivided = [x for x in outputs if x not in where.cuts]
+    undivided += [x for group in groups for x in group.rows if group.output in undivided]
+    if undivided:
+        raise _division_error(next(iter(where.cuts)), undivided)
 
 
 def _division_error(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
@@ -574,13 +574,13 @@ def _division_error(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
 
 
 def _schedule_group(
-    s: te.Schedule, group: FusedStages, p: StageGraph, whole: set[te.Tensor], where: Placement
+    s: te.Schedule, group: FusedStages, p: StageGraph, stored: set[te.Tensor], where: Placement
 ) -> te.Schedule:
     """Return the schedule with the loop nest of a group, by the first legal candidate.
 
     If no candidate is legal, the stages of the rows are scheduled as separate groups.
     """
-    candidates = core_schedule_candidates(group, p, whole, where)
+    candidates = core_schedule_candidates(group, p, stored, where)
     found: te.Schedule | None = first_legal(s, [candidate.walk for candidate in candidates])
     if found is not None:
         return found
@@ -594,7 +594,7 @@ def _schedule_group(
         return s
     if group.output in where.cuts:
         raise _division_error(group.output, group.rows)
-    whole |= set(group.rows)
+    stored |= set(group.rows)
     for x in group.rows:
-        s = _schedule_group(s, FusedStages(x, (x,)), p, whole, where)
-    return _schedule_group(s, FusedStages(group.output, group.chain), p, whole, where)
+        s = _schedule_group(s, FusedStages(x, (x,)), p, stored, where)
+    return _schedule_group(s, FusedStages(group.output, group.chain), p, stored, where)

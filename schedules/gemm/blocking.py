@@ -86,22 +86,22 @@ class GemmBlocking:
     read_columns: bool = False
 
 
-def plan_blocks(d: Product, target: Target, each: int) -> GemmBlocking:
-    """Choose the blocks of a product whose steps accumulate `each` terms; see `matmul.plan`."""
+def plan_blocks(d: Product, target: Target, step_terms: int) -> GemmBlocking:
+    """Choose the blocks of a product whose steps add `step_terms` terms; see `matmul.plan`."""
     core, dtype = core_of(target), d.total.dtype
     m, n = d.m, d.n
-    pack_rows = each > 1 or _packed_rows_pay(d, target)
+    pack_rows = step_terms > 1 or _packed_rows_pay(d, target)
     tile = _tile(d, target, pack_rows)
     k, inner = d.depth[0].extent, product(axis.extent for axis in d.depth[1:])
     if len(d.depth) == 1:
-        k = ceil_div(k, each)
+        k = ceil_div(k, step_terms)
     width = dtype.bytes * (inner if isinstance(inner, int) else 1)
     pays = _packed_columns_pay(d, target) * register_tile(target, dtype).rows
     is_shallow = is_short(d.depth[-1], tile.lanes, 1)
     steps = tile.lanes if d.rows.ends_in(d.depth[-1]) and not is_shallow else 1
-    least = 64 if is_one(inner) else 1
-    about = max(core.second_cache // 8 // (tile.columns * max(width, 1)), least)
-    depth = _depth(k, about, steps if is_one(inner) else 1)
+    min_steps = 64 if is_one(inner) else 1
+    approx = max(core.second_cache // 8 // (tile.columns * max(width, 1)), min_steps)
+    depth = _depth(k, approx, steps if is_one(inner) else 1)
     share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
     block_bytes = max(core.second_cache * 3 // 4, share)
     most_rows = max(block_bytes // max(depth * width, 1) // tile.rows, 1) * tile.rows
@@ -114,7 +114,7 @@ def plan_blocks(d: Product, target: Target, each: int) -> GemmBlocking:
     block_rows = balanced_block_size(m, max(most_rows, tile.rows), tile.rows, share=sharers)
     blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
     is_few = isinstance(m, int) and m < pays
-    read_columns = each == 1 and _are_read(d, tile, target, is_few=is_few)
+    read_columns = step_terms == 1 and _are_read(d, tile, target, is_few=is_few)
     return GemmBlocking(
         tile=tile,
         block_rows=block_rows,
@@ -147,8 +147,8 @@ def _are_read(d: Product, tile: RegisterTile, target: Target, *, is_few: bool) -
     value.
     """
     core, m, n, columns = core_of(target), d.m, d.n, d.columns.tensor
-    own = (axis.extent for axis in d.columns.axes if not any(axis is b for b in d.batch))
-    size = product((*own, columns.dtype.bytes))
+    column_extents = (axis.extent for axis in d.columns.axes if not any(axis is b for b in d.batch))
+    size = product((*column_extents, columns.dtype.bytes))
     if is_computed(columns) or d.column_batch_axes or not d.columns.ends_in(d.column):
         return False
     if not isinstance(size, int) or not isinstance(n, int) or is_one(n) or is_one(m):
@@ -157,8 +157,8 @@ def _are_read(d: Product, tile: RegisterTile, target: Target, *, is_few: bool) -
         return True
     if _used_columns(n, tile) < 1.0:
         return False
-    is_some = not is_few and isinstance(m, int) and m <= READ_TILES * tile.rows
-    return bool(2 * size <= core.cache_bytes[0] or (is_some and size <= core.second_cache))
+    is_moderate = not is_few and isinstance(m, int) and m <= READ_TILES * tile.rows
+    return bool(2 * size <= core.cache_bytes[0] or (is_moderate and size <= core.second_cache))
 
 
 def _part(n: int | te.Expr, cores: int, tile: RegisterTile) -> int:
@@ -186,16 +186,16 @@ def _tile(d: Product, target: Target, pack_rows: bool) -> RegisterTile:
     """Return the fast register tile that wastes the least work at the edge of the columns."""
     m, n, dtype = d.m, d.n, d.total.dtype
     sharers = 1 if d.outer else core_of(target).count
-    most = core_of(target).vector_registers if pack_rows else _rows_at_hand(d, target)
+    max_rows = core_of(target).vector_registers if pack_rows else _rows_at_hand(d, target)
     best, chosen = 0.0, register_tile(target, dtype)
     for vectors in (2, 3, 1, 4):
         tile = register_tile(target, dtype, vectors)
         if isinstance(n, int) and tile.columns > round_up(n, tile.lanes):
             continue
-        rows = _rows_of_a_tile(m, min(tile.rows, most), sharers)
+        rows = _rows_of_a_tile(m, min(tile.rows, max_rows), sharers)
         sums = rows * vectors
-        used = _used_columns(n, tile) * min(sums / _MIN_ACCUMULATORS, 1.0)
-        score = used / (1 + _LOAD * (rows + vectors) / sums)
+        usage = _used_columns(n, tile) * min(sums / _MIN_ACCUMULATORS, 1.0)
+        score = usage / (1 + _LOAD * (rows + vectors) / sums)
         if score > best * 1.02:
             best, chosen = score, RegisterTile(rows, tile.columns, tile.lanes)
     return chosen
@@ -223,16 +223,16 @@ def _rows_at_hand(d: Product, target: Target) -> int:
     core = core_of(target)
     if d.rows.ends_in(d.row):
         return int(core.vector_registers)
-    apart = d.rows.stride(d.row) * d.rows.tensor.dtype.bytes
+    stride = d.rows.stride(d.row) * d.rows.tensor.dtype.bytes
     ways = max(core.cache_bytes[0] // core.PAGE_BYTES, 1)
-    if not isinstance(apart, int):
-        apart = core.PAGE_BYTES
-    sets = [i * apart % core.PAGE_BYTES // core.LINE_BYTES for i in range(core.vector_registers)]
-    return next((i for i, place in enumerate(sets) if sets[:i].count(place) == ways), len(sets))
+    if not isinstance(stride, int):
+        stride = core.PAGE_BYTES
+    sets = [i * stride % core.PAGE_BYTES // core.LINE_BYTES for i in range(core.vector_registers)]
+    return next((i for i, index in enumerate(sets) if sets[:i].count(index) == ways), len(sets))
 
 
-def _rows_of_a_tile(m: int | te.Expr, most: int, sharers: int = 1) -> int:
-    """Return the row count near `most` that minimizes the rows of the most loaded core.
+def _rows_of_a_tile(m: int | te.Expr, max_rows: int, sharers: int = 1) -> int:
+    """Return the row count near `max_rows` that minimizes the rows of the most loaded core.
 
     Tiles are full, also where they extend beyond the last row. A few rows fewer keep the
     multipliers equally busy.
@@ -243,11 +243,11 @@ def _rows_of_a_tile(m: int | te.Expr, most: int, sharers: int = 1) -> int:
     11
     """
     if not isinstance(m, int):
-        return min(most, _OPEN_ROWS)
-    even: int = balanced_block_size(m, most)
-    near = [even, *range(even - 1, most * 3 // 4, -1)]
-    rows = {n: ceil_div(ceil_div(m, n), sharers) * n for n in near}
-    usual: int = min(range(even, most * 5 // 6, -1), default=even, key=lambda n: round_up(m, n))
+        return min(max_rows, _OPEN_ROWS)
+    even: int = balanced_block_size(m, max_rows)
+    candidates = [even, *range(even - 1, max_rows * 3 // 4, -1)]
+    rows = {n: ceil_div(ceil_div(m, n), sharers) * n for n in candidates}
+    usual: int = min(range(even, max_rows * 5 // 6, -1), default=even, key=lambda n: round_up(m, n))
     best = min(rows, key=lambda n: rows[n])
     return best if rows[best] * _MIN_BALANCE_GAIN < rows[usual] else usual
 
@@ -266,11 +266,11 @@ def _packed_columns_pay(d: Product, target: Target) -> int:
     return MAX_ROW_TILES_FOR_DOTS if 2 * lanes * k * width <= core.cache_bytes[0] else 1
 
 
-def _depth(k: int | te.Expr, about: int, unit: int) -> int:
-    """Return an even block of the depth of about `about` steps, a multiple of `unit`.
+def _depth(k: int | te.Expr, approx: int, unit: int) -> int:
+    """Return an even block of the depth of about `approx` steps, a multiple of `unit`.
 
-    Blocks may exceed `about`, because another pass over the sums costs more.
+    Blocks may exceed `approx`, because another pass over the sums costs more.
     """
-    part = max(ceil_div(k, max(round(k / about), 1)), 1) if isinstance(k, int) else about
-    whole: int = round_up(part, unit)
-    return whole
+    part = max(ceil_div(k, max(round(k / approx), 1)), 1) if isinstance(k, int) else approx
+    block: int = round_up(part, unit)
+    return block

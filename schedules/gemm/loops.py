@@ -67,12 +67,12 @@ def _rows(
     batch, (i, j), (*taps, k) = d.outer, axes, d.depth
     m, n = i.extent, j.extent
     rows = max(m, 1) if isinstance(m, int) else 1
-    most = max(core.second_cache // 4 // (rows * dtype.bytes), tile.columns)
+    max_columns = max(core.second_cache // 4 // (rows * dtype.bytes), tile.columns)
     if isinstance(n, int):
-        most = max(min(most, ceil_div(n, core.count)), tile.columns)
+        max_columns = max(min(max_columns, ceil_div(n, core.count)), tile.columns)
     else:
-        most = min(most // tile.columns, 2 * OPEN_TILES) * tile.columns
-    block, j = stage.split(j, factor=balanced_block_size(n, most, tile.columns))
+        max_columns = min(max_columns // tile.columns, 2 * OPEN_TILES) * tile.columns
+    block, j = stage.split(j, factor=balanced_block_size(n, max_columns, tile.columns))
     tile = RegisterTile(balanced_block_size(m, tile.rows), tile.columns, tile.lanes)
     steps, k = stage.split(k, factor=8)
     if isinstance(n, int):
@@ -89,7 +89,7 @@ def _rows(
 
 
 def _place_of(axis: te.IterVar, x: te.Tensor) -> int:
-    return next(place for place, own in enumerate(x.op.axis) if own is axis)
+    return next(position for position, other in enumerate(x.op.axis) if other is axis)
 
 
 def _sum_steps(
@@ -112,16 +112,16 @@ def _sum_steps(
     """
     stage, ((row_at, i), (column_at, j)) = s[d.total], axes
     step = stage.fuse(*steps) if len(steps) > 1 else steps[0]
-    few = first_output(s.rfactor(d.total, step, factor_axis=0))
+    partial = first_output(s.rfactor(d.total, step, factor_axis=0))
     row, column, inside = walk_tiles(stage, i, j, tile)
     stage.reorder(*outer, *remaining_reduction_loops(s, d.total), row, column, *inside)
-    part = s[few]
+    part = s[partial]
     part.set_scope("local")
     part.compute_at(stage, column)
-    first, *own = part.op.axis
-    others = [axis for place, axis in enumerate(own) if place not in (row_at, column_at)]
-    (k,) = remaining_reduction_loops(s, few)
-    part.reorder(first, *others, k, *keep_tile(part, own[row_at], own[column_at]))
+    first, *inner = part.op.axis
+    others = [axis for position, axis in enumerate(inner) if position not in (row_at, column_at)]
+    (k,) = remaining_reduction_loops(s, partial)
+    part.reorder(first, *others, k, *keep_tile(part, inner[row_at], inner[column_at]))
     part.unroll(k)
 
 
@@ -134,26 +134,26 @@ def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
     lanes = core_of(target).lanes(d.total.dtype)
     if d.rows.ends_in(d.row) and not is_one(d.m):
         _turn(s, d)
-    stage, held = s[d.total], first_output(s.cache_write(d.total, "local"))
+    stage, accumulator = s[d.total], first_output(s.cache_write(d.total, "local"))
     batch, i, j = d.outer, d.row, d.column
     by_rows = _is_fewer(j.extent, i.extent, lanes)
-    several, row = (i, j) if by_rows else (j, i)
-    count = min(several.extent, lanes) if isinstance(several.extent, int) else lanes
-    outer, inner = stage.split(several, factor=count)
+    vector_axis, row = (i, j) if by_rows else (j, i)
+    count = min(vector_axis.extent, lanes) if isinstance(vector_axis.extent, int) else lanes
+    outer, inner = stage.split(vector_axis, factor=count)
     stage.reorder(*batch, outer, row, inner)
     stage.vectorize(inner)
-    *taps, k = d.depth_of(held)
+    *taps, k = d.depth_of(accumulator)
     if taps:
-        s[held].reorder(*taps, k)
-        k = s[held].fuse(*taps, k)
-    _, lane = s[held].split(k, factor=lanes * max(4 // max(count, 1), 1))
-    sums = first_output(s.rfactor(held, lane))
-    s[held].compute_at(stage, row)
-    (lane,) = s[held].op.reduce_axis
-    _, i, _, j = d.axes_of(held)
-    s[held].reorder(lane, *((j, i) if by_rows else (i, j)))
-    s[held].unroll(lane)
-    s[held].vectorize(i if by_rows else j)
+        s[accumulator].reorder(*taps, k)
+        k = s[accumulator].fuse(*taps, k)
+    _, lane = s[accumulator].split(k, factor=lanes * max(4 // max(count, 1), 1))
+    sums = first_output(s.rfactor(accumulator, lane))
+    s[accumulator].compute_at(stage, row)
+    (lane,) = s[accumulator].op.reduce_axis
+    _, i, _, j = d.axes_of(accumulator)
+    s[accumulator].reorder(lane, *((j, i) if by_rows else (i, j)))
+    s[accumulator].unroll(lane)
+    s[accumulator].vectorize(i if by_rows else j)
     part = s[sums]
     part.compute_at(stage, row)
     part.transform_layout(lambda lane, *place: [*place, lane])
@@ -180,9 +180,9 @@ def _turn(s: te.Schedule, d: Product) -> None:
     copy = s[s.cache_read(d.rows.tensor, "global", [d.total])]
 
     def place(*axes: te.Expr) -> list[te.Expr]:
-        at = dict(zip(d.rows.axes, axes, strict=True))
-        depth = [at.pop(axis) for axis in d.depth]
-        return [*at.values(), *depth]
+        index_of = dict(zip(d.rows.axes, axes, strict=True))
+        depth = [index_of.pop(axis) for axis in d.depth]
+        return [*index_of.values(), *depth]
 
     copy.transform_layout(place)
 
@@ -191,15 +191,15 @@ def product_at_root(
     s: te.Schedule, d: Product, target: Target, plan: GemmBlocking | None = None
 ) -> None:
     """Schedule a matrix product and its epilogue as a separate loop nest on a CPU."""
-    given, (d, types) = d, _as_dots(d, target)
+    source, (d, types) = d, _as_dots(d, target)
     p = plan or plan_blocks(d, target, lanes_of_dots(types))
     if not p.pack_columns and not p.read_columns:
-        stream(s, given, target)
+        stream(s, source, target)
         return
-    moved = None
+    correction = None
     if types is not None:
         order = (types[1], types[0]) if d.is_swapped else types
-        total, factors, moved = add_dots(s, d.total, d.depth[-1], order, d.output)
+        total, factors, correction = add_dots(s, d.total, d.depth[-1], order, d.output)
         d = d.with_factors(total, *factors)
     driver, sums = _sums(s, d, p)
     block, part, tile = _walk(s, driver, d, p)
@@ -207,10 +207,10 @@ def product_at_root(
     s[sums].compute_at(s[driver], tile)
     packed = None
     if p.pack_columns:
-        packed = _pack_columns(s, [sums] if moved is None else [sums, moved], d, p)
-    if moved is not None:
+        packed = _pack_columns(s, [sums] if correction is None else [sums, correction], d, p)
+    if correction is not None:
         # The correction reads all columns and is computed before the first block.
-        sum_in_vectors(s, moved, p.tile.columns)
+        sum_in_vectors(s, correction, p.tile.columns)
     elif packed is not None and any(d.columns.has(axis) for axis in d.batch):
         s[packed].compute_at(s[driver], block)
     if p.pack_rows and d.rows.tensor != d.columns.tensor:
@@ -251,7 +251,7 @@ def _walk(
         the loop over row tiles.
     """
     stage = s[driver]
-    batch, i, across, j = d.axes_of(driver)
+    batch, i, column_batch, j = d.axes_of(driver)
     depth = stage.op.reduce_axis
     block, i = stage.split(i, factor=p.block_rows)
     parts: list[te.IterVar] = []
@@ -259,7 +259,7 @@ def _walk(
         part, j = stage.split(j, factor=p.part_columns)
         parts = [part]
     tile, column, inside = walk_tiles(stage, i, j, p.tile)
-    stage.reorder(*batch, *parts, block, *depth, *across, column, tile, *inside)
+    stage.reorder(*batch, *parts, block, *depth, *column_batch, column, tile, *inside)
     for axis in reversed([*batch, *parts]):
         block = stage.fuse(axis, block)
     stage.parallel(block)
@@ -273,9 +273,9 @@ def _fill(s: te.Schedule, sums: te.Tensor, d: Product, p: GemmBlocking) -> list[
         The loops of the depth, innermost last.
     """
     stage = s[sums]
-    batch, i, across, j = d.axes_of(sums)
+    batch, i, column_batch, j = d.axes_of(sums)
     depth: list[te.IterVar] = remaining_reduction_loops(s, sums) if p.is_split else d.depth_of(sums)
-    stage.reorder(*batch, *across, *depth, *keep_tile(stage, i, j))
+    stage.reorder(*batch, *column_batch, *depth, *keep_tile(stage, i, j))
     return depth
 
 
@@ -310,25 +310,25 @@ def _pack_rows(
 
 
 def _place(
-    d: Product, factor: MatmulOperand, along: te.IterVar, width: int, steps: int = 1
+    d: Product, factor: MatmulOperand, tile_axis: te.IterVar, width: int, steps: int = 1
 ) -> Callable[..., list[te.Expr]]:
     """Return the packed layout of an operand: `width` values of each step are contiguous.
 
     Args:
         d: Description of the product.
         factor: Operand.
-        along: Axis of its rows or columns.
+        tile_axis: Axis of its rows or columns.
         width: Rows or columns of a tile.
         steps: Consecutive steps of the depth that are contiguous for each row or column. Default:
             1.
     """
 
     def place(*axes: te.Expr) -> list[te.Expr]:
-        at = dict(zip(factor.axes, axes, strict=True))
-        *taps, k = (at.pop(axis) for axis in d.depth)
-        x = at.pop(along)
+        index_of = dict(zip(factor.axes, axes, strict=True))
+        *taps, k = (index_of.pop(axis) for axis in d.depth)
+        x = index_of.pop(tile_axis)
         inside = [k, x % width] if steps == 1 else [k // steps, x % width, k % steps]
-        return [*at.values(), x // width, *taps, *inside]
+        return [*index_of.values(), x // width, *taps, *inside]
 
     return place
 
@@ -337,11 +337,11 @@ def _copy_in_order(s: te.Schedule, packed: te.Tensor, d: Product) -> None:
     """Pack a few steps of the depth at a time; their tiles are contiguous in both layouts."""
     stage = s[packed]
     *outer, k, lane = stage.leaf_iter_vars
-    lead, (tile, *taps) = outer[: -len(d.depth)], outer[-len(d.depth) :]
+    leading, (tile, *taps) = outer[: -len(d.depth)], outer[-len(d.depth) :]
     steps, k = stage.split(k, factor=8)
-    stage.reorder(*lead, *taps, steps, tile, k, lane)
+    stage.reorder(*leading, *taps, steps, tile, k, lane)
     stage.vectorize(lane)
-    _share(stage, d, [*lead, *taps, steps])
+    _share(stage, d, [*leading, *taps, steps])
 
 
 def _copy_transposed(s: te.Schedule, packed: te.Tensor, d: Product, lanes: int) -> None:
@@ -365,11 +365,11 @@ def _share(stage: te.Stage, d: Product, loops: Sequence[te.IterVar]) -> None:
 def _finish(s: te.Schedule, driver: te.Tensor, d: Product, p: GemmBlocking) -> None:
     """Apply the epilogue to a block of rows while it is in the cache."""
     stage = s[d.output]
-    batch, i, across, j = d.axes_of(d.output)
+    batch, i, column_batch, j = d.axes_of(d.output)
     block, i = stage.split(i, factor=p.block_rows)
     columns, lane = stage.split(j, factor=p.tile.columns)
     if d.outer:
-        stage.reorder(*batch, block, i, *across, columns, lane)
+        stage.reorder(*batch, block, i, *column_batch, columns, lane)
     for axis in reversed(batch):
         block = stage.fuse(axis, block)
     stage.parallel(block)

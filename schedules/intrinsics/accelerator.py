@@ -33,12 +33,12 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
     """
     known = links_between_memories(target)
     if link not in known:
-        near = get_close_matches(link, known, n=1)
-        if near:
+        matches = get_close_matches(link, known, n=1)
+        if matches:
             raise TargetError(
                 "target {target} has no link `{link}` between two memories; did you mean "
                 "`{near}`?",
-                kind="unsupported-by-target", target=target.name, link=link, near=near[0],
+                kind="unsupported-by-target", target=target.name, link=link, near=matches[0],
             )
         raise TargetError(
             "target {target} has no link `{link}` between two memories; available links: {known}",
@@ -132,7 +132,7 @@ def vector_intrinsic(
     """
     known = target.engine.get(unit)
     if not isinstance(known, VectorUnit):
-        units = [name for name, each in target.engine.items() if isinstance(each, VectorUnit)]
+        units = [name for name, entry in target.engine.items() if isinstance(entry, VectorUnit)]
         raise TargetError(
             "target {target} has no vector unit `{unit}`; available vector units: {units}",
             kind="unsupported-by-target", target=target.name, unit=unit,
@@ -189,17 +189,17 @@ def _declare(
     ins = [te.placeholder((lanes,), dtype, name=name) for name in "ab"[: count - len(number)]]
 
     def value(
-        places: Sequence[te.Tensor | te.Operand], lane: te.Expr, numbers: Sequence[te.Expr]
+        operands: Sequence[te.Tensor | te.Operand], lane: te.Expr, numbers: Sequence[te.Expr]
     ) -> te.Expr:
-        return function(*(place[lane] for place in places), *numbers)
+        return function(*(operand[lane] for operand in operands), *numbers)
 
     c = te.compute((lanes,), lambda i: value(ins, i, number), name="c")
 
     def statements(
-        places: Sequence[te.Operand], outs: Sequence[te.Operand], numbers: Sequence[te.Var] = ()
+        operands: Sequence[te.Operand], outs: Sequence[te.Operand], numbers: Sequence[te.Var] = ()
     ) -> te.Stmt:
         return te.for_range(
-            0, lanes, lambda i: outs[0].store(i, value(places, i, numbers)), "i", "vectorized")
+            0, lanes, lambda i: outs[0].store(i, value(operands, i, numbers)), "i", "vectorized")
 
     name = f"{unit.name}_{operation}{'_number' if with_number else ''}_{dtype}"
     mode = operation if operation in unit.cycles else ""
@@ -270,8 +270,8 @@ def _types(target: Target) -> list[str]:
     """Return the dtypes of the operands and results of the units of a target."""
     found: dict[str, None] = {}
     for unit in target.engine.values():
-        every = unit.types if isinstance(unit, VectorUnit) else (*unit.inputs, unit.accumulator)
-        found |= dict.fromkeys(every)
+        dtypes = unit.types if isinstance(unit, VectorUnit) else (*unit.inputs, unit.accumulator)
+        found |= dict.fromkeys(dtypes)
     return list(found)
 
 

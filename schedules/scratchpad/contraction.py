@@ -70,40 +70,40 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> ContractionTili
             parts exceed the address span of a core.
     """
     product, tile = _tile(c, where)
-    whole = {axis: number(axis.extent, c.total) for axis in tile}
+    full = {axis: number(axis.extent, c.total) for axis in tile}
     cut = where.cuts.get(output, DivisionSpec())
     units = [tile[axis] for axis in c.axes]
     if where.target.stick is not None:
-        units = [lcm(own, n) for own, n in zip(units, where.units(output), strict=True)]
-    span = _ContractionAddressSpan(c, output, reach_of((*_whole_factors(c), output), where), whole)
+        units = [lcm(unit, n) for unit, n in zip(units, where.units(output), strict=True)]
+    span = _ContractionAddressSpan(c, output, reach_of((*_whole_factors(c), output), where), full)
     if cut.cores:
         core, shares = _part_as_asked(c, output, cut, where, units)
     else:
-        shared = cut.indivisible_extents([whole[axis] for axis in c.axes], units)
+        shared = cut.indivisible_extents([full[axis] for axis in c.axes], units)
         pieces = dict(zip(c.axes, shared, strict=True))
-        core, shares = _part_of_a_core(c, where, pieces, whole, span)
+        core, shares = _part_of_a_core(c, where, pieces, full, span)
     refusal = span.error(core, where.target)
     if refusal is not None and cut.cores:
         raise refusal
     budget = _ContractionBudget(c, output, where, product, tile)
-    block = {axis: tile[axis] for axis in c.axes} | {axis: whole[axis] for axis in c.taps}
+    block = {axis: tile[axis] for axis in c.axes} | {axis: full[axis] for axis in c.taps}
     block[c.depth] = tile[c.depth]
-    deep = round_up(max(whole[c.depth], 1), tile[c.depth])
-    limit = {**core, c.depth: deep}
-    asked = blocks_as(output, cut, [core[axis] for axis in c.axes], units)
-    fixed = {c.axes[axis]: extent for axis, extent in asked.items()}
-    whole_taps = {axis: max(whole[axis], 1) for axis in c.taps}
+    full_depth = round_up(max(full[c.depth], 1), tile[c.depth])
+    limit = {**core, c.depth: full_depth}
+    requested = blocks_as(output, cut, [core[axis] for axis in c.axes], units)
+    fixed = {c.axes[axis]: extent for axis, extent in requested.items()}
+    whole_taps = {axis: max(full[axis], 1) for axis in c.taps}
     fixed |= pieces_as(output, cut, c.total.op.reduce_axis, {**tile, **whole_taps})
     block, limit = {**block, **fixed}, {**limit, **fixed}
     for axes in (c.axes, (c.depth,)):
-        grown = grow_block(block, limit, axes, budget.fits, lambda more: budget.read(more, core))
+        grown = grow_block(block, limit, axes, budget.fits, lambda trial: budget.read(trial, core))
         block = dict(grown)
-    for axis, most in limit.items():
+    for axis, bound in limit.items():
         # Make the blocks even without changing their number.
-        count = ceil_div(most, block[axis])
-        block[axis] = round_up(max(ceil_div(most, count), 1), tile[axis])
+        count = ceil_div(bound, block[axis])
+        block[axis] = round_up(max(ceil_div(bound, count), 1), tile[axis])
     fits = budget.fits(block)
-    is_doubled = fits and block[c.depth] < deep
+    is_doubled = fits and block[c.depth] < full_depth
     return ContractionTiling(product, tile, core, shares, block, is_doubled, fits, refusal)
 
 
@@ -168,8 +168,8 @@ class _ContractionAddressSpan:
         """Return the error for parts that exceed the address span of a core; None if they fit."""
         if not self.reach.layouts:
             return None
-        own = [core[axis] for axis in self.c.axes]
-        error: TargetError | None = self.reach.error(self.output, own, self._parts(core), target)
+        part = [core[axis] for axis in self.c.axes]
+        error: TargetError | None = self.reach.error(self.output, part, self._parts(core), target)
         return error
 
     def _parts(self, core: Sizes) -> dict[te.Tensor, Sequence[int]]:
@@ -255,27 +255,27 @@ class _ContractionBudget:
             operand: Number of the operand: 0 and 1 for the factors, 2 for the sums.
             memory: Memory. Default: the scratchpad.
         """
-        whole = list(shape)
+        padded = list(shape)
         if self.product is not None:
             sizes = {"m": self.product.m, "n": self.product.n, "k": self.product.k}
             for dim, letter in self.c.roles[operand].items():
-                whole[dim] = round_up(max(whole[dim], 1), sizes[letter])
+                padded[dim] = round_up(max(padded[dim], 1), sizes[letter])
         if self.product is not None and is_tiled(self.where, self.product):
             # The first axis of a tile runs along the rows of a memory that has rows.
             name = memory or self.where.scratchpad
             rows = sizes[self.product.orders[operand][0][0]]
             has_rows = self.where.target.memory(name).rows is not None
-            whole = [rows, prod(whole) // rows] if has_rows else [prod(whole)]
+            padded = [rows, prod(padded) // rows] if has_rows else [prod(padded)]
         else:
-            order = matrix_order(self.c.roles[operand], operand, self.product, len(whole))
-            return int(self.where.bytes_of_part([whole[dim] for dim in order], x.dtype))
-        return int(self.where.bytes(whole, x.dtype, memory))
+            order = matrix_order(self.c.roles[operand], operand, self.product, len(padded))
+            return int(self.where.bytes_of_part([padded[dim] for dim in order], x.dtype))
+        return int(self.where.bytes(padded, x.dtype, memory))
 
     def read(self, block: Sizes, core: Sizes) -> int:
         """Return the bytes of the factors that a core reads for its part, block by block."""
         times: int = prod(ceil_div(core[axis], block[axis]) for axis in self.c.axes)
-        whole = {**block, self.c.depth: number(self.c.depth.extent, self.c.total)}
-        return times * _bytes_read(self.c, whole)
+        full = {**block, self.c.depth: number(self.c.depth.extent, self.c.total)}
+        return times * _bytes_read(self.c, full)
 
 
 def _bytes_read(c: Contraction, part: Sizes) -> int:
@@ -284,21 +284,21 @@ def _bytes_read(c: Contraction, part: Sizes) -> int:
 
 
 def _part_of_a_core(
-    c: Contraction, where: Placement, piece: Sizes, whole: Sizes, span: _ContractionAddressSpan
+    c: Contraction, where: Placement, piece: Sizes, full: Sizes, span: _ContractionAddressSpan
 ) -> tuple[Sizes, Shares]:
     """Divide tiles evenly among cores, with parts that read the least of the factors.
 
     Parts that fit the address span of a core are preferred; if no division has such parts, all
     divisions are considered.
     """
-    pieces = [ceil_div(whole[axis], piece[axis]) for axis in c.axes]
+    pieces = [ceil_div(full[axis], piece[axis]) for axis in c.axes]
 
     def extents(part: Sequence[int]) -> Sizes:
         return {axis: n * piece[axis] for axis, n in zip(c.axes, part, strict=True)}
 
     def cost(part: Sequence[int]) -> tuple[bool, int, int]:
         core = extents(part)
-        read = {**whole, **{axis: min(n, whole[axis]) for axis, n in core.items()}}
+        read = {**full, **{axis: min(n, full[axis]) for axis, n in core.items()}}
         return not span.fits(core), prod(part), _bytes_read(c, read)
 
     # Parts of the depth, of the rows and of the columns may share a grid axis.
@@ -330,7 +330,7 @@ def matrix_order(
     second factor and of the result.
     """
     orders = _ROWS if product is None else product.orders
-    letters = [each[0] for each in orders[operand]]
+    letters = [text[0] for text in orders[operand]]
     last = sorted(roles, key=lambda dim: letters.index(roles[dim]))
     return [*(dim for dim in range(rank) if dim not in roles), *last]
 
@@ -349,7 +349,7 @@ def is_transposed_and_padded(c: Contraction, operand: int, product: TileProduct 
 
 def schedule(
     s: te.Schedule, output: te.Tensor, c: Contraction, where: Placement,
-    whole: Collection[te.Tensor] | None = None,
+    stored: Collection[te.Tensor] | None = None,
 ) -> ContractionTiling:
     """Schedule a contraction with an optional element-wise epilogue.
 
@@ -358,7 +358,7 @@ def schedule(
         output: Result.
         c: Contraction.
         where: Placement of tensors in the memories of the target.
-        whole: Tensors that are already in memory. Default: the tensors that are not computed.
+        stored: Tensors that are already in memory. Default: the tensors that are not computed.
 
     Returns:
         The plan of the blocks.
@@ -373,20 +373,20 @@ def schedule(
     for x in readers:
         if x not in c.factors:
             s[x].compute_inline()
-    made = [s.cache_write(output, where.scratchpad)]
+    stages = [s.cache_write(output, where.scratchpad)]
     if output is not c.total:
-        made.append(c.total)
+        stages.append(c.total)
     elif p.sums_memory is not None:
-        made.append(s.cache_write(made[0], p.sums_memory))
+        stages.append(s.cache_write(stages[0], p.sums_memory))
     core, block = ([sizes[axis] for axis in c.axes] for sizes in (p.core, p.block))
     loop = walk_parts(s, output, core, block, p.shares, where)
-    for x in made:
+    for x in stages:
         s[x].compute_at(s[output], loop)
-    sums = made[-1]
+    sums = stages[-1]
     if output is not c.total:
-        _finish(s, made[0], c, where, (output, loop), whole)
-    elif sums is not made[0]:
-        where.keep(s, made[0], output, loop)
+        _finish(s, stages[0], c, where, (output, loop), stored)
+    elif sums is not stages[0]:
+        where.keep(s, stages[0], output, loop)
     if p.sums_memory is not None:
         s[sums].set_scope(p.sums_memory)
     part = _add_up(s, sums, c, p, where)
@@ -406,16 +406,16 @@ def of_partial(c: Contraction, partial: te.Tensor, depth: Sequence[te.IterVar]) 
     """
     part, *axes = partial.op.axis
     old = (*c.axes, *c.total.op.reduce_axis)
-    own = dict(zip(old, (*axes, *depth), strict=True))
+    mapped = dict(zip(old, (*axes, *depth), strict=True))
 
     def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        before = {axis: sizes[new] for axis, new in own.items()}
+        before = {axis: sizes[new] for axis, new in mapped.items()}
         first, second = c.read({**before, c.depth: before[c.depth] * sizes[part]})
         return first, second
 
     roles = {dim + 1: letter for dim, letter in c.roles[2].items()}
     return replace(
-        c, total=partial, rows=own[c.rows], columns=own[c.columns], depth=own[c.depth],
+        c, total=partial, rows=mapped[c.rows], columns=mapped[c.columns], depth=mapped[c.depth],
         roles=(*c.roles[:2], roles), read=read, is_partial=True,
     )
 
@@ -441,44 +441,44 @@ def _copy_block(
     where: Placement, site: tuple[te.Tensor, te.IterVar],
 ) -> None:
     """Copy a block of a factor to the scratchpad, for each iteration of a loop of the sums."""
-    made = [x if x in c.padded else s.cache_read(x, where.scratchpad, [reader])]
+    copies = [x if x in c.padded else s.cache_read(x, where.scratchpad, [reader])]
     if is_transposed_and_padded(c, operand, p.product):
-        made += [s.cache_read(each, where.scratchpad, [x]) for each in x.op.input_tensors]
+        copies += [s.cache_read(source, where.scratchpad, [x]) for source in x.op.input_tensors]
     sums, part = site
-    for near in made:
-        s[near].set_scope(where.scratchpad)
-        s[near].transform_layout(_place(c, p, where, near, operand), loops="logical", pad_value=0)
+    for copy in copies:
+        s[copy].set_scope(where.scratchpad)
+        s[copy].transform_layout(_place(c, p, where, copy, operand), loops="logical", pad_value=0)
         # Read in memory order; a factor that is padded on the way has another shape than its
         # source.
-        walk(s, near, s[near].op.axis, where, None if x in c.padded else x)
-        s[near].compute_at(s[sums], part)
+        walk(s, copy, s[copy].op.axis, where, None if x in c.padded else x)
+        s[copy].compute_at(s[sums], part)
     if p.is_doubled:
-        s[made[-1]].double_buffer()
+        s[copies[-1]].double_buffer()
 
 
 def _finish(
-    s: te.Schedule, made: te.Tensor, c: Contraction, where: Placement,
-    site: tuple[te.Tensor, te.IterVar], whole: Collection[te.Tensor] | None,
+    s: te.Schedule, result: te.Tensor, c: Contraction, where: Placement,
+    site: tuple[te.Tensor, te.IterVar], stored: Collection[te.Tensor] | None,
 ) -> None:
     """Compute the epilogue in the scratchpad, and copy its other inputs there."""
-    for x, readers in _epilogue_inputs(made, c.total, whole).items():
+    for x, readers in _epilogue_inputs(result, c.total, stored).items():
         where.keep(s, s.cache_read(x, where.scratchpad, readers), *site)
-    where.keep(s, made, *site)
+    where.keep(s, result, *site)
     s[c.total].set_scope(where.scratchpad)
 
 
 def _epilogue_inputs(
-    made: te.Tensor, total: te.Tensor, whole: Collection[te.Tensor] | None
+    result: te.Tensor, total: te.Tensor, stored: Collection[te.Tensor] | None
 ) -> dict[te.Tensor, list[te.Tensor]]:
     """Return the inputs of the epilogue other than the sum, each with its readers."""
     found: dict[te.Tensor, list[te.Tensor]] = {}
-    todo = [made]
-    while todo:
-        reader = todo.pop()
+    worklist = [result]
+    while worklist:
+        reader = worklist.pop()
         for x in reader.op.input_tensors:
-            is_made = x not in whole if whole is not None else leads_to(x, total)
-            if x != total and is_made:
-                todo.append(x)
+            is_computed = x not in stored if stored is not None else leads_to(x, total)
+            if x != total and is_computed:
+                worklist.append(x)
             elif x != total and reader not in found.get(x, ()):
                 found.setdefault(x, []).append(reader)
     return found
@@ -520,16 +520,16 @@ def _place(
     has_rows = where.target.memory(name).rows is not None
     if product is None or not is_tiled(where, product):
         dims = matrix_order(roles, operand, product, len(shape))
-        whole = where.layout([shape[dim] for dim in dims], x.dtype)
-        return lambda *index: whole(*(index[dim] for dim in dims))
+        layout = where.layout([shape[dim] for dim in dims], x.dtype)
+        return lambda *index: layout(*(index[dim] for dim in dims))
     sizes = {"m": product.m, "n": product.n, "k": product.k}
     lanes = where.lanes(x.dtype)
 
     def place(*index: te.Expr) -> list[object]:
-        own = {letter: index[dim] % sizes[letter] for dim, letter in roles.items()}
+        index_of = {letter: index[dim] % sizes[letter] for dim, letter in roles.items()}
         tiles = [i // sizes[roles[dim]] if dim in roles else i for dim, i in enumerate(index)]
-        order = [each for each in product.orders[operand] if each[0] in own]
-        *others, last = [_part(each, own, sizes) for each in order]
+        order = [term for term in product.orders[operand] if term[0] in index_of]
+        *others, last = [_part(term, index_of, sizes) for term in order]
         if has_rows:
             return [others[0], te.AXIS_SEPARATOR, *tiles, *others[1:], last]
         if where.target.stick is None or order[-1][1:] or sizes[order[-1]] <= lanes:
@@ -539,10 +539,10 @@ def _place(
     return place
 
 
-def _part(text: str, own: Mapping[str, te.Expr], sizes: Mapping[str, int]) -> te.Expr:
+def _part(text: str, index_of: Mapping[str, te.Expr], sizes: Mapping[str, int]) -> te.Expr:
     """Return an axis of a tile, or a part of it, as descriptions write it: `k`, `k//2` or `k%2`."""
     letter, operator, number = text[0], text[1:2], text[1:].lstrip("/%")
     if operator == "/":
         # The remainder changes no value; it only defines the extent.
-        return own[letter] // int(number) % (sizes[letter] // int(number))
-    return own[letter] % int(number) if operator else own[letter]
+        return index_of[letter] // int(number) % (sizes[letter] // int(number))
+    return index_of[letter] % int(number) if operator else index_of[letter]

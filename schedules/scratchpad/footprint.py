@@ -83,14 +83,14 @@ class TiledComputation:
 
     def copied_inputs(self) -> list[te.Tensor]:
         """Return the inputs to copy to the scratchpad: those without data-dependent indices."""
-        far: set[te.Tensor] = set()
+        gathered: set[te.Tensor] = set()
         found: dict[te.Tensor, None] = {}
         for y, reads in self.reads.items():
-            far |= {read.tensor for read in reads if read.follows_data or y in far}
+            gathered |= {read.tensor for read in reads if read.follows_data or y in gathered}
             found |= dict.fromkeys(
                 read.tensor for read in reads if read.tensor in self.materialized
             )
-        return [x for x in found if x.shape and x not in far]
+        return [x for x in found if x.shape and x not in gathered]
 
     def boxes(self, part: Sequence[int], depth: Sizes) -> dict[te.Tensor, Box]:
         """Return the region of each tensor that a part of the result needs.
@@ -109,8 +109,8 @@ class TiledComputation:
             for read in reads:
                 extents = read.footprint(sizes)
                 box = tuple(
-                    _span(index, extent, number(most, y), spans)
-                    for index, extent, most in zip(
+                    _span(index, extent, number(size, y), spans)
+                    for index, extent, size in zip(
                         read.index, extents, read.tensor.shape, strict=True)
                 )
                 before = found.get(read.tensor, box)
@@ -124,23 +124,23 @@ def _begin(axis: te.IterVar, extent: int) -> IndexInterval:
 
 
 def _span(
-    index: Affine, extent: int, most: int, spans: Mapping[te.IterVar, IndexInterval]
+    index: Affine, extent: int, size: int, spans: Mapping[te.IterVar, IndexInterval]
 ) -> IndexInterval:
     """Return the span of an index from the spans of its axes."""
     start, terms = index.const, dict[te.IterVar, int]()
     for axis, factor in index.terms:
-        own = spans[axis] if isinstance(axis, te.IterVar) else None
-        if own is None or own.terms is None:
-            return IndexInterval(extent, 0, None, most)
-        start += factor * (own.start if factor > 0 else own.start + own.extent - 1)
-        for outer, step in own.terms:
+        interval = spans[axis] if isinstance(axis, te.IterVar) else None
+        if interval is None or interval.terms is None:
+            return IndexInterval(extent, 0, None, size)
+        start += factor * (interval.start if factor > 0 else interval.start + interval.extent - 1)
+        for outer, step in interval.terms:
             terms[outer] = terms.get(outer, 0) + factor * step
-    return IndexInterval(extent, start, frozenset((x, c) for x, c in terms.items() if c), most)
+    return IndexInterval(extent, start, frozenset((x, c) for x, c in terms.items() if c), size)
 
 
 def work_of(
     output: te.Tensor, total: te.Tensor | None, stages: Sequence[te.Tensor],
-    whole: Collection[te.Tensor],
+    stored: Collection[te.Tensor],
 ) -> TiledComputation:
     """Return the stages that are computed for a result.
 
@@ -148,16 +148,16 @@ def work_of(
         output: Result.
         total: Reduction that the result consists of or depends on; None if there is none.
         stages: Stages of the program, producers first.
-        whole: Tensors that are already in memory.
+        stored: Tensors that are already in memory.
     """
-    own, todo = {output}, [output]
-    while todo:
-        new = {y for y in todo.pop().op.input_tensors if y not in whole} - own
-        own |= new
-        todo += new
-    ordered = [x for x in reversed(stages) if x in own]
+    members, worklist = {output}, [output]
+    while worklist:
+        new = {y for y in worklist.pop().op.input_tensors if y not in stored} - members
+        members |= new
+        worklist += new
+    ordered = [x for x in reversed(stages) if x in members]
     depth = () if total is None else tuple(total.op.reduce_axis)
-    return TiledComputation(output, total, {x: accesses(x).reads for x in ordered}, whole, depth)
+    return TiledComputation(output, total, {x: accesses(x).reads for x in ordered}, stored, depth)
 
 
 def transitive_inputs(
@@ -165,10 +165,10 @@ def transitive_inputs(
 ) -> dict[te.Tensor, Sequence[Access]]:
     """Return `first` and the stages it depends on, among stages listed after their readers."""
     needed, found = {first}, dict[te.Tensor, Sequence[Access]]()
-    for x, every in reads.items():
+    for x, x_reads in reads.items():
         if x in needed:
-            found[x] = every
-            needed |= {read.tensor for read in every}
+            found[x] = x_reads
+            needed |= {read.tensor for read in x_reads}
     return found
 
 
@@ -180,8 +180,8 @@ def order_of(box: Box, lane: te.IterVar | None) -> list[int]:
     stick.
     """
     dims = list(range(len(box)))
-    along = [dim for dim in dims if box[dim].terms == frozenset({(lane, 1)})]
-    return [dim for dim in dims if dim not in along[-1:]] + along[-1:]
+    lane_dims = [dim for dim in dims if box[dim].terms == frozenset({(lane, 1)})]
+    return [dim for dim in dims if dim not in lane_dims[-1:]] + lane_dims[-1:]
 
 
 def bytes_of(x: te.Tensor, box: Box, where: Placement, *, is_lone: bool = False) -> int:
@@ -201,8 +201,8 @@ def bytes_of(x: te.Tensor, box: Box, where: Placement, *, is_lone: bool = False)
     height, width = where.unit(x.dtype)
     units = [*[1] * len(box), lcm(height, rows), width]
     # A 1-D region consists of sticks, or of the columns of tiles.
-    own = units[-len(box) :] if box else []
-    return int(where.bytes([s.padded_extent(n) for s, n in zip(box, own, strict=True)], x.dtype))
+    sizes = units[-len(box) :] if box else []
+    return int(where.bytes([s.padded_extent(n) for s, n in zip(box, sizes, strict=True)], x.dtype))
 
 
 def is_beside(w: TiledComputation, reader: te.Tensor) -> bool:
@@ -236,7 +236,7 @@ class Reach:
         last = layout.place([
             max(min(n, extent), 1) - 1 for n, extent in zip(part, layout.shape, strict=True)
         ])
-        outer = next((dim for dim, place in enumerate(last) if place), len(last) - 1)
+        outer = next((dim for dim, coord in enumerate(last) if coord), len(last) - 1)
         inner: int = prod(layout.physical_shape[outer + 1 :])
         return (last[outer] + 1) * inner * int(width_of(x))
 
@@ -252,15 +252,15 @@ class Reach:
             parts: Region of each tensor that a core uses for its part.
             target: Target.
         """
-        far = self.unaddressable_tensor(parts)
-        if far is None:
+        x = self.unaddressable_tensor(parts)
+        if x is None:
             return None
         return TargetError(
             "{output}: a core of target {target} can address {limit} bytes of a tensor, but a "
             "part of {core} requires {subject} of {far}; request more parts along other axes, or "
             "compute {output} as several smaller tensors",
             kind="indivisible", output=output.name, target=target.name, limit=self.limit,
-            core=" x ".join(map(str, core)), subject=self.span(far, parts[far]), far=far.name,
+            core=" x ".join(map(str, core)), subject=self.span(x, parts[x]), far=x.name,
         )
 
 

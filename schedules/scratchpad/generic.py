@@ -85,17 +85,17 @@ def schedule_parts(s: te.Schedule, w: TiledComputation, where: Placement) -> Non
         s[x].compute_inline()
     where.put(s, output)
     # A resident pointwise result is computed in place.
-    stays = output in where.resident_tensors and w.total != output
-    made = output if stays else s.cache_write(output.op.outputs, where.scratchpad)[0]
+    in_place = output in where.resident_tensors and w.total != output
+    result = output if in_place else s.cache_write(output.op.outputs, where.scratchpad)[0]
     loop = walk_parts(s, output, p.core, p.block, p.division.shares, where)
     part = None
     if w.total is not None:
-        total = made if w.total == output else w.total
+        total = result if w.total == output else w.total
         part = _reduce(s, w, total, p, where, loop)
-    if made != output and w.total != output:
-        where.keep(s, made, output, loop, where.lane_of(output))
+    if result != output and w.total != output:
+        where.keep(s, result, output, loop, where.lane_of(output))
     for x in p.copied:
-        _copy_inputs(s, x, w, made, where, loop, part, p)
+        _copy_inputs(s, x, w, result, where, loop, part, p)
 
 
 SchedulePartial = Callable[[te.Schedule, te.Tensor, Placement], object]
@@ -114,9 +114,9 @@ def _lane_in(x: te.Tensor, box: Box, w: TiledComputation, where: Placement) -> i
     Return None if each element has a separate stick, because a copy cannot gather elements of
     several sticks.
     """
-    is_made = x == w.total or x in w.output.op.outputs
+    is_result = x == w.total or x in w.output.op.outputs
     order = order_of(box, _lane_of(w, where))
-    return order[-1] if order and where.lane_of(w.output if is_made else x) is not None else None
+    return order[-1] if order and where.lane_of(w.output if is_result else x) is not None else None
 
 
 def _reduce(
@@ -131,44 +131,44 @@ def _reduce(
     stage = s[total]
     stage.set_scope(where.scratchpad)
     assert w.total is not None
-    along = _lane_in(w.total, w.boxes(p.block, p.depth)[w.total], w, where)
-    *outer, lane = stage.transform_layout(where.near_layout(total, along))
+    lane_dim = _lane_in(w.total, w.boxes(p.block, p.depth)[w.total], w, where)
+    *outer, lane = stage.transform_layout(where.near_layout(total, lane_dim))
     stage.compute_at(s[w.output], loop)
     pieces, steps = [], []
-    for axis, own in zip(w.depth, remaining_reduction_loops(s, total), strict=True):
+    for axis, step in zip(w.depth, remaining_reduction_loops(s, total), strict=True):
         if p.depth[axis] < number(axis.extent, total):
-            piece, own = stage.split(own, factor=p.depth[axis])
+            piece, step = stage.split(step, factor=p.depth[axis])
             pieces.append(piece)
-        steps.append(own)
+        steps.append(step)
     stage.reorder(*pieces, *outer, *steps, lane)
-    if along is not None:
+    if lane_dim is not None:
         stage.vectorize(lane)
     return pieces[-1] if pieces else None
 
 
 def _copy_inputs(
-    s: te.Schedule, x: te.Tensor, w: TiledComputation, made: te.Tensor, where: Placement,
+    s: te.Schedule, x: te.Tensor, w: TiledComputation, result: te.Tensor, where: Placement,
     loop: te.IterVar,
     part: te.IterVar | None, p: GenericTiling,
 ) -> None:
     """Copy the inputs of a block, once per block or once per piece of the reduction."""
-    beside = [y for y in w.readers(x) if part is None or is_beside(w, y)]
-    others = [y for y in w.readers(x) if y not in beside]
-    total = made if w.total == w.output else w.total
+    block_readers = [y for y in w.readers(x) if part is None or is_beside(w, y)]
+    others = [y for y in w.readers(x) if y not in block_readers]
+    total = result if w.total == w.output else w.total
     box = w.boxes(p.block, p.depth)[x]
-    for readers, stage, place in ((beside, w.output, loop), (others, total, part)):
-        if not readers or stage is None or place is None:
+    for readers, stage, site in ((block_readers, w.output, loop), (others, total, part)):
+        if not readers or stage is None or site is None:
             continue
-        now = [made if y == w.output else y for y in readers]
-        copy = s.cache_read(x, where.scratchpad, now)
-        order, along = order_of(box, _lane_of(w, where)), _lane_in(x, box, w, where)
-        if along is None or order == sorted(order):
-            where.keep(s, copy, stage, place, along)
+        sources = [result if y == w.output else y for y in readers]
+        copy = s.cache_read(x, where.scratchpad, sources)
+        order, lane_dim = order_of(box, _lane_of(w, where)), _lane_in(x, box, w, where)
+        if lane_dim is None or order == sorted(order):
+            where.keep(s, copy, stage, site, lane_dim)
         else:
             # Read in memory order; the scratchpad has the permuted copy.
             s[copy].set_scope(where.scratchpad)
-            s[copy].transform_layout(where.near_layout(copy, along), loops="logical")
-            s[copy].compute_at(s[stage], place)
+            s[copy].transform_layout(where.near_layout(copy, lane_dim), loops="logical")
+            s[copy].compute_at(s[stage], site)
             walk(s, copy, s[copy].op.axis, where, x)
         if p.is_doubled:
             s[copy].double_buffer()
@@ -191,27 +191,27 @@ def plan(w: TiledComputation, where: Placement) -> GenericTiling:
     division = _choose_division(w, where, cut, shared)
     core = tuple(n * unit for n, unit in zip(division.part, shared, strict=True))
     budget = _GenericBudget(w, where, core, _tensors_to_copy(w, where))
-    whole: Sizes = {axis: number(axis.extent, output) for axis in w.depth}
-    asked = blocks_as(output, cut, core, units)
+    full: Sizes = {axis: number(axis.extent, output) for axis in w.depth}
+    requested = blocks_as(output, cut, core, units)
     pieces = pieces_as(output, cut, w.depth, depth_units(w, where))
-    whole = {**whole, **pieces}
-    if not asked and budget.fits(core, whole, doubled=False):
-        return GenericTiling(division, core, core, whole, False, budget.copied)
-    least: Sizes = {**dict.fromkeys(whole, 1), **pieces}
-    smallest = tuple(asked.get(axis, unit) for axis, unit in enumerate(units))
-    if asked or pieces:
-        budget.check(smallest, least)
-    elif not budget.fits(units, least, doubled=False):
+    full = {**full, **pieces}
+    if not requested and budget.fits(core, full, doubled=False):
+        return GenericTiling(division, core, core, full, False, budget.copied)
+    min_depth: Sizes = {**dict.fromkeys(full, 1), **pieces}
+    smallest = tuple(requested.get(axis, unit) for axis, unit in enumerate(units))
+    if requested or pieces:
+        budget.check(smallest, min_depth)
+    elif not budget.fits(units, min_depth, doubled=False):
         units = smallest = (1,) * len(units)
         budget = budget.without_far()
-    is_doubled = budget.fits(smallest, least, doubled=True)
-    depth = budget.deepest(smallest, least, whole, doubled=is_doubled)
-    most = tuple(asked.get(axis, n) for axis, n in enumerate(core))
-    block = replace(budget, core=most).longest(smallest, depth, doubled=is_doubled)
-    depth = budget.deepest(block, least, whole, doubled=is_doubled)
+    is_doubled = budget.fits(smallest, min_depth, doubled=True)
+    depth = budget.deepest(smallest, min_depth, full, doubled=is_doubled)
+    max_block = tuple(requested.get(axis, n) for axis, n in enumerate(core))
+    block = replace(budget, core=max_block).longest(smallest, depth, doubled=is_doubled)
+    depth = budget.deepest(block, min_depth, full, doubled=is_doubled)
     even = tuple(
-        round_up(ceil_div(most, ceil_div(most, n)), unit)
-        for n, most, unit in zip(block, core, units, strict=True)
+        round_up(ceil_div(extent, ceil_div(extent, n)), unit)
+        for n, extent, unit in zip(block, core, units, strict=True)
     )
     return GenericTiling(division, core, even, depth, is_doubled, budget.copied)
 
@@ -225,8 +225,8 @@ def outline(w: TiledComputation, where: Placement) -> DivisionPlan:
             address span of a core.
     """
     p = plan(w, where)
-    whole: Sizes = {axis: number(axis.extent, w.output) for axis in w.depth}
-    read = _GenericBudget(w, where, p.core, p.copied).read(p.block, whole)
+    full: Sizes = {axis: number(axis.extent, w.output) for axis in w.depth}
+    read = _GenericBudget(w, where, p.core, p.copied).read(p.block, full)
     return DivisionPlan(p.division.count, p.core, p.division.cores * read)
 
 
@@ -238,8 +238,8 @@ def _tensors_to_copy(w: TiledComputation, where: Placement) -> tuple[te.Tensor, 
     boxes = w.boxes((1,) * len(w.output.shape), dict.fromkeys(w.depth, 1))
     lane = _lane_of(w, where)
     orders = {x: order_of(boxes[x], lane) for x in where.resident_tensors if x in boxes}
-    there = [x for x, order in orders.items() if order == sorted(order)]
-    return tuple(x for x in w.copied_inputs() if x not in there)
+    resident = [x for x, order in orders.items() if order == sorted(order)]
+    return tuple(x for x in w.copied_inputs() if x not in resident)
 
 
 def _choose_division(
@@ -281,8 +281,8 @@ class _GenericBudget:
         """Return the bytes of every tensor in the scratchpad for a block."""
         boxes = self.w.boxes(block, depth)
         boxes |= dict.fromkeys(self.w.output.op.outputs, boxes[self.w.output])
-        made = [*([self.w.total] if self.w.total else []), *self.w.output.op.outputs]
-        return {x: self._size(x, boxes[x]) for x in (*self.copied, *made)}
+        results = [*([self.w.total] if self.w.total else []), *self.w.output.op.outputs]
+        return {x: self._size(x, boxes[x]) for x in (*self.copied, *results)}
 
     def _size(self, x: te.Tensor, box: Box) -> int:
         """Return the bytes of a region of a tensor, in scratchpad order."""
@@ -293,9 +293,9 @@ class _GenericBudget:
     def fits(self, block: Sequence[int], depth: Sizes, *, doubled: bool) -> bool:
         """Return whether a block fits, with the inputs of the next block if `doubled`."""
         sizes = self.sizes(block, depth)
-        more = sum(sizes[x] for x in self.copied) if doubled else 0
-        need: int = sum(sizes.values()) + more
-        return bool(need <= self.where.scratchpad_bytes)
+        next_bytes = sum(sizes[x] for x in self.copied) if doubled else 0
+        required: int = sum(sizes.values()) + next_bytes
+        return bool(required <= self.where.scratchpad_bytes)
 
     def check(self, block: Sequence[int], depth: Sizes) -> None:
         """Raise if a block does not fit the scratchpad.
@@ -303,12 +303,12 @@ class _GenericBudget:
         Raises:
             CapacityError: If the block does not fit.
         """
-        need = sum(self.sizes(block, depth).values())
-        if need > self.where.scratchpad_bytes:
+        required = sum(self.sizes(block, depth).values())
+        if required > self.where.scratchpad_bytes:
             raise CapacityError(
                 "{output}: a block of {block} requires {need} bytes of memory `{scratchpad}`, but "
                 "each core of target {target} has {room}; request more tiles",
-                output=self.w.output.name, block=" x ".join(map(str, block)), need=need,
+                output=self.w.output.name, block=" x ".join(map(str, block)), need=required,
                 scratchpad=self.where.scratchpad, target=self.where.target.name,
                 room=self.where.scratchpad_bytes,
             )
@@ -319,19 +319,19 @@ class _GenericBudget:
         Raises:
             CapacityError: If a single element does not fit without these copies either.
         """
-        least, one = dict.fromkeys(self.w.depth, 1), (1,) * len(self.core)
-        sizes = self.sizes(one, least)
-        need = sum(sizes.values())
-        if need <= self.where.scratchpad_bytes:
+        min_depth, unit_block = dict.fromkeys(self.w.depth, 1), (1,) * len(self.core)
+        sizes = self.sizes(unit_block, min_depth)
+        required = sum(sizes.values())
+        if required <= self.where.scratchpad_bytes:
             return self
-        boxes = self.w.boxes(one, least)
-        far = [x for x in self.copied if any(s.extent > 1 and s.terms is None for s in boxes[x])]
-        if far:
-            largest = max(far, key=sizes.__getitem__)
+        boxes = self.w.boxes(unit_block, min_depth)
+        gather = [x for x in self.copied if any(s.extent > 1 and s.terms is None for s in boxes[x])]
+        if gather:
+            largest = max(gather, key=sizes.__getitem__)
             return replace(
                 self, copied=tuple(x for x in self.copied if x != largest)
             ).without_far()
-        listed = ", ".join(
+        listing = ", ".join(
             f"{x.name}: {x.dtype}, {size} bytes"
             for x, size in sorted(sizes.items(), key=lambda pair: -pair[1])[:3]
         )
@@ -339,33 +339,33 @@ class _GenericBudget:
             "{output}: a single element requires {need} bytes of memory `{scratchpad}`, but each "
             "core of target {target} has {room} ({listed}); read fewer inputs per element, or use "
             "a target with larger scratchpads",
-            output=self.w.output.name, need=need, scratchpad=self.where.scratchpad,
-            target=self.where.target.name, room=self.where.scratchpad_bytes, listed=listed,
+            output=self.w.output.name, need=required, scratchpad=self.where.scratchpad,
+            target=self.where.target.name, room=self.where.scratchpad_bytes, listed=listing,
         )
 
     def deepest(
-        self, block: Sequence[int], least: Sizes, whole: Sizes, *, doubled: bool
+        self, block: Sequence[int], min_depth: Sizes, full: Sizes, *, doubled: bool
     ) -> Sizes:
         """Return the largest piece of the reduction that fits, growing the last axes first."""
-        if self.fits(block, whole, doubled=doubled):
-            return whole
-        depth = least
-        for axis in reversed([axis for axis, n in whole.items() if n > least[axis]]):
-            depth = self._deeper(block, depth, axis, whole[axis], doubled=doubled)
+        if self.fits(block, full, doubled=doubled):
+            return full
+        depth = min_depth
+        for axis in reversed([axis for axis, n in full.items() if n > min_depth[axis]]):
+            depth = self._deeper(block, depth, axis, full[axis], doubled=doubled)
         return depth
 
     def _deeper(
-        self, block: Sequence[int], depth: Sizes, axis: te.IterVar, most: int, *, doubled: bool
+        self, block: Sequence[int], depth: Sizes, axis: te.IterVar, limit: int, *, doubled: bool
     ) -> Sizes:
         """Return the largest piece along one reduction axis that fits."""
 
         def fits(steps: int) -> bool:
             return self.fits(block, {**depth, axis: steps}, doubled=doubled)
 
-        steps = largest(most, fits)
+        steps = largest(limit, fits)
         # Make the pieces even without changing their number, unless even pieces start inside sticks
         # and thus need more space.
-        even = ceil_div(most, ceil_div(most, steps))
+        even = ceil_div(limit, ceil_div(limit, steps))
         return {**depth, axis: even if fits(even) else steps}
 
     def longest(self, block: tuple[int, ...], depth: Sizes, *, doubled: bool) -> tuple[int, ...]:
@@ -381,7 +381,7 @@ class _GenericBudget:
 
     def read(self, block: Sequence[int], depth: Sizes) -> int:
         """Return the bytes that a core reads for its part, block by block."""
-        blocks = prod(ceil_div(most, n) for n, most in zip(block, self.core, strict=True))
+        blocks = prod(ceil_div(extent, n) for n, extent in zip(block, self.core, strict=True))
         boxes = self.w.boxes(block, depth)
         size: int = blocks * sum(_size(x, boxes[x]) for x in self.copied)
         return size
@@ -420,8 +420,8 @@ class _GenericAddressSpan:
         return [n * unit for n, unit in zip(part, self.units, strict=True)]
 
     def _parts(self, part: Sequence[int]) -> dict[te.Tensor, list[int]]:
-        whole = {axis: number(axis.extent, self.w.output) for axis in self.w.depth}
-        boxes = self.w.boxes(self._extents(part), whole)
+        full = {axis: number(axis.extent, self.w.output) for axis in self.w.depth}
+        boxes = self.w.boxes(self._extents(part), full)
         return {x: [span.extent for span in boxes[x]] for x in self.reach.layouts}
 
 

@@ -58,7 +58,7 @@ class Placement:
         """Return the placement for the tensors of a schedule, which may have redefined them."""
         return replace(
             self,
-            tensor_layouts={_store_within(s, x): place for x, place in self.tensor_layouts.items()},
+            tensor_layouts={_store_within(s, x): spec for x, spec in self.tensor_layouts.items()},
             cuts={_store_within(s, x): cut for x, cut in self.cuts.items()},
             resident_tensors=frozenset(_store_within(s, x) for x in self.resident_tensors),
         )
@@ -120,22 +120,22 @@ class Placement:
 
         Return None if the layout is the default layout of the target, or has no sticks.
         """
-        given, shape = self.tensor_layouts.get(x), sizes_of(x)
-        if self.target.stick is None or given is None or 0 in shape or not shape:
+        spec, shape = self.tensor_layouts.get(x), sizes_of(x)
+        if self.target.stick is None or spec is None or 0 in shape or not shape:
             return None
-        layout = given if isinstance(given, Layout) else Layout.of(shape, x.dtype, given)
+        layout = spec if isinstance(spec, Layout) else Layout.of(shape, x.dtype, spec)
 
         def place(dim: int, index: int) -> tuple[int, ...]:
             return tuple(layout.place([index if d == dim else 0 for d in range(len(shape))]))
 
-        moving = [d for d, n in enumerate(shape) if n > 1 and place(d, 1)[-1] != place(d, 0)[-1]]
-        if not moving:
+        varying = [d for d, n in enumerate(shape) if n > 1 and place(d, 1)[-1] != place(d, 0)[-1]]
+        if not varying:
             return None, 1
-        dim, extent = moving[-1], self.lanes(x.dtype)
+        dim, extent = varying[-1], self.lanes(x.dtype)
         # Staggered sticks alternate, so that two of them share one range of elements.
-        for many in (extent, 2 * extent):
-            if many >= shape[dim] or place(dim, many)[-1] == 0:
-                return (dim, many) if len(moving) == 1 else None
+        for count in (extent, 2 * extent):
+            if count >= shape[dim] or place(dim, count)[-1] == 0:
+                return (dim, count) if len(varying) == 1 else None
         return None
 
     def blocks(self, dtype: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -169,8 +169,8 @@ class Placement:
         Returns:
             A function that `transform_layout` accepts.
         """
-        place = self.scratchpad if memory is None else memory
-        storage = self.target.memory(place)
+        name = self.scratchpad if memory is None else memory
+        storage = self.target.memory(name)
         if storage.rows is not None:
             return self._in_partitions(dtype, storage.rows)
         if storage.rank > 1:
@@ -178,7 +178,7 @@ class Placement:
         if self.target.tile is not None:
             return self._in_tiles(dtype)
         stick = self.target.stick
-        is_padded = place == self.device and stick is not None and stick.padding == "all"
+        is_padded = name == self.device and stick is not None and stick.padding == "all"
         return self._in_sticks(shape, dtype, is_padded=is_padded)
 
     def _in_sticks(self, shape: Sequence[int], dtype: str, *, is_padded: bool) -> Map:
@@ -186,8 +186,8 @@ class Placement:
 
         def dimension(i: te.Expr, extent: int) -> te.Expr:
             # The remainder changes no value; it only defines the padded extent.
-            places = round_up(extent, lanes)
-            return i % places if is_padded and extent not in (1, places) else i
+            padded = round_up(extent, lanes)
+            return i % padded if is_padded and extent not in (1, padded) else i
 
         def place(*i: te.Expr) -> list[object]:
             *others, last = map(dimension, i, (*shape[:-1], 1)) if i else [_zero()]
@@ -199,10 +199,10 @@ class Placement:
         lanes = self.lanes(dtype)
 
         def place(*i: te.Expr) -> list[object]:
-            leads = [*[_zero()] * (rank - len(i)), *i[:-1]]
-            first = len(leads) - (rank - 2)
-            apart = [part for each in leads[first:] for part in (te.AXIS_SEPARATOR, each)]
-            return [*leads[:first], *apart, te.AXIS_SEPARATOR, *_split_index(i[-1:], (lanes,))]
+            leading = [*[_zero()] * (rank - len(i)), *i[:-1]]
+            first = len(leading) - (rank - 2)
+            parts = [part for index in leading[first:] for part in (te.AXIS_SEPARATOR, index)]
+            return [*leading[:first], *parts, te.AXIS_SEPARATOR, *_split_index(i[-1:], (lanes,))]
 
         return place
 
@@ -266,13 +266,14 @@ class Placement:
         """
         memory = self.target.memory(memory_name or self.scratchpad)
         unit = self.unit(dtype)
-        *lead, rows, columns = (1, 1, *shape)
+        *outer, rows, columns = (1, 1, *shape)
         row = round_up(columns, unit[1]) * _bytes(dtype)
-        count: int = prod(lead) * round_up(rows, unit[0])
+        count: int = prod(outer) * round_up(rows, unit[0])
         step = memory.alignment_bytes
         if memory.rows is not None:
             # The rows of a tensor are distributed cyclically over those of the memory.
-            return int(memory.rows * round_up(prod(lead) * ceil_div(rows, memory.rows) * row, step))
+            n_rows = ceil_div(rows, memory.rows)
+            return int(memory.rows * round_up(prod(outer) * n_rows * row, step))
         size: int = count * round_up(row, step) if memory.rank == 2 else round_up(count * row, step)
         return size
 
@@ -294,19 +295,19 @@ class Placement:
             sizes.append(sizes.pop(lane))
         return self.bytes_of_part(sizes, x.dtype)
 
-    def largest(self, extent: int, unit: int, need: Callable[[int], int]) -> int:
+    def largest(self, extent: int, unit: int, required: Callable[[int], int]) -> int:
         """Return the largest part of an extent that fits the scratchpad.
 
         Args:
             extent: Extent to be split.
             unit: Number of which the part is a multiple.
-            need: Function from the size of a part to its bytes in the scratchpad.
+            required: Function from the size of a part to its bytes in the scratchpad.
 
         Returns:
             The size; at least `unit`, which may not fit.
         """
         pieces: int = largest(
-            ceil_div(extent, unit), lambda n: need(n * unit) <= self.scratchpad_bytes
+            ceil_div(extent, unit), lambda n: required(n * unit) <= self.scratchpad_bytes
         )
         return pieces * unit
 
@@ -317,43 +318,43 @@ class Placement:
         another memory.
         """
         s[x].set_scope(self.memory_of(x))
-        if (place := self.layout_of(x)) is not None:
-            s[x].transform_layout(place, loops="logical")
+        if (layout := self.layout_of(x)) is not None:
+            s[x].transform_layout(layout, loops="logical")
 
     def memory_of(self, x: te.Tensor) -> str:
         """Return the memory of a whole tensor."""
         if x in self.resident_tensors:
             return self.scratchpad
-        given = self.tensor_layouts.get(x)
-        named = given.memory if isinstance(given, Layout) else self.device
+        spec = self.tensor_layouts.get(x)
+        named = spec.memory if isinstance(spec, Layout) else self.device
         return named if named in self.target.memories else self.device
 
     def layout_of(self, x: te.Tensor) -> Layout | IndexMap | Map | None:
         """Return the layout of a whole tensor; None if it is the host layout."""
-        given, shape = self.tensor_layouts.get(x), sizes_of(x)
+        spec, shape = self.tensor_layouts.get(x), sizes_of(x)
         if x in self.resident_tensors:
             return self.near_layout(x, self.lane_of(x))
         rank = self.target.memory(self.memory_of(x)).rank
-        if given is not None:
-            return given if rank == 1 else _with_axes(given, rank)
+        if spec is not None:
+            return spec if rank == 1 else _with_axes(spec, rank)
         return None if self.device == HOST else self.layout(shape, x.dtype, self.device)
 
     def put_arguments(self, s: te.Schedule) -> None:
         """Assign all arguments of the caller to device memory."""
-        every = [stage.op.output(0) for stage in s.stages]
-        scans: list[Any] = [x.op for x in every if is_scan(x)]
+        tensors = [stage.op.output(0) for stage in s.stages]
+        scans: list[Any] = [x.op for x in tensors if is_scan(x)]
         # A scan state is a placeholder for the scan result, not an argument.
         states = {state for op in scans for state in op.states}
-        for x in every:
+        for x in tensors:
             if not x.op.input_tensors and x not in states:
                 self.put(s, x)
 
     def layout_of_tensor(self, x: te.Tensor) -> Layout:
         """Return the layout of a whole tensor, as a `Layout`."""
-        shape, place = sizes_of(x), self.layout_of(x)
-        if place is None:
+        shape, layout = sizes_of(x), self.layout_of(x)
+        if layout is None:
             return Layout.row_major(shape, x.dtype)
-        return place if isinstance(place, Layout) else Layout.of(shape, x.dtype, place)
+        return layout if isinstance(layout, Layout) else Layout.of(shape, x.dtype, layout)
 
     def keep(
         self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar,
@@ -392,8 +393,8 @@ class Placement:
     def transposed(self, x: te.Tensor, order: Sequence[int]) -> Map:
         """Return the scratchpad layout of a tensor with its dimensions in another order."""
         shape = sizes_of(x)
-        whole = self.layout([shape[dim] for dim in order], x.dtype)
-        return lambda *i: whole(*(i[dim] for dim in order))
+        layout = self.layout([shape[dim] for dim in order], x.dtype)
+        return lambda *i: layout(*(i[dim] for dim in order))
 
     def walk(
         self, s: te.Schedule, x: te.Tensor, rows: Sequence[te.IterVar], column: te.IterVar
@@ -426,19 +427,19 @@ class Placement:
             The loop over the iterations of one core.
         """
         iterations = number(loop.extent, x)
-        each = max(ceil_div(iterations, self.target.cores), 1)
-        outer, inner = s[x].split(loop, factor=each)
-        count = max(ceil_div(iterations, each), 1)
+        per_core = max(ceil_div(iterations, self.target.cores), 1)
+        outer, inner = s[x].split(loop, factor=per_core)
+        count = max(ceil_div(iterations, per_core), 1)
         first, *others = self.target.grid.items()
         for axis, cores in reversed(others):
-            outer, along = s[x].split(outer, factor=min(cores, count))
-            s[x].bind(along, te.thread_axis(axis))
+            outer, core_loop = s[x].split(outer, factor=min(cores, count))
+            s[x].bind(core_loop, te.thread_axis(axis))
             count = ceil_div(count, cores)
         s[x].bind(outer, te.thread_axis(first[0]))
         return inner
 
 
-def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | None:
+def placement_of(target: Target, layouts: Layouts = NO_LAYOUTS) -> Placement | None:
     """Return the placement on a target with scratchpads; None for other targets.
 
     Whole tensors are in the memory to which links from the host lead. If the device shares its
@@ -461,21 +462,21 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
     of_cores = [name for name in of_host_links if target.memory(name).scope == "core"]
     # Whole tensors must be in a memory that all cores can access.
     filled = [name for name in of_host_links if name not in of_cores]
-    near = [link.to for link in target.links.values() if link.from_ in of_chip]
-    near += of_cores
-    near += [unit.memory for unit in target.engine.values()]
-    for name in near:
+    scratchpads = [link.to for link in target.links.values() if link.from_ in of_chip]
+    scratchpads += of_cores
+    scratchpads += [unit.memory for unit in target.engine.values()]
+    for name in scratchpads:
         memory = target.memory(name)
         if name in (*of_host, *filled) or memory.usable_bytes is None:
             continue
-        images = [each for each in of_chip if each not in (name, HOST)]
+        images = [memory_name for memory_name in of_chip if memory_name not in (name, HOST)]
         sharers = 1 if memory.scope == "core" else target.cores
         free_bytes = memory.usable_bytes // sharers
         device = [*filled, *images, HOST][0]
-        every = (x for x in given.values() if isinstance(x, Layout) and x.memory == name)
-        free_bytes -= sum(layout.shard_nbytes for layout in every)
+        resident = (x for x in layouts.values() if isinstance(x, Layout) and x.memory == name)
+        free_bytes -= sum(layout.shard_nbytes for layout in resident)
         free_bytes -= free_bytes % memory.alignment_bytes
-        return Placement(target, device, name, free_bytes, given)
+        return Placement(target, device, name, free_bytes, layouts)
     return None
 
 
@@ -510,14 +511,14 @@ def sizes_of(x: te.Tensor) -> tuple[int, ...]:
     return tuple(number(extent, x) for extent in x.shape)
 
 
-def _with_axes(given: Layout | IndexMap, rank: int) -> Layout | IndexMap:
+def _with_axes(layout: Layout | IndexMap, rank: int) -> Layout | IndexMap:
     """Return a layout with axis separators for a memory with a `rank`-dimensional address.
 
     The last `rank - 1` results are one address component each.
     """
-    index_map = given.index_map if isinstance(given, Layout) else given
+    index_map = layout.index_map if isinstance(layout, Layout) else layout
     if index_map.axis_separators:
-        return given
+        return layout
     results = tuple(index_map.final_indices)
     results = tuple(_zero() for _ in range(rank - len(results))) + results
     separators = range(len(results) - rank, len(results) - 1)
@@ -551,12 +552,12 @@ def _bytes(dtype: str) -> int:
 
 def _split_index(index: Sequence[te.Expr], blocks: Sequence[int]) -> list[te.Expr]:
     """Split an index into nested blocks: `i // 32, i % 32 // 16, i % 16`; an empty index is 0."""
-    rest = index[0] if index else _zero()
+    remaining = index[0] if index else _zero()
     parts = []
     for size in blocks:
-        parts.append(rest // size)
-        rest = rest % size
-    return [*parts, rest]
+        parts.append(remaining // size)
+        remaining = remaining % size
+    return [*parts, remaining]
 
 
 def device_of(target: Target) -> str:

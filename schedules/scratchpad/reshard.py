@@ -28,14 +28,14 @@ def resharded_tensor(output: te.Tensor, where: Placement) -> te.Tensor | None:
     source = read.tensor
     is_copy = is_same(read.axes, found.axis) and not source.op.input_tensors
     has_scratchpad = where.scratchpad != where.device
-    is_kept = has_scratchpad and not where.resident_tensors and output in where.cuts
-    if not (is_copy and is_kept) or source.dtype != output.dtype:
+    is_divided = has_scratchpad and not where.resident_tensors and output in where.cuts
+    if not (is_copy and is_divided) or source.dtype != output.dtype:
         return None
     if {where.memory_of(source), where.memory_of(output)} != {where.scratchpad}:
         return None
-    wanted = where.cuts[output].cores
+    requested = where.cuts[output].cores
     count = parts_of(source, where)
-    is_other = any(wanted.get(axis, 1) != n for axis, n in enumerate(count))
+    is_other = any(requested.get(axis, 1) != n for axis, n in enumerate(count))
     return source if is_other else None
 
 
@@ -46,15 +46,15 @@ def parts_of(x: te.Tensor, where: Placement) -> tuple[int, ...]:
     count = []
     for axis, (extent, unit) in enumerate(zip(shape, units, strict=True)):
         steps = range(0, max(extent, 1), unit)
-        count.append(len({_core(layout, axis, at) for at in steps}))
+        count.append(len({_core(layout, axis, position) for position in steps}))
     return tuple(count)
 
 
-def _core(layout: Layout, axis: int, at: int) -> tuple[str, ...]:
-    """Return the grid coordinates of the element at position `at` of an axis."""
-    index = [at if k == axis else 0 for k in range(len(layout.shape))]
-    place = layout.index_map.map_indices(index)
-    return tuple(str(place[k]) for k in layout.grid_axes)
+def _core(layout: Layout, axis: int, position: int) -> tuple[str, ...]:
+    """Return the grid coordinates of the element at position `position` of an axis."""
+    index = [position if k == axis else 0 for k in range(len(layout.shape))]
+    address = layout.index_map.map_indices(index)
+    return tuple(str(address[k]) for k in layout.grid_axes)
 
 
 def schedule_reshard(
@@ -72,27 +72,27 @@ def schedule_reshard(
         TargetError: If the parts cannot be mapped to cores.
     """
     where.put(s, output)
-    sent = s.cache_read(source, where.scratchpad, [output])
-    s[sent].set_scope(where.scratchpad)
-    place = where.layout_of(source)
-    assert place is not None
-    s[sent].transform_layout(place, loops="logical")
-    _on_own_cores(s, sent, parts_of(source, where), source, where)
+    staged = s.cache_read(source, where.scratchpad, [output])
+    s[staged].set_scope(where.scratchpad)
+    layout = where.layout_of(source)
+    assert layout is not None
+    s[staged].transform_layout(layout, loops="logical")
+    _on_own_cores(s, staged, parts_of(source, where), source, where)
     cut = where.cuts[output].cores
     _on_own_cores(s, output, [cut.get(k, 1) for k in range(len(output.shape))], output, where)
 
 
 def _on_own_cores(
-    s: te.Schedule, x: te.Tensor, count: tuple[int, ...] | list[int], placed: te.Tensor,
+    s: te.Schedule, x: te.Tensor, count: tuple[int, ...] | list[int], source: te.Tensor,
     where: Placement,
 ) -> None:
     """Divide the loops of a tensor among the cores that have its parts."""
-    units = where.units(placed)
+    units = where.units(source)
     division = divide_as(x, DivisionSpec(dict(enumerate(count))), units, where.target)
     core = tuple(n * unit for n, unit in zip(division.part, units, strict=True))
     # The loops of `x` follow the addresses of the tensor whose layout it has.
     where = Placement(
         where.target, where.device, where.scratchpad, where.scratchpad_bytes,
-        {**where.tensor_layouts, x: where.tensor_layouts[placed]},
+        {**where.tensor_layouts, x: where.tensor_layouts[source]},
     )
     walk_parts(s, x, core, core, division.shares, where)

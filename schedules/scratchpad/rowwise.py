@@ -26,7 +26,7 @@ from tecomp.schedules.tiling.register_blocking import balanced_block_size, width
 
 
 def schedule_blocks(
-    s: te.Schedule, output: te.Tensor, made: Collection[te.Tensor], where: Placement
+    s: te.Schedule, output: te.Tensor, stages: Collection[te.Tensor], where: Placement
 ) -> None:
     """Schedule a row-wise operator with intermediate rows and values per row.
 
@@ -36,10 +36,10 @@ def schedule_blocks(
     Args:
         s: Schedule, in which the inputs have been placed.
         output: Rows of the result.
-        made: Stages that are computed for the result only.
+        stages: Stages that are computed for the result only.
         where: Placement of tensors in the memories of the target.
     """
-    _Rows(s, output, made, where).schedule()
+    _Rows(s, output, stages, where).schedule()
 
 
 def outline(
@@ -57,8 +57,8 @@ def outline(
         TargetError: If rows would be split, or the target does not have the requested cores.
     """
     division, core = _rows_of_cores(output, cut.for_result_axes(len(output.shape)), where)
-    far = [x for x in read if x not in where.resident_tensors]
-    size = sum(prod(sizes_of(x)) * width_of(x) for x in far)
+    copied = [x for x in read if x not in where.resident_tensors]
+    size = sum(prod(sizes_of(x)) * width_of(x) for x in copied)
     return DivisionPlan(division.count, core, size)
 
 
@@ -101,12 +101,12 @@ class _Rows:
     """
 
     def __init__(
-        self, s: te.Schedule, output: te.Tensor, made: Collection[te.Tensor], where: Placement
+        self, s: te.Schedule, output: te.Tensor, stages: Collection[te.Tensor], where: Placement
     ) -> None:
-        self.s, self.output, self.private_stages, self.where = s, output, made, where
+        self.s, self.output, self.private_stages, self.where = s, output, stages, where
         self.readers: dict[te.Tensor, list[te.Tensor]] = {}
         for reader in (stage.op.output(0) for stage in s.stages):
-            for x in reader.op.input_tensors if reader in made or reader == output else ():
+            for x in reader.op.input_tensors if reader in stages or reader == output else ():
                 self.readers.setdefault(x, []).append(reader)
         self.rows, self.columns = self._part()
         self.sites: dict[te.Tensor, tuple[te.Tensor, te.Tensor, te.IterVar]] = {}
@@ -130,34 +130,34 @@ class _Rows:
         """Return the rows of a block if a row fits, else one unit and the columns of a piece."""
         where = self.where
         sizes: tuple[int, ...] = (1, *sizes_of(self.output))
-        *lead, rows, columns = sizes
+        *outer, rows, columns = sizes
         unit = (1, *where.units(self.output))[-2]
         fit = where.largest(rows, unit, lambda part: self._need(part, columns))
         if self._need(fit, columns) > where.scratchpad_bytes:
             lanes = max(where.unit(x.dtype)[1] for x in (self.output, *self.readers))
             piece = where.largest(columns, lanes, lambda part: self._need(unit, part))
             return unit, balanced_block_size(columns, piece, lanes)
-        return self._even(prod(lead), rows, fit, unit), None
+        return self._even(prod(outer), rows, fit, unit), None
 
-    def _even(self, lead: int, rows: int, fit: int, unit: int) -> int:
+    def _even(self, n_matrices: int, rows: int, fit: int, unit: int) -> int:
         """Return a block size that balances the rows of the cores; ties prefer large blocks.
 
         Args:
-            lead: Number of matrices of rows.
+            n_matrices: Number of matrices of rows.
             rows: Rows of each matrix.
             fit: Maximum rows that fit the scratchpad.
             unit: Number of which a block is a multiple.
         """
         cores: int = self.where.target.cores
-        least = ceil_div(rows, fit)
+        min_blocks = ceil_div(rows, fit)
         sizes = {
             round_up(max(ceil_div(rows, n), 1), unit)
-            for n in range(max(least, 1), max(least, 1) + 4 * cores)
+            for n in range(max(min_blocks, 1), max(min_blocks, 1) + 4 * cores)
         }
 
         def of_a_core(size: int) -> int:
-            each: int = ceil_div(lead * ceil_div(rows, size), cores)
-            return each * size
+            per_core: int = ceil_div(n_matrices * ceil_div(rows, size), cores)
+            return per_core * size
 
         found: int = min(sizes, key=lambda size: (of_a_core(size), -size))
         return found
@@ -184,18 +184,18 @@ class _Rows:
             return self._share_as_asked(where.cuts[output])
         where.put(s, output)
         result = s.cache_write(output, where.scratchpad)
-        *lead, column = s[output].op.axis
+        *outer, column = s[output].op.axis
         row = []
-        if lead:
-            block, inner = s[output].split(lead[-1], factor=self.rows)
-            lead, row = [*lead[:-1], block], [inner]
-        step: te.IterVar = where.share(s, output, s[output].fuse(*lead))
-        place = self._cut(output, step, row, column)
-        where.keep(s, result, output, place)
-        self.sites[output] = result, output, place
+        if outer:
+            block, inner = s[output].split(outer[-1], factor=self.rows)
+            outer, row = [*outer[:-1], block], [inner]
+        step: te.IterVar = where.share(s, output, s[output].fuse(*outer))
+        piece_loop = self._cut(output, step, row, column)
+        where.keep(s, result, output, piece_loop)
+        self.sites[output] = result, output, piece_loop
         return step
 
-    def _share_as_asked(self, asked: DivisionSpec) -> te.IterVar:
+    def _share_as_asked(self, spec: DivisionSpec) -> te.IterVar:
         """Divide the rows as requested, and return the loop over a core's blocks.
 
         Raises:
@@ -204,17 +204,17 @@ class _Rows:
         """
         s, output, where = self.s, self.output, self.where
         shape = sizes_of(output)
-        last, cut = len(shape) - 1, asked.for_result_axes(len(shape))
+        last, cut = len(shape) - 1, spec.for_result_axes(len(shape))
         division, core = _rows_of_cores(output, cut, where)
         blocks = blocks_as(output, cut, core, where.units(output))
         rows = [*[1] * (last - 1), min(self.rows, core[-2])] if last else []
         block = [*(blocks.get(axis, n) for axis, n in enumerate(rows)), core[-1]]
-        need = self._need(prod(block[:-1]), shape[-1])
-        if need > where.scratchpad_bytes:
+        required = self._need(prod(block[:-1]), shape[-1])
+        if required > where.scratchpad_bytes:
             raise CapacityError(
                 "{output}: a block of {block} requires {need} bytes of memory `{scratchpad}`, but "
                 "each core of target {target} has {room}; request more tiles",
-                output=output.name, block=" x ".join(map(str, block)), need=need,
+                output=output.name, block=" x ".join(map(str, block)), need=required,
                 scratchpad=where.scratchpad, target=where.target.name, room=where.scratchpad_bytes,
             )
         where.put(s, output)
@@ -229,13 +229,13 @@ class _Rows:
     ) -> te.IterVar:
         """Write `x` in pieces, in memory order; return the loop over the pieces."""
         s = self.s
-        place = step
+        piece_loop = step
         if self.columns is not None:
-            place, column = s[x].split(column, factor=self.columns)
-            s[x].reorder(place, *rows, column)
+            piece_loop, column = s[x].split(column, factor=self.columns)
+            s[x].reorder(piece_loop, *rows, column)
         self.where.walk(s, x, rows, column)
-        assert place is not None
-        return place
+        assert piece_loop is not None
+        return piece_loop
 
     def _keep_value(self, x: te.Tensor) -> None:
         """Compute one value for each row of the block, in the scratchpad."""
@@ -243,13 +243,13 @@ class _Rows:
         s[x].set_scope(where.scratchpad)
         s[x].transform_layout(where.lone(x.dtype))
         s[x].compute_at(s[self.output], self.step)
-        place = self.output, self.step
+        site = self.output, self.step
         if self.columns is not None and s[x].op.reduce_axis:
             piece, inner = s[x].split(s[x].op.reduce_axis[-1], factor=self.columns)
             others = [axis for axis in s[x].leaf_iter_vars if axis not in (piece, inner)]
             s[x].reorder(piece, *others, inner)
-            place = x, piece
-        self.sites[x] = x, *place
+            site = x, piece
+        self.sites[x] = x, *site
 
     def _keep_row(self, x: te.Tensor) -> None:
         """Compute the rows of the block, in the scratchpad if whole rows fit.
@@ -269,9 +269,9 @@ class _Rows:
         s[x].compute_at(s[self.output], self.step)
         result = s.cache_write(x, where.scratchpad)
         *rows, column = s[x].op.axis
-        place = self._cut(x, None, rows, column)
-        where.keep(s, result, x, place)
-        self.sites[x] = result, x, place
+        piece_loop = self._cut(x, None, rows, column)
+        where.keep(s, result, x, piece_loop)
+        self.sites[x] = result, x, piece_loop
 
     def _bring(self, x: te.Tensor) -> None:
         """Copy an input to the scratchpad: once per block, or once per reader of pieces."""

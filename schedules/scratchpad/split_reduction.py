@@ -58,19 +58,19 @@ def schedule_partial(
     assert w.total is not None
     outer, _ = s[w.total].split(axis, nparts=count)
     partial = first_output(s.rfactor(w.total, outer))
-    own = transitive_inputs(partial, {partial: accesses(partial).reads, **w.reads})
+    inner_reads = transitive_inputs(partial, {partial: accesses(partial).reads, **w.reads})
     total = s[w.total].op
-    left = transitive_inputs(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
-    if not own.keys().isdisjoint(left):
+    final_reads = transitive_inputs(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
+    if not inner_reads.keys().isdisjoint(final_reads):
         raise ScheduleError(
             "{output}: an inlined expression is used both in the reduction and after it",
             kind="indivisible", output=w.output.name,
         )
     work = TiledComputation(
-        partial, partial, own, w.materialized, tuple(remaining_reduction_loops(s, partial))
+        partial, partial, inner_reads, w.materialized, tuple(remaining_reduction_loops(s, partial))
     )
-    rest = TiledComputation(
-        w.output, w.total, left, {*w.materialized, partial}, tuple(total.reduce_axis)
+    final = TiledComputation(
+        w.output, w.total, final_reads, {*w.materialized, partial}, tuple(total.reduce_axis)
     )
     cuts = (
         {}
@@ -103,7 +103,7 @@ def schedule_partial(
             kind=error.kind, output=w.output.name, count=count, partial=partial.name,
             reason=error.message,
         ) from None
-    schedule_parts(s, rest, where)
+    schedule_parts(s, final, where)
 
 
 def _partial_result_layout(partial: te.Tensor, where: Placement) -> IndexMap:
@@ -153,17 +153,17 @@ def _depth_as_asked(
         TargetError: If several axes are requested, or sticks would be split.
     """
     rank = len(w.output.shape)
-    asked = [(w.depth[axis - rank], n) for axis, n in cut.cores.items() if axis >= rank]
-    if w.total is None or not asked:
+    requested = [(w.depth[axis - rank], n) for axis, n in cut.cores.items() if axis >= rank]
+    if w.total is None or not requested:
         return None
-    if len(asked) > 1:
-        names = ", ".join(axis.name for axis, _ in asked)
+    if len(requested) > 1:
+        names = ", ".join(axis.name for axis, _ in requested)
         raise TargetError(
             "{output}: only one reduction axis can be divided among cores, got {names}; request "
             "parts along one of them",
             kind="indivisible", output=w.output.name, names=names,
         )
-    ((axis, count),) = asked
+    ((axis, count),) = requested
     extent = number(axis.extent, w.total)
     unit = depth_units(w, where)[axis]
     if extent % unit or extent // unit % count:
@@ -193,11 +193,11 @@ def parts_of_depth(w: TiledComputation, where: Placement) -> tuple[te.IterVar, i
         for axis, n in zip(w.depth, extents, strict=True)
     ]
     count = divide_depth(steps, where.target.cores // cores)
-    terms, many = prod(extents), prod(count)
-    partial = _division(te.placeholder((many, *sizes_of(w.total)), w.total.dtype), where)
-    if partial.cores <= cores or terms // many + many > terms // 2:
+    terms, n_parts = prod(extents), prod(count)
+    partial = _division(te.placeholder((n_parts, *sizes_of(w.total)), w.total.dtype), where)
+    if partial.cores <= cores or terms // n_parts + n_parts > terms // 2:
         return None
-    return w.depth[count.index(many)], many
+    return w.depth[count.index(n_parts)], n_parts
 
 
 def _division(x: te.Tensor, where: Placement) -> WorkDivision:

@@ -69,9 +69,9 @@ class DivisionSpec:
 
     def indivisible_extents(self, shape: Sequence[int], units: Sequence[int]) -> tuple[int, ...]:
         """Return the indivisible extents along each axis, as multiples of the units."""
-        least = [lcm(self.min_extents.get(axis, 1), unit) for axis, unit in enumerate(units)]
-        whole = [ceil_div(max(n, 1), unit) * unit for n, unit in zip(shape, units, strict=True)]
-        return tuple(map(min, least, whole))
+        min_extents = [lcm(self.min_extents.get(axis, 1), unit) for axis, unit in enumerate(units)]
+        full = [ceil_div(max(n, 1), unit) * unit for n, unit in zip(shape, units, strict=True)]
+        return tuple(map(min, min_extents, full))
 
     def of_partial(self, rank: int) -> DivisionSpec:
         """Return the request for partial results, whose first axis is the part of the reduction.
@@ -220,29 +220,29 @@ def divide_as(
     Raises:
         TargetError: If the target has too few cores, or sticks or tiles would be split.
     """
-    asked = [cut.cores.get(axis, 1) for axis in range(len(units))]
-    listed = " x ".join(map(str, asked))
-    if prod(asked) > target.cores:
+    counts = [cut.cores.get(axis, 1) for axis in range(len(units))]
+    text = " x ".join(map(str, counts))
+    if prod(counts) > target.cores:
         raise TargetError(
             "{x}: {listed} parts require {size} cores, but target {target} has {cores}; request "
             "fewer parts",
-            kind="indivisible", x=x.name, listed=listed, size=prod(asked), target=target.name,
+            kind="indivisible", x=x.name, listed=text, size=prod(counts), target=target.name,
             cores=target.cores,
         )
     part = tuple(
         even_part(x, x.op.axis[axis], int(x.shape[axis]), count, unit) // unit
-        for axis, (count, unit) in enumerate(zip(asked, units, strict=True))
+        for axis, (count, unit) in enumerate(zip(counts, units, strict=True))
     )
-    shares = shares_of(asked, target.grid)
+    shares = shares_of(counts, target.grid)
     if shares is None:
         grid = ", ".join(f"{name}: {count}" for name, count in target.grid.items())
         raise TargetError(
             "{x}: {listed} parts cannot be mapped to the core grid of target {target} ({grid}), "
             "where at most two axes share a grid axis; request numbers that divide the grid "
             "extents, or divide fewer axes",
-            kind="indivisible", x=x.name, listed=listed, target=target.name, grid=grid,
+            kind="indivisible", x=x.name, listed=text, target=target.name, grid=grid,
         )
-    return WorkDivision(part, tuple(asked), shares)
+    return WorkDivision(part, tuple(counts), shares)
 
 
 def blocks_as(
@@ -279,8 +279,8 @@ def pieces_as(
     Raises:
         TargetError: If an indivisible extent would be split.
     """
-    asked = {depth[axis - len(x.shape)]: n for axis, n in cut.tiles.items() if axis >= len(x.shape)}
-    return {axis: even_part(x, axis, int(axis.extent), n, units[axis]) for axis, n in asked.items()}
+    tiles = {depth[axis - len(x.shape)]: n for axis, n in cut.tiles.items() if axis >= len(x.shape)}
+    return {axis: even_part(x, axis, int(axis.extent), n, units[axis]) for axis, n in tiles.items()}
 
 
 def even_part(x: te.Tensor, axis: te.IterVar, extent: int, count: int, unit: int) -> int:
@@ -293,11 +293,11 @@ def even_part(x: te.Tensor, axis: te.IterVar, extent: int, count: int, unit: int
     part: int = ceil_div(pieces, count)
     if ceil_div(pieces, part) == count:
         return part * unit
-    what = f"sticks or tiles of {unit}" if unit > 1 else "values"
+    unit_text = f"sticks or tiles of {unit}" if unit > 1 else "values"
     raise TargetError(
         "{x}: {count} parts along {axis} would split sticks or tiles, or leave parts empty "
         "({pieces} {what}); request a number that divides {pieces}",
-        kind="indivisible", x=x.name, count=count, axis=axis.name, pieces=pieces, what=what,
+        kind="indivisible", x=x.name, count=count, axis=axis.name, pieces=pieces, what=unit_text,
     )
 
 
@@ -307,9 +307,9 @@ def _parts(pieces: Sequence[int], cores: int) -> Iterator[tuple[int, ...]]:
         yield ()
         return
     first, *others = pieces
-    whole = max(first, 1)
-    for size in sorted({ceil_div(whole, n) for n in range(1, min(whole, cores) + 1)}):
-        for part in _parts(others, cores // ceil_div(whole, size)):
+    extent = max(first, 1)
+    for size in sorted({ceil_div(extent, n) for n in range(1, min(extent, cores) + 1)}):
+        for part in _parts(others, cores // ceil_div(extent, size)):
             yield (size, *part)
 
 
@@ -323,12 +323,12 @@ def divide_depth(pieces: Sequence[int], cores: int) -> tuple[int, ...]:
     >>> divide_depth((8,), 8), divide_depth((6, 100), 16), divide_depth((7,), 4)
     ((8,), (1, 10), (1,))
     """
-    most = [
+    parts = [
         max(n for n in range(1, max(min(count, cores), 1) + 1) if count % n == 0)
         for count in pieces
     ]
-    best = max(range(len(most)), key=most.__getitem__, default=0)
-    return tuple(n if axis == best else 1 for axis, n in enumerate(most))
+    best = max(range(len(parts)), key=parts.__getitem__, default=0)
+    return tuple(n if axis == best else 1 for axis, n in enumerate(parts))
 
 
 def pieces_of(shape: Sequence[int], units: Sequence[int]) -> list[int]:
@@ -349,17 +349,17 @@ def shares_of(
     shared = dict.fromkeys(grid, 0)
     found: dict[int, list[tuple[str, int]]] = {}
     for axis in sorted(range(len(count)), key=lambda axis: -count[axis]):
-        left = count[axis]
-        while left > 1:
-            fitting = [name for name, many in free.items() if many >= left]
+        remaining = count[axis]
+        while remaining > 1:
+            fitting = [name for name, extent in free.items() if extent >= remaining]
             name = min(fitting, key=free.__getitem__, default=max(free, key=free.__getitem__))
-            many = next(n for n in range(min(left, free[name]), 0, -1) if left % n == 0)
-            if many == 1:
+            extent = next(n for n in range(min(remaining, free[name]), 0, -1) if remaining % n == 0)
+            if extent == 1:
                 return None
-            found.setdefault(axis, []).append((name, many))
+            found.setdefault(axis, []).append((name, extent))
             shared[name] += 1
-            free[name] = free[name] // many if shared[name] < sharers else 1
-            left //= many
+            free[name] = free[name] // extent if shared[name] < sharers else 1
+            remaining //= extent
     return found
 
 

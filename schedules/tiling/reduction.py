@@ -60,15 +60,15 @@ def add_dots(
     for factor in total.op.input_tensors:
         if match_copy(factor) is not None:
             s[factor].compute_inline()
-    sums, first, second, *moved = s.into_dots(total, axis, *types)
+    sums, first, second, *correction = s.into_dots(total, axis, *types)
     if total is not output:
         s[total].compute_inline()
-    return sums, (first, second), moved[0] if moved else None
+    return sums, (first, second), correction[0] if correction else None
 
 
-def sum_in_vectors(s: te.Schedule, moved: te.Tensor, width: int) -> None:
+def sum_in_vectors(s: te.Schedule, correction: te.Tensor, width: int) -> None:
     """Accumulate the correction of a shifted factor per column, `width` columns at a time."""
-    stage = s[moved]
+    stage = s[correction]
     *outer, j = stage.op.axis
     column, lane = stage.split(j, factor=width)
     stage.reorder(*outer, column, *stage.op.reduce_axis, lane)
@@ -80,7 +80,7 @@ def apply_epilogue(
     total: te.Tensor,
     dtype: str,
     bias: te.Tensor | None,
-    along: int,
+    axis: int,
     activation: Callable[[te.Expr], te.Expr] | None,
     name: str,
 ) -> te.Tensor:
@@ -90,7 +90,7 @@ def apply_epilogue(
         total: Tensor of sums.
         dtype: Dtype of the result.
         bias: One value for each index along an axis, or None.
-        along: Number of that axis.
+        axis: Number of that axis.
         activation: Function that is applied to each element, or None.
         name: Name of the result.
 
@@ -98,15 +98,15 @@ def apply_epilogue(
     >>> apply_epilogue(total, "float16", None, 1, None, "C").dtype
     'float16'
     """
-    wide = wide_type(dtype)
+    wide_dtype = wide_type(dtype)
 
     def finish(*axes: te.Expr) -> te.Expr:
         value: te.Expr = total(*axes)
         if bias is not None:
-            shift = bias(axes[along])
-            value = value + (shift if wide == dtype else te.cast(shift, wide))
+            shift = bias(axes[axis])
+            value = value + (shift if wide_dtype == dtype else te.cast(shift, wide_dtype))
         value = activation(value) if activation is not None else value
-        return value if wide == dtype else te.cast(value, dtype)
+        return value if wide_dtype == dtype else te.cast(value, dtype)
 
     return te.compute(total.shape, finish, name=name)
 
@@ -131,7 +131,7 @@ blocks, one block and few lanes together have no larger error than a tree.
 """
 
 
-def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
+def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, loop: te.IterVar,
          target: Target, *, rows: int = 1, order: int | None = None) -> te.Tensor:
     """Reduce with vector accumulators, which are combined pairwise by halves.
 
@@ -143,9 +143,9 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         s: Schedule.
         result: Reduction stage.
         run: Its reduction loop along which memory is contiguous.
-        place: Its loop over elements at which the partial results are computed.
+        loop: Its loop over elements at which the partial results are computed.
         target: Target whose vector registers decide the sizes.
-        rows: Number of elements per iteration of `place`. Default: 1. One row is read after the
+        rows: Number of elements per iteration of `loop`. Default: 1. One row is read after the
             other, and the lanes of all of them are reduced together at the end, which makes the
             horizontal reductions independent.
         order: Number of the reduced value by which partial results are ordered, if the order
@@ -160,42 +160,42 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         accumulators = max(
             min(accumulators, ceil_div(run.extent, _MIN_VECTORS_PER_ACCUMULATOR * lanes)), 1)
     _, inner = s[result].split(run, factor=accumulators * lanes)
-    partial = _combine_later(s, result, inner, place, order)
-    *outer, many = s[partial].op.axis
-    several, lane = s[partial].split(many, factor=lanes)
+    partial = _combine_later(s, result, inner, loop, order)
+    *outer, column = s[partial].op.axis
+    vector, lane = s[partial].split(column, factor=lanes)
     steps = remaining_reduction_loops(s, partial)
     if rows == 1 and len(steps) == 1 and _is_long_sum(result, steps[0]):
         steps = [_in_blocks(s, partial, steps[0], lanes)]
-    s[partial].reorder(*outer, *steps, several, lane)
-    for axis in (*(outer if rows > 1 else ()), several):
+    s[partial].reorder(*outer, *steps, vector, lane)
+    for axis in (*(outer if rows > 1 else ()), vector):
         s[partial].unroll(axis)
     s[partial].vectorize(lane)
     width = lanes if accumulators > 1 else lanes // 2
     while width > 1:
-        (left,) = s[result].op.reduce_axis
-        _, inner = s[result].split(left, factor=width)
-        half = _combine_later(s, result, inner, place)
-        s[half].reorder(
-            *s[half].op.axis[:-1], *remaining_reduction_loops(s, half), s[half].op.axis[-1]
+        (remaining,) = s[result].op.reduce_axis
+        _, inner = s[result].split(remaining, factor=width)
+        folded = _combine_later(s, result, inner, loop)
+        s[folded].reorder(
+            *s[folded].op.axis[:-1], *remaining_reduction_loops(s, folded), s[folded].op.axis[-1]
         )
         for axis in (
-            *(s[half].op.axis[:-1] if rows > 1 else ()),
-            *remaining_reduction_loops(s, half),
+            *(s[folded].op.axis[:-1] if rows > 1 else ()),
+            *remaining_reduction_loops(s, folded),
         ):
-            s[half].unroll(axis)
-        s[half].vectorize(s[half].op.axis[-1])
+            s[folded].unroll(axis)
+        s[folded].vectorize(s[folded].op.axis[-1])
         width //= 2
     if rows >= VECTOR_OF_ROWS:
-        _combine_pairs(s, result, place)
+        _combine_pairs(s, result, loop)
     s[result].unroll(s[result].op.reduce_axis[0])
     return partial
 
 
-def _combine_pairs(s: te.Schedule, result: te.Tensor, place: te.IterVar) -> None:
+def _combine_pairs(s: te.Schedule, result: te.Tensor, loop: te.IterVar) -> None:
     """Combine the last two partial results of all rows as vectors across the rows."""
-    (left,) = s[result].op.reduce_axis
-    _, inner = s[result].split(left, factor=1)
-    pair = _combine_later(s, result, inner, place)
+    (remaining,) = s[result].op.reduce_axis
+    _, inner = s[result].split(remaining, factor=1)
+    pair = _combine_later(s, result, inner, loop)
     (step,) = remaining_reduction_loops(s, pair)
     *outer, row, lane = s[pair].op.axis
     s[pair].reorder(*outer, lane, step, row)
@@ -221,22 +221,22 @@ def _in_blocks(
     (blocks,) = s[partial].op.reduce_axis
     s[block].set_scope("local")
     s[block].compute_at(s[partial], blocks)
-    *outer, many = s[block].op.axis
-    several, lane = s[block].split(many, factor=lanes)
-    s[block].reorder(*outer, *remaining_reduction_loops(s, block), several, lane)
-    s[block].unroll(several)
+    *outer, column = s[block].op.axis
+    vector, lane = s[block].split(column, factor=lanes)
+    s[block].reorder(*outer, *remaining_reduction_loops(s, block), vector, lane)
+    s[block].unroll(vector)
     s[block].vectorize(lane)
     return blocks
 
 
 def _combine_later(
-    s: te.Schedule, result: te.Tensor, inner: te.IterVar, place: te.IterVar,
+    s: te.Schedule, result: te.Tensor, inner: te.IterVar, loop: te.IterVar,
     order: int | None = None,
 ) -> te.Tensor:
     """Create partial results in registers for each value of `inner`."""
     partial = first_output(s.rfactor(result, inner, factor_axis=-1, order=order))
     s[partial].set_scope("local")
-    s[partial].compute_at(s[result], place)
+    s[partial].compute_at(s[result], loop)
     return partial
 
 
@@ -247,6 +247,6 @@ def remaining_reduction_loops(s: te.Schedule, partial: te.Tensor) -> list[te.Ite
     ]
 
 
-def first_output(made: te.Tensor | tuple[te.Tensor, ...]) -> te.Tensor:
+def first_output(tensors: te.Tensor | tuple[te.Tensor, ...]) -> te.Tensor:
     """Return the first tensor that `rfactor` created; reductions of tuples have several."""
-    return made if isinstance(made, te.Tensor) else made[0]
+    return tensors if isinstance(tensors, te.Tensor) else tensors[0]

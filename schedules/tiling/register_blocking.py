@@ -25,15 +25,15 @@ def utilization(extent: Size, size: int) -> float:
     return extent / round_up(extent, size) if isinstance(extent, int) and extent else 1.0
 
 
-def balanced_block_size(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
-    """Return the size of even parts of at most `most` elements, a multiple of `unit`.
+def balanced_block_size(extent: Size, max_size: int, unit: int = 1, share: int = 1) -> int:
+    """Return the size of even parts of at most `max_size` elements, a multiple of `unit`.
 
     Even parts balance the load: parts of 96, 96 and 1 take longer than three parts of 65, and of 3
     parts on 2 cores one core gets 2.
 
     Args:
         extent: Extent that is split.
-        most: Maximum size of a part, as far as `unit` allows.
+        max_size: Maximum size of a part, as far as `unit` allows.
         unit: Number of which the size is a multiple. Default: 1.
         share: Number of cores. The number of parts is a multiple of it, unless parts would be
             smaller than `unit`. Default: 1.
@@ -46,8 +46,8 @@ def balanced_block_size(extent: Size, most: int, unit: int = 1, share: int = 1) 
     [49, 2, 1]
     """
     if not isinstance(extent, int):
-        return most
-    parts = max(ceil_div(extent, most), 1)
+        return max_size
+    parts = max(ceil_div(extent, max_size), 1)
     parts = min(round_up(parts, share), max(ceil_div(extent, unit), 1))
     size: int = round_up(max(ceil_div(extent, parts), 1), unit)
     return size
@@ -133,11 +133,11 @@ def keep_tile(
 
 
 def fill_registers(
-    s: te.Schedule, sums: te.Tensor, driver: te.Tensor, place: te.IterVar
+    s: te.Schedule, sums: te.Tensor, driver: te.Tensor, loop: te.IterVar
 ) -> None:
-    """Compute `sums` at `place`; each step of the depth adds an outer product to the tile."""
+    """Compute `sums` at `loop`; each step of the depth adds an outer product to the tile."""
     stage = s[sums]
-    stage.compute_at(s[driver], place)
+    stage.compute_at(s[driver], loop)
     *outer, i, j = stage.op.axis
     stage.reorder(*outer, *stage.op.reduce_axis, *keep_tile(stage, i, j))
 
@@ -156,10 +156,10 @@ def width_of(x: te.Tensor) -> int:
     return max([int(y.dtype.bytes) for y in x.op.outputs])
 
 
-def lanes_of(x: te.Tensor, along: te.IterVar, target: Target) -> int:
+def lanes_of(x: te.Tensor, axis: te.IterVar, target: Target) -> int:
     """Return the lanes of a vector of `x`: a power of two that is at most the extent."""
     lanes = max(core_of(target).vector_bytes // width_of(x), 1)
-    while isinstance(along.extent, int) and lanes > max(along.extent, 1):
+    while isinstance(axis.extent, int) and lanes > max(axis.extent, 1):
         lanes //= 2
     return lanes
 
@@ -215,26 +215,26 @@ def plan(d: Convolution, target: Target) -> ConvBlocking:
     lanes = core.lanes(total.dtype)
     _, a, b, c = total.shape
     transposed = d.first and not depthwise
-    along, across = (c, a) if transposed else (b, c)
-    own = _channels_of_group(d)
-    if own is not None:
+    row_extent, column_extent = (c, a) if transposed else (b, c)
+    group_channels = _channels_of_group(d)
+    if group_channels is not None:
         # A vector that spans channel groups would gather its inputs.
-        while own % lanes:
+        while group_channels % lanes:
             lanes //= 2
     best, chosen = 0.0, (1, 1)
     for vectors in (4, 3, 2, 1):
-        if vectors > 1 and isinstance(across, int) and across < vectors * lanes:
+        if vectors > 1 and isinstance(column_extent, int) and column_extent < vectors * lanes:
             # The only tile would be partial and need masks in its innermost loop.
             continue
         registers = core.vector_registers // 2 if depthwise else core.vector_registers - 1 - vectors
         for single in range(1, max(registers // vectors, 1) + 1):
-            if own is not None and own % (vectors * lanes):
+            if group_channels is not None and group_channels % (vectors * lanes):
                 continue
-            used = utilization(along, single) * utilization(across, vectors * lanes)
+            usage = utilization(row_extent, single) * utilization(column_extent, vectors * lanes)
             # Each step loads `single` values and `vectors` vectors. The vectors come from more
             # distant memory, so they cost twice as much. The products hide a part of the cost.
             work = single * vectors / (single + 2 * vectors)
-            score = used * min(single * vectors / 8, 1.0) / (1 + _LOAD / work)
+            score = usage * min(single * vectors / 8, 1.0) / (1 + _LOAD / work)
             if score > best * 1.001:
                 best, chosen = score, (single, vectors)
     single, vectors = chosen
@@ -257,11 +257,11 @@ def _rows(d: Convolution, target: Target, transposed: bool) -> int:
     else:
         row_bytes, blocks = _bytes(image, [2, 3]), images
     is_known = all(isinstance(extent, int) for extent in image.shape[1:])
-    most = max(core.second_cache // 4 // (row_bytes or 1), 1) if is_known else _ROWS
+    max_rows = max(core.second_cache // 4 // (row_bytes or 1), 1) if is_known else _ROWS
     is_even = isinstance(blocks, int) and blocks % core.count == 0
     if isinstance(height, int) and not is_even:
-        most = min(most, max(ceil_div(height, core.count), 1))
-    rows: int = balanced_block_size(height, most, share=1 if is_even else core.count)
+        max_rows = min(max_rows, max(ceil_div(height, core.count), 1))
+    rows: int = balanced_block_size(height, max_rows, share=1 if is_even else core.count)
     return rows
 
 

@@ -31,13 +31,13 @@ _MAX_LATENCY_BOUND_VECTORS = 2
 
 
 def walk_steps(
-    s: te.Schedule, scan: te.Tensor, target: Target, apart: Container[te.Tensor] | None = None
+    s: te.Schedule, scan: te.Tensor, target: Target, roots: Container[te.Tensor] | None = None
 ) -> None:
     """Schedule a scan in column strips, row by row inside a strip.
 
     If columns depend on other columns, the rows are the outer loop instead. Axes of static extents
     are fused first, so that short rows do not make narrow strips. Element-wise inputs of the steps
-    are inlined, except those in `apart`.
+    are inlined, except those in `roots`.
     """
     for part in scan.op.input_tensors:
         s[part].compute_inline()
@@ -45,28 +45,28 @@ def walk_steps(
     if not axes:
         _unroll_steps(stage, steps, _STEPS)
         return
-    is_apart = has_own_columns(scan)
-    is_across = is_apart and len(axes) == 1 and _is_read_across(scan, apart)
+    is_per_column = has_own_columns(scan)
+    is_across = is_per_column and len(axes) == 1 and _is_read_across(scan, roots)
     if all(isinstance(axis.extent, int) for axis in axes):
         axes = [stage.fuse(*axes)]
     core, last = core_of(target), axes.pop()
-    lanes, most = core.lanes(scan.dtype), elements_fitting_l1(scan, target)
+    lanes, strip_size = core.lanes(scan.dtype), elements_fitting_l1(scan, target)
     if isinstance(last.extent, int):
-        most = min(most, max(ceil_div(last.extent, core.count), 1))
-    most = lanes if is_across else round_up(most, lanes)
-    strip, column = stage.split(last, factor=most)
+        strip_size = min(strip_size, max(ceil_div(last.extent, core.count), 1))
+    strip_size = lanes if is_across else round_up(strip_size, lanes)
+    strip, column = stage.split(last, factor=strip_size)
     vectors, lane = stage.split(column, factor=lanes_of(scan, last, target))
     rows = [steps]
     if is_across:
         # Squares are loaded in memory order and transposed in registers.
         rows = _unroll_steps(stage, steps, lanes)
     elif (
-        is_apart and isinstance(last.extent, int)
-        and min(last.extent, most) <= _MAX_LATENCY_BOUND_VECTORS * lanes
+        is_per_column and isinstance(last.extent, int)
+        and min(last.extent, strip_size) <= _MAX_LATENCY_BOUND_VECTORS * lanes
     ):
         rows = _unroll_steps(stage, steps, _STEPS)
     strips = [*axes, strip]
-    stage.reorder(*([*strips, *rows] if is_apart else [*rows, *strips]), vectors, lane)
+    stage.reorder(*([*strips, *rows] if is_per_column else [*rows, *strips]), vectors, lane)
     stage.parallel(stage.fuse(*strips))
     stage.vectorize(lane)
 
@@ -78,12 +78,12 @@ def _unroll_steps(stage: te.Stage, steps: te.IterVar, count: int) -> list[te.Ite
     return [rows, row]
 
 
-def _is_read_across(scan: te.Tensor, apart: Container[te.Tensor] | None) -> bool:
+def _is_read_across(scan: te.Tensor, roots: Container[te.Tensor] | None) -> bool:
     """Return whether the inputs of the steps are contiguous along the steps, not along the rows."""
     *_, step = scan.op.input_tensors
     return any(
         read.dims and read.dims[-1] == 0 and len(step.op.axis) - 1 in read.used
-        for read in reads_of_chain(step, apart)
+        for read in reads_of_chain(step, roots)
     )
 
 
@@ -97,8 +97,8 @@ def walk_transposed(s: te.Schedule, output: te.Tensor, scan: te.Tensor, target: 
     stage, (row, column) = s[output], output.op.axis
     steps, lane = scan.op.axis
     lanes = lanes_of(scan, lane, target)
-    block, several = stage.split(row, factor=lanes)
-    transpose_squares(stage, several, column, lanes)
+    block, lane_row = stage.split(row, factor=lanes)
+    transpose_squares(stage, lane_row, column, lanes)
     stage.parallel(block)
     s[scan].compute_at(stage, block)
     s[scan].set_scope("local")
@@ -138,7 +138,7 @@ _MAX_FUSED_ROW_VECTORS = 4
 
 def stream(
     s: te.Schedule, output: te.Tensor, target: Target, count: int,
-    apart: Container[te.Tensor] | None = None, *, one_by_one: bool = False,
+    roots: Container[te.Tensor] | None = None, *, one_by_one: bool = False,
 ) -> None:
     """Traverse memory in order, one vector at a time, in chunks distributed over the cores.
 
@@ -150,35 +150,35 @@ def stream(
         output: Stage.
         target: Target whose vector registers and caches decide the sizes.
         count: Number of trailing axes that can be fused.
-        apart: Element-wise inputs that are in memory and not inlined. Default: none.
+        roots: Element-wise inputs that are in memory and not inlined. Default: none.
         one_by_one: Whether the lanes of some tensor are loaded or stored separately. Default:
             False.
     """
     stage = s[output]
     *rows, last = stage.op.axis
-    along, unit = last, 1
+    loop, unit = last, 1
     if count > 1 and not isinstance(last.extent, int):
         # One fused loop suits rows of any symbolic length. It does not pay if axis numbers are
         # values, because each lane would need divisions to recover them.
-        if not are_counted(output, count, apart):
-            along = stage.fuse(*stage.op.axis[-count:])
+        if not are_counted(output, count, roots):
+            loop = stage.fuse(*stage.op.axis[-count:])
             del rows[len(rows) + 1 - count :]
     elif count > 1 and is_short(last, lanes_of(output, last, target)):
-        along, unit = stage.fuse(rows.pop(), last), max(int(str(last.extent)), 1)
-    lanes = lanes_of(output, along, target)
+        loop, unit = stage.fuse(rows.pop(), last), max(int(str(last.extent)), 1)
+    lanes = lanes_of(output, loop, target)
     # A row of symbolic length may be short and consist mostly of its tail.
-    is_open = bool(rows) and not isinstance(along.extent, int)
-    is_short_row = is_open or is_short(along, _VECTORS * lanes)
-    lanes *= 1 if is_short_row or not _profits_from_two_vectors(output, apart) else _VECTORS
+    is_open = bool(rows) and not isinstance(loop.extent, int)
+    is_short_row = is_open or is_short(loop, _VECTORS * lanes)
+    lanes *= 1 if is_short_row or not _profits_from_two_vectors(output, roots) else _VECTORS
     if one_by_one:
         lanes = min(lanes, _MIN_SCALAR_LANES)
-    most = max(elements_fitting_l1(output, target), unit * lanes)
-    hoisted = invariant_cost(output, len(rows) - 1, apart) if rows else 0
+    limit = max(elements_fitting_l1(output, target), unit * lanes)
+    hoisted = invariant_cost(output, len(rows) - 1, roots) if rows else 0
     is_repeated = hoisted >= Accesses.FUNCTION_COST
-    if not is_repeated and _has_rows_for_all_cores(rows, target) and isinstance(along.extent, int):
-        most = max(along.extent, most)
-    chunk, along = stage.split(along, factor=balanced_block_size(along.extent, most, unit * lanes))
-    vectors, lane = stage.split(along, factor=lanes)
+    if not is_repeated and _has_rows_for_all_cores(rows, target) and isinstance(loop.extent, int):
+        limit = max(loop.extent, limit)
+    chunk, loop = stage.split(loop, factor=balanced_block_size(loop.extent, limit, unit * lanes))
+    vectors, lane = stage.split(loop, factor=lanes)
     stage.vectorize(lane)
     if is_repeated:
         rows[-1], row = stage.split(rows[-1], factor=_ROWS)
@@ -186,10 +186,10 @@ def stream(
     stage.parallel(stage.fuse(*rows, chunk))
 
 
-def _profits_from_two_vectors(output: te.Tensor, apart: Container[te.Tensor] | None) -> bool:
+def _profits_from_two_vectors(output: te.Tensor, roots: Container[te.Tensor] | None) -> bool:
     """Return whether computing two vectors per iteration is faster than one."""
-    has_functions = work_of_chain(output, apart) >= Accesses.FUNCTION_COST
-    return not has_functions or bool(longest_path(output, apart) >= 2 * Accesses.FUNCTION_COST)
+    has_functions = work_of_chain(output, roots) >= Accesses.FUNCTION_COST
+    return not has_functions or bool(longest_path(output, roots) >= 2 * Accesses.FUNCTION_COST)
 
 
 def _has_rows_for_all_cores(rows: Sequence[te.IterVar], target: Target) -> bool:
@@ -198,9 +198,9 @@ def _has_rows_for_all_cores(rows: Sequence[te.IterVar], target: Target) -> bool:
     return isinstance(count, int) and count >= _MIN_ROWS_PER_CORE * core_of(target).count
 
 
-def is_short(axis: te.IterVar, lanes: int, few: int = _MAX_FUSED_ROW_VECTORS) -> bool:
-    """Return whether an axis has fewer than `few` vectors, so that a partial vector matters."""
-    return isinstance(axis.extent, int) and axis.extent < few * lanes
+def is_short(axis: te.IterVar, lanes: int, max_vectors: int = _MAX_FUSED_ROW_VECTORS) -> bool:
+    """Return whether an axis has below `max_vectors` vectors, so that a partial vector matters."""
+    return isinstance(axis.extent, int) and axis.extent < max_vectors * lanes
 
 
 def stream_large(s: te.Schedule, output: te.Tensor, target: Target, count: int = 1) -> None:
@@ -252,18 +252,18 @@ def are_long_rows_transposed(A: te.Tensor) -> bool:
     is_counted = isinstance(product(A.shape[:-1]), int)
     if not is_counted or not _are_transposed(A, _LONG, _MANY_LONG):
         return False
-    apart = A.shape[-1] * A.dtype.bytes
-    sets = {row * apart % Core.PAGE_BYTES // Core.LINE_BYTES for row in range(_TRANSPOSED_ROWS)}
+    stride = A.shape[-1] * A.dtype.bytes
+    sets = {row * stride % Core.PAGE_BYTES // Core.LINE_BYTES for row in range(_TRANSPOSED_ROWS)}
     return 2 * len(sets) > _TRANSPOSED_ROWS
 
 
-def _are_transposed(A: te.Tensor, most: int, many: int) -> bool:
+def _are_transposed(A: te.Tensor, max_columns: int, min_rows: int) -> bool:
     *rows, columns = A.shape
     if not rows or not all(isinstance(extent, int) and extent > 0 for extent in rows[1:]):
         return False
     count = product(rows)
-    fits = not isinstance(count, int) or count >= many
-    return fits and isinstance(columns, int) and columns < most
+    has_rows = not isinstance(count, int) or count >= min_rows
+    return has_rows and isinstance(columns, int) and columns < max_columns
 
 
 def transpose_last_axis_first(A: te.Tensor, dtype: str, name: str) -> te.Tensor:
@@ -283,8 +283,8 @@ def transpose_last_axis_first(A: te.Tensor, dtype: str, name: str) -> te.Tensor:
 def number_of(index: Sequence[te.Expr], shape: Sequence[Size]) -> te.Expr:
     """Return the row-major linear index of an element."""
     number = te.const(0, "int64")
-    for place, extent in zip(index, shape, strict=True):
-        number = number * extent + place
+    for position, extent in zip(index, shape, strict=True):
+        number = number * extent + position
     return number
 
 

@@ -340,17 +340,17 @@ class Array(Drawable):
         return (self[k] for k in range(self.shape[0]))
 
     def __getitem__(self, key: Any, /) -> Array:
-        whole = self._node
-        plain = freeze_key(key, Array)
-        node = select_at(whole, plain)
-        if is_plain(plain) and (node.type.shape or _has_dots(plain)):
-            return part_of(self, whole, IndexedView(plain, whole.type), node)
+        base_node = self._node
+        frozen_key = freeze_key(key, Array)
+        node = select_at(base_node, frozen_key)
+        if is_plain(frozen_key) and (node.type.shape or _has_dots(frozen_key)):
+            return part_of(self, base_node, IndexedView(frozen_key, base_node.type), node)
         return _create(node)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        given = node_or_weak_scalar(self._node.type, value, "x[...] = value", "value")
-        plain = freeze_key(key, Array)
-        write_through(self, lambda holder: assign(holder, plain, given))
+        value_node = node_or_weak_scalar(self._node.type, value, "x[...] = value", "value")
+        frozen_key = freeze_key(key, Array)
+        write_through(self, lambda holder: assign(holder, frozen_key, value_node))
         if self._node.pending > MIN_OPERATIONS:
             flush_if_long(self._node)
 
@@ -400,12 +400,12 @@ class Array(Drawable):
                 "streams",
                 stream=stream,
             )
-        place = device_name(device, "to_device")
-        if layout is None and place == self.device:
+        target_device = device_name(device, "to_device")
+        if layout is None and target_device == self.device:
             return self
         if layout is not None and self.team is not None:
             check_of_one_process(layout, "to_device")
-        return _create(on_device(self._node, place, layout))
+        return _create(on_device(self._node, target_device, layout))
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         return namespace_of(api_version)
@@ -508,24 +508,24 @@ def _create(node: Node) -> Array:
     return array
 
 
-def part_of(whole: Array, of: Node, view: ViewRelation, node: Node) -> Array:
+def part_of(base: Array, base_node: Node, view: ViewRelation, node: Node) -> Array:
     """Create an array that shares its elements with the array from which it is taken.
 
     Args:
-        whole: Array that is viewed.
-        of: Node of `whole` when the view was taken.
+        base: Array that is viewed.
+        base_node: Node of `base` when the view was taken.
         view: View operation.
         node: Node of the new array.
     """
     part = _create(node)
-    register_view(part, whole, view, of)
+    register_view(part, base, view, base_node)
     return part
 
 
 def permuted_view(array: Array, op: PTensorOp) -> Array:
     """Create a view of all elements with another shape or axis order."""
-    whole = array._node
-    return part_of(array, whole, MovedView(op, whole.type), apply_view(op, whole))
+    base_node = array._node
+    return part_of(array, base_node, MovedView(op, base_node.type), apply_view(op, base_node))
 
 
 def _restore(data: Buffer, type: PTensorType, layout: Any = None) -> Array:
@@ -539,7 +539,7 @@ def from_node(node: Node) -> Array:
     return _create(node)
 
 
-def node_of(array: object, where: str, what: str = "x") -> Node:
+def node_of(array: object, where: str, arg_name: str = "x") -> Node:
     """Return the node of an array.
 
     Raises:
@@ -550,7 +550,7 @@ def node_of(array: object, where: str, what: str = "x") -> Node:
     raise ArrayTypeError(
         "{where}: {what} must be an array of this namespace, got {type}; convert it with "
         "xp.asarray(...)",
-        kind="not-an-array", where=where, what=what, type=type(array).__name__,
+        kind="not-an-array", where=where, what=arg_name, type=type(array).__name__,
     )
 
 
@@ -577,7 +577,7 @@ def nodes_of_pair(x1: Array | Scalar, x2: Array | Scalar, where: str) -> tuple[N
     return node_or_weak_scalar(second.type, x1, where, "x1"), second
 
 
-def node_or_weak_scalar(type: PTensorType, value: object, where: str, what: str) -> Node:
+def node_or_weak_scalar(type: PTensorType, value: object, where: str, arg_name: str) -> Node:
     """Return the node of an array, or of a Python scalar converted to the dtype of an array type.
 
     Raises:
@@ -591,7 +591,7 @@ def node_or_weak_scalar(type: PTensorType, value: object, where: str, what: str)
     raise ArrayTypeError(
         "{where}: {what} must be an array of this namespace or a Python scalar, got {class_}; "
         "convert it with xp.asarray(...)",
-        kind="not-an-array", where=where, what=what, class_=value.__class__.__name__,
+        kind="not-an-array", where=where, what=arg_name, class_=value.__class__.__name__,
     )
 
 

@@ -93,19 +93,19 @@ def execute(
     values: Values = {_MODULE_KEY: among}
     for parameter, argument in zip(function.parameters, arguments, strict=True):
         values[parameter.name] = _bind_parameter(parameter, argument, function.name)
-    return tuple([_given_back(each) for each in _run(function, values)])
+    return tuple([_given_back(result) for result in _run(function, values)])
 
 
 def _run(function: LoweredFunction, values: Values) -> list[Any]:
     """Run the statements on the values of the parameters and return the results."""
     for line, statement in enumerate_statements(function):
         try:
-            made = _value(statement.value, values)
+            result = _value(statement.value, values)
         except TecompError as error:
             where = f"@{function.name}: line {line}: `{statement.value}`"
             raise type(error)(f"{where}: {error.message}") from error
         if statement.result is not None:
-            values[statement.result] = made
+            values[statement.result] = result
     return [values[name] for name in function.results]
 
 
@@ -123,13 +123,13 @@ def _bind_parameter(parameter: Parameter, argument: Any, function: str) -> Any:
     return materialized_node(data, type), device, team, gid
 
 
-def _check_type(shape: Shape, dtype: str, wanted: PTensorType, where: str) -> None:
-    fits = len(shape) == wanted.rank and all(
-        n == m or m is None for n, m in zip(shape, wanted.shape, strict=True))
-    if dtype != wanted.dtype or not fits:
+def _check_type(shape: Shape, dtype: str, expected: PTensorType, where: str) -> None:
+    matches = len(shape) == expected.rank and all(
+        n == m or m is None for n, m in zip(shape, expected.shape, strict=True))
+    if dtype != expected.dtype or not matches:
         raise ArrayValueError(
             "{where} {dtype}{shape}, expected {wanted}; pass an array of that type",
-            where=where, dtype=dtype, shape=list(shape), wanted=wanted,
+            where=where, dtype=dtype, shape=list(shape), wanted=expected,
         )
 
 
@@ -148,13 +148,13 @@ def _check_usual(team: int, gid: int, where: str) -> None:
         )
 
 
-def _has_places_of(found: dist.Partition, usual: dist.Partition) -> bool:
+def _has_places_of(actual: dist.Partition, expected: dist.Partition) -> bool:
     """Return whether every rank owns the same elements in both partitions."""
-    if found.op is not None or found.windows is not None:
+    if actual.op is not None or actual.windows is not None:
         return False
     return all(
-        _is_same_part(one, other) for rank in range(usual.mesh.size)
-        for one, other in zip(found.local_index(rank), usual.local_index(rank), strict=True)
+        _is_same_part(one, other) for rank in range(expected.mesh.size)
+        for one, other in zip(actual.local_index(rank), expected.local_index(rank), strict=True)
     )
 
 
@@ -170,8 +170,8 @@ def _is_same_part(one: Places, other: Places) -> bool:
 def _given_back(value: Any) -> Any:
     if not (isinstance(value, tuple) and value and isinstance(value[0], Node)):
         return value  # the value is a number or a shape
-    node, *place = value
-    return data_of(node), *place
+    node, *metadata = value
+    return data_of(node), *metadata
 
 
 def _operand(operand: Any, values: Values) -> Any:
@@ -216,7 +216,7 @@ def _(value: ScalarCall, values: Values) -> Any:
 def _part(tensor: Node, part: Any) -> Node:
     """Return the elements of a local slice."""
     return apply_view(
-        ExtractSlice(tuple([(at.start, at.step, _length(at)) for at in part])), tensor
+        ExtractSlice(tuple([(span.start, span.step, _length(span)) for span in part])), tensor
     )
 
 
@@ -255,8 +255,8 @@ def _(value: Compute, values: Values) -> Any:
     if isinstance(op, ExtractMask):
         return select_at(nodes[0], nodes[1])
     if isinstance(op, Nonzero):
-        places = places_in(truth_of(nodes[0]))
-        return tuple(places) if len(places) > 1 else places[0]
+        indices = places_in(truth_of(nodes[0]))
+        return tuple(indices) if len(indices) > 1 else indices[0]
     if isinstance(op, ReduceOp) and op.row.needs_elements:
         shape = nodes[0].type.shape
         axes = axes_of(op.axis, len(shape), op.kind)
@@ -268,10 +268,10 @@ def _(value: Compute, values: Values) -> Any:
 
 @_value.register
 def _(value: ImportStatement, values: Values) -> Node:
-    (given,) = [_operand(operand, values) for operand in value.operands]
+    (inputs,) = [_operand(operand, values) for operand in value.operands]
     op, type = value.op, value.type
     dtype, copy = (type.dtype, op.copy) if isinstance(op, AsArray) else (None, False)
-    node = as_node(given, dtype, type.device or CPU, copy, op.name, is_read_now=True)
+    node = as_node(inputs, dtype, type.device or CPU, copy, op.name, is_read_now=True)
     _check_type(node.type.shape, node.type.dtype, type, f"{op.name}: the imported data is")
     if type.device is not None:
         return node
@@ -283,12 +283,12 @@ def _(value: ImportStatement, values: Values) -> Node:
 def _(value: FunctionCall, values: Values) -> Any:
     module: LoweredModule | None = values[_MODULE_KEY]
     among = () if module is None else module.functions
-    callee = next((each for each in among if each.name == value.function), None)
+    callee = next((item for item in among if item.name == value.function), None)
     if callee is None:
         raise ArrayValueError("callee not found; pass its module, execute(..., among=)")
     operands = [_operand(operand, values) for operand in value.operands]
-    given = {p.name: each for p, each in zip(callee.parameters, operands, strict=True)}
-    found = _run(callee, {_MODULE_KEY: module, **given})
+    inputs = {p.name: item for p, item in zip(callee.parameters, operands, strict=True)}
+    found = _run(callee, {_MODULE_KEY: module, **inputs})
     return found if len(found) > 1 else found[0]
 
 
@@ -304,12 +304,12 @@ def _(value: Generic, values: Values) -> Node:
     part, shape, _, *rest = [_operand(operand, values) for operand in value.operands]
     op = _fill(value.op, values)
     if isinstance(op, Create | CreateLike):
-        own = PTensorType((), value.type.dtype, value.type.device)
-        one = record(
-            Create((), own.dtype, own.device), materialized_node(data_of(rest[0]), rest[0].type)
+        spec = PTensorType((), value.type.dtype, value.type.device)
+        scalar = record(
+            Create((), spec.dtype, spec.device), materialized_node(data_of(rest[0]), rest[0].type)
         )
-        return apply_view(BroadcastOp(shape), one)
-    starts = tuple([at.start for at in part]) if part is not None else (0,) * len(shape)
+        return apply_view(BroadcastOp(shape), scalar)
+    starts = tuple([span.start for span in part]) if part is not None else (0,) * len(shape)
     return create_array(op, (shape, starts))
 
 
@@ -320,24 +320,24 @@ def _fill(op: Any, values: Values) -> Any:
         name: values[value.name] for name, value in found.items()
         if isinstance(value, AttributeOperand)
     }
-    alone = {"team": None} if "team" in found else {}
-    return replace(op, **{**known, **alone})
+    overrides = {"team": None} if "team" in found else {}
+    return replace(op, **{**known, **overrides})
 
 
 @_value.register
 def _(value: RuntimeCall, values: Values) -> Any:
     operands = [_operand(operand, values) for operand in value.operands]
-    given = [data_of(each) if isinstance(each, Node) else each for each in operands]
+    inputs = [data_of(item) if isinstance(item, Node) else item for item in operands]
     named = {"placements": list(value.placements)} if value.placements else {}
     if value.function in ("copy", "finalize_reduce"):
-        return _run_writing_call(value, given, values)
-    return getattr(dist, value.function)(_operand(value.team, values), *given, **named)
+        return _run_writing_call(value, inputs, values)
+    return getattr(dist, value.function)(_operand(value.team, values), *inputs, **named)
 
 
-def _run_writing_call(value: RuntimeCall, given: list[Any], values: Values) -> None:
+def _run_writing_call(value: RuntimeCall, inputs: list[Any], values: Values) -> None:
     """Run a call that writes its last operand, on a private copy of that operand."""
     name = value.operands[-1]
     assert isinstance(name, ValueName)
-    data = np.array(given[-1], order="C")
-    getattr(dist, value.function)(_operand(value.team, values), *given[:-1], data)
+    data = np.array(inputs[-1], order="C")
+    getattr(dist, value.function)(_operand(value.team, values), *inputs[:-1], data)
     values[name.name] = materialized_node(data, values[name.name].type)

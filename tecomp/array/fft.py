@@ -36,10 +36,10 @@ def _transform_along(
     kind: str, x: object, n: SupportsIndex | None, axis: SupportsIndex, norm: str
 ) -> Array:
     node = node_of(x, kind)
-    place = axis_of(axis, node.type.rank, kind)
+    dim = axis_of(axis, node.type.rank, kind)
     size = None if n is None else integer(n, kind, "n")
     return _transform(
-        FourierTransformOp(kind, (size,), (place,), check_choice(norm, NORMS, kind, "norm")), node)
+        FourierTransformOp(kind, (size,), (dim,), check_choice(norm, NORMS, kind, "norm")), node)
 
 
 def _transform(op: FourierTransformOp, node: Node) -> Array:
@@ -56,18 +56,18 @@ def _transform_over(
     rank = node.type.rank
     sizes = None if s is None else integers(s, kind, "s")
     if axes is not None:
-        places = tuple([axis_of(k, rank, kind) for k in integers(axes, kind, "axes")])
+        dims = tuple([axis_of(k, rank, kind) for k in integers(axes, kind, "axes")])
     else:
         count = rank if sizes is None else len(sizes)
-        places = tuple(range(max(rank - count, 0), rank))
-    given = (None,) * len(places) if sizes is None else sizes
-    if not places:
+        dims = tuple(range(max(rank - count, 0), rank))
+    lengths = (None,) * len(dims) if sizes is None else sizes
+    if not dims:
         raise ArrayValueError(
             "{form}: no axis to transform for x of shape {shape}; pass at least one axis",
             kind="array-shapes", form=kind, shape=node.type.shape,
         )
     return _transform(
-        FourierTransformOp(kind, given, places, check_choice(norm, NORMS, kind, "norm")), node)
+        FourierTransformOp(kind, lengths, dims, check_choice(norm, NORMS, kind, "norm")), node)
 
 
 def fft(
@@ -429,8 +429,8 @@ def _frequencies(
     where: str, function: Callable[..., Any], n: SupportsIndex, d: float, dtype: Any, device: Any
 ) -> Array:
     count = integer(n, where, "n")
-    place = device_name(device, where)
-    name = dtype_at(dtype, "float64", place, where)
+    target_device = device_name(device, where)
+    name = dtype_at(dtype, "float64", target_device, where)
     if name not in FLOATS:
         raise ArrayTypeError(
             "{where}: dtype is {name}, expected one of {floats}",
@@ -457,7 +457,7 @@ def _frequencies(
         data = function(count, d).astype(numpy_dtype(name))
     except MemoryError:
         raise no_memory(shape, numpy_dtype(name)) from None
-    return from_node(materialized_node(data, PTensorType(data.shape, name, place)))
+    return from_node(materialized_node(data, PTensorType(data.shape, name, target_device)))
 
 
 def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
@@ -502,8 +502,8 @@ def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
     return _shift("ifftshift", x, axes, lambda extent: -(extent // 2))
 
 
-def _shift(where: str, x: object, axes: Axes, by: Callable[[int], int]) -> Array:
+def _shift(where: str, x: object, axes: Axes, shift_of: Callable[[int], int]) -> Array:
     node = node_of(x, where)
-    places = axes_of(axes, node.type.rank, where)
-    shifts = tuple([by(node.type.shape[k]) for k in places])
-    return from_node(record(Roll(shifts, places), node) if places else node)
+    dims = axes_of(axes, node.type.rank, where)
+    shifts = tuple([shift_of(node.type.shape[k]) for k in dims])
+    return from_node(record(Roll(shifts, dims), node) if dims else node)

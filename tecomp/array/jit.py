@@ -56,8 +56,8 @@ class _Value:
 
     @staticmethod
     def of(value: Any) -> _Value:
-        written = repr(value) if isinstance(value, float | complex) else value
-        return _Value(value, (type(value), written))
+        key = repr(value) if isinstance(value, float | complex) else value
+        return _Value(value, (type(value), key))
 
 
 Source = tuple[str, Any]
@@ -144,9 +144,9 @@ def _own_node(node: Node) -> Node:
         evaluate((node,))
     finally:
         tracing.depth = depth
-    own = materialized_node(node.data, node.type)
-    own.stored = node.stored
-    return own
+    private = materialized_node(node.data, node.type)
+    private.stored = node.stored
+    return private
 
 
 class _Recording:
@@ -252,7 +252,7 @@ def _record(
         assert _watch.outer_arrays is not None
         captured = _watch.outer_arrays
         try:
-            given = function(*args, **kwargs)
+            returned = function(*args, **kwargs)
         except DataDependentShapeError:
             return None
         finally:
@@ -261,20 +261,20 @@ def _record(
             for array, node in outside:
                 _NODE.__set__(array, node)
     results: list[Array] = []
-    outline = _extract_arrays(given, results, f"jit {name}: results")
+    outline = _extract_arrays(returned, results, f"jit {name}: results")
     sources = _Sources(arguments, nodes, outside)
     changed = [
         (("argument object", k), array._node)
         for k, (array, node) in enumerate(zip(arguments, nodes, strict=True))
         if array._node is not node
     ]
-    written = [
+    mutated = [
         k for k, ((_, node), now) in enumerate(zip(outside, after, strict=True)) if now is not node
     ]
-    wholes = {id(outside[k][0]) for k in written}
-    for k in written:  # a view changes with the array that owns its elements
-        whole = outermost(outside[k][0])
-        if whole is outside[k][0] or id(whole) not in wholes:
+    bases = {id(outside[k][0]) for k in mutated}
+    for k in mutated:  # a view changes with the array that owns its elements
+        base = outermost(outside[k][0])
+        if base is outside[k][0] or id(base) not in bases:
             changed.append((("captured object", k), after[k]))
     return _recorded(results, outline, sources, changed)
 
@@ -317,12 +317,12 @@ def _recorded(
     results: list[Array], outline: Any, sources: _Sources,
     changed: list[tuple[Source, Node]],
 ) -> _Recorded:
-    wanted = [array._node for array in results] + [node for _, node in changed]
+    required = [array._node for array in results] + [node for _, node in changed]
     with looking:
-        work = pending_graph_of([node for node in wanted if node.op is not None])
+        work = pending_graph_of([node for node in required if node.op is not None])
     sources.know(work.nodes)
     numbers = {node: k for k, node in enumerate(work.nodes)}
-    outputs = tuple(sorted({numbers[node] for node in wanted if node in numbers}))
+    outputs = tuple(sorted({numbers[node] for node in required if node in numbers}))
     work = PendingGraph(work.leaves, work.nodes, work.steps, outputs)
     return _Recorded(
         tuple([node.type for node in work.nodes]),
@@ -341,14 +341,14 @@ def _check_apart(recorded: _Recorded, arrays: list[Array], name: str) -> None:
     Raises:
         ArrayValueError: If there are such arguments.
     """
-    wholes = [outermost(array) for array in arrays]
+    bases = [outermost(array) for array in arrays]
     for (kind, k), _ in recorded.mutated_arrays:
         if kind == "argument object":
-            whole = wholes[k]
-            others = [*wholes[:k], *wholes[k + 1 :], *map(outermost, recorded.outer_arrays)]
+            base = bases[k]
+            others = [*bases[:k], *bases[k + 1 :], *map(outermost, recorded.outer_arrays)]
         else:
-            whole, others = outermost(recorded.outer_arrays[k]), wholes
-        if any([other is whole for other in others]):
+            base, others = outermost(recorded.outer_arrays[k]), bases
+        if any([other is base for other in others]):
             raise ArrayValueError(
                 "jit {name}: the function modifies an array in place that shares elements with an "
                 "argument; pass a copy, xp.asarray(x, copy=True)",
@@ -394,19 +394,19 @@ def _replay(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
         if is_divided:
             _record_again(piece, nodes, calls)
             continue
-        op, places = piece.steps[0]
+        op, indices = piece.steps[0]
         if isinstance(op, HostResult):
-            operands = [nodes[piece.leaves[-1 - place]] for place in places]
+            operands = [nodes[piece.leaves[-1 - index]] for index in indices]
             nodes[piece.nodes[0]] = _host_call_result(op, operands, calls)
         else:
-            for place in piece.nodes:
-                nodes[place] = Node(recorded.types[place], None, (), None, 0, 0)
+            for index in piece.nodes:
+                nodes[index] = Node(recorded.types[index], None, (), None, 0, 0)
             compute(PendingGraph(
-                [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
+                [nodes[index] for index in piece.leaves], [nodes[index] for index in piece.nodes],
                 piece.steps, piece.outputs,
             ))
-        for place in piece.dead_values:  # release the memory
-            del nodes[place]
+        for index in piece.dead_values:  # release the memory
+            del nodes[index]
     return nodes
 
 
@@ -426,24 +426,24 @@ def _record_again(
     piece: GraphSegment, nodes: dict[int, Node], calls: dict[HostCall, tuple[Node, ...]]
 ) -> None:
     """Record the operations on distributed arrays again on all ranks, with their current shards."""
-    made: list[Node] = []
-    for op, places in piece.steps:
-        operands = [made[k] if k >= 0 else nodes[piece.leaves[-1 - k]] for k in places]
-        made.append(
+    results: list[Node] = []
+    for op, indices in piece.steps:
+        operands = [results[k] if k >= 0 else nodes[piece.leaves[-1 - k]] for k in indices]
+        results.append(
             _host_call_result(op, operands, calls) if isinstance(op, HostResult)
             else record(op, *operands))
-    nodes.update(zip(piece.nodes, made, strict=True))
+    nodes.update(zip(piece.nodes, results, strict=True))
 
 
 def _extract_arrays(
-    value: Any, arrays: list[Array], where: str, around: tuple[int, ...] = ()
+    value: Any, arrays: list[Array], where: str, enclosing: tuple[int, ...] = ()
 ) -> Any:
     """Replace arrays in a structure by slots and add each array once to `arrays`.
 
     Raises:
         ArrayTypeError: If a container holds itself, or the nesting is too deep.
     """
-    if id(value) in around or len(around) > _MAX_DEPTH:
+    if id(value) in enclosing or len(enclosing) > _MAX_DEPTH:
         raise ArrayTypeError(
             "{where} contain a list, tuple or dict that contains itself or is nested more than "
             "{deepest} levels deep; reduce the nesting",
@@ -457,7 +457,7 @@ def _extract_arrays(
         return _Slot(len(arrays) - 1)
 
     def inside(item: Any) -> Any:
-        return _extract_arrays(item, arrays, where, (*around, id(value)))
+        return _extract_arrays(item, arrays, where, (*enclosing, id(value)))
 
     if isinstance(value, dict):
         items = value.items()

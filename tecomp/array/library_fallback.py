@@ -40,16 +40,16 @@ def call_library(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
     types = op.results(*[operand.type for operand in operands])
     device = types[0].device
     if is_apart(device):
-        given = {operand.type.dtype for operand in operands}
-        types = tuple([on_its_device(type, op.where, None, given) for type in types])
+        dtypes = {operand.type.dtype for operand in operands}
+        types = tuple([on_its_device(type, op.where, None, dtypes) for type in types])
     if tracing.depth:
         return _library_call_later(op, types, operands)
     if is_apart(device):
         costs_of(device).libraries[op.library] += 1
     if types[0].team is not None:
-        made = distributed_hooks().run_library_call(op, operands)
-        if made is not None:
-            return made
+        distributed = distributed_hooks().run_library_call(op, operands)
+        if distributed is not None:
+            return distributed
     buffers = [data_of(operand, op.library) for operand in operands]
     counters.libraries[op.library] += 1
     try:
@@ -79,7 +79,7 @@ def _library_call_later(
     if any([extent is None for type in types for extent in type.shape]):
         check_recordable(op.where)
 
-    def run(*given: Node) -> tuple[Node, ...]:
-        return call_library(op, *given)
+    def run(*inputs: Node) -> tuple[Node, ...]:
+        return call_library(op, *inputs)
 
     return record_call(run, types, *operands)

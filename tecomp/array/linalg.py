@@ -134,10 +134,10 @@ def cross(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
     Array([0, 0, 1], dtype=int64)
     """
     first, second = node_of(x1, "cross", "x1"), node_of(x2, "cross", "x2")
-    along = integer(axis, "cross", "axis")
-    if along >= 0 and first.type.rank == second.type.rank:
-        along -= first.type.rank
-    return from_node(record(Cross(along), first, second))
+    dim = integer(axis, "cross", "axis")
+    if dim >= 0 and first.type.rank == second.type.rank:
+        dim -= first.type.rank
+    return from_node(record(Cross(dim), first, second))
 
 
 def det(x: Array, /) -> Array:
@@ -350,8 +350,8 @@ def _tolerance(rtol: object, node: Node, where: str) -> tuple[Node, ...]:
     if isinstance(rtol, Array):
         return (node_of(rtol, where, "rtol"),)
     if isinstance(rtol, int | float):
-        real = node.type.like((), PART.get(node.type.dtype, node.type.dtype))
-        number = weak_scalar(real, float64_of(rtol, where, "rtol"), where)
+        real_type = node.type.like((), PART.get(node.type.dtype, node.type.dtype))
+        number = weak_scalar(real_type, float64_of(rtol, where, "rtol"), where)
         assert number is not None
         return (number,)
     raise ArrayTypeError(
@@ -532,7 +532,7 @@ def trace(x: Array, /, *, offset: SupportsIndex = 0, dtype: Any = None) -> Array
     >>> trace(xp.asarray([[1, 2], [3, 4]]))
     Array(5, dtype=int64)
     """
-    wanted = None if dtype is None else dtype_name(dtype, "trace")
+    requested = None if dtype is None else dtype_name(dtype, "trace")
     node = node_of(x, "trace")
-    op = TraceOp(diagonal_of(offset, node.type.shape, "trace", "offset"), wanted)
+    op = TraceOp(diagonal_of(offset, node.type.shape, "trace", "offset"), requested)
     return from_node(record(op, node))

@@ -98,9 +98,9 @@ class ActivityReport:
         if self.exchanges:
             lines.append(
                 f"{self.exchanges:_} exchanges, {self.overlapped:_} overlapped with computation")
-        lines += [f"  {count:_} bytes sent, {why}" for why, count in self.sent]
-        lines += [f"  {count:_} arrays gathered for {why}" for why, count in self.gathered]
-        lines += [f"  {seconds * 1e3:_.3f} ms waited, {why}" for why, seconds in self.waited]
+        lines += [f"  {count:_} bytes sent, {reason}" for reason, count in self.sent]
+        lines += [f"  {count:_} arrays gathered for {reason}" for reason, count in self.gathered]
+        lines += [f"  {seconds * 1e3:_.3f} ms waited, {reason}" for reason, seconds in self.waited]
         return "\n".join(lines)
 
 
@@ -126,20 +126,20 @@ def report(*arrays: Array) -> ActivityReport:
         known = _waits()
         waited = {} if known is None else known.seconds
         return ActivityReport(
-            {name: _device(name, each) for name, each in costs.items()}, counters.called,
+            {name: _device(name, cost) for name, cost in costs.items()}, counters.called,
             counters.messages, counters.collectives, counters.exchanges, counters.overlapped,
             tuple(sorted(counters.sent.items())), tuple(sorted(counters.gathered.items())),
             tuple(sorted(waited.items())),
         )
     nodes = [node_of(x, "report") for x in arrays]
     evaluate(nodes)
-    made: dict[str, DeviceCosts] = {}
+    by_device: dict[str, DeviceCosts] = {}
     for stored in [node.stored for node in nodes if node.stored is not None]:
-        own = made.setdefault(str(stored.type.device), DeviceCosts())
+        spent = by_device.setdefault(str(stored.type.device), DeviceCosts())
         if stored.program is not None:
-            own.programs[stored.program] = 1
-    total = sum(sum(own.programs.values()) for own in made.values())
-    return ActivityReport({name: _device(name, own) for name, own in made.items()}, total)
+            spent.programs[stored.program] = 1
+    total = sum(sum(spent.programs.values()) for spent in by_device.values())
+    return ActivityReport({name: _device(name, spent) for name, spent in by_device.items()}, total)
 
 
 def timeline(team: Any) -> ChromeTrace:
@@ -200,8 +200,8 @@ def _waits() -> WaitLog | None:
     return None if loaded is None else loaded.waits
 
 
-def _device(name: str, own: DeviceCosts) -> DeviceReport:
-    known = [(program.report(), count) for program, count in own.programs.items()]
+def _device(name: str, spent: DeviceCosts) -> DeviceReport:
+    known = [(program.report(), count) for program, count in spent.programs.items()]
     kernels = [(kernel, count) for found, count in known for kernel in found.kernels]
     return DeviceReport(
         name,
@@ -209,10 +209,10 @@ def _device(name: str, own: DeviceCosts) -> DeviceReport:
         _sum(count for _, count in kernels),
         float(sum(kernel.cycles * count for kernel, count in kernels)),
         _sum((kernel.reads + kernel.writes) * count for kernel, count in kernels),
-        own.relayouts + _sum(len(found.relayouts) * count for found, count in known),
-        _sum(each.bytes * count for found, count in known for each in found.relayouts),
-        own.copies_from_host, own.bytes_from_host, own.copies_to_host, own.bytes_to_host,
-        tuple(sorted(own.libraries.items())),
+        spent.relayouts + _sum(len(found.relayouts) * count for found, count in known),
+        _sum(relayout.bytes * count for found, count in known for relayout in found.relayouts),
+        spent.copies_from_host, spent.bytes_from_host, spent.copies_to_host, spent.bytes_to_host,
+        tuple(sorted(spent.libraries.items())),
     )
 
 

@@ -80,7 +80,7 @@ class Counters:
         lines = [f"{self.compiled} kernels compiled, {self.called} kernel calls"]
         lines += [f"{count} calls of {name}" for name, count in sorted(self.libraries.items())]
         gathered = sorted(self.gathered.items())
-        lines += [f"{count} arrays gathered for {why}" for why, count in gathered]
+        lines += [f"{count} arrays gathered for {reason}" for reason, count in gathered]
         if self.exchanges or self.collectives:
             lines.append(
                 f"{self.exchanges} exchanges with {self.messages} messages, "
@@ -88,7 +88,7 @@ class Counters:
             )
         if self.overlapped:
             lines.append(f"{self.overlapped} exchanges overlapped with computation")
-        lines += [f"{count} bytes sent, {why}" for why, count in sorted(self.sent.items())]
+        lines += [f"{count} bytes sent, {reason}" for reason, count in sorted(self.sent.items())]
         return "\n".join(lines)
 
 

@@ -54,7 +54,7 @@ def dtype_name(dtype: Any, where: str) -> str:
     )
 
 
-def float64_of(value: float, where: str, what: str) -> float:
+def float64_of(value: float, where: str, arg_name: str) -> float:
     """Convert a Python int or float to a float.
 
     Raises:
@@ -69,7 +69,7 @@ def float64_of(value: float, where: str, what: str) -> float:
         raise ArrayValueError(
             "{where}: {what} is {value!r}, which exceeds the range of float64; pass a smaller "
             "number",
-            where=where, what=what, value=value,
+            where=where, what=arg_name, value=value,
         ) from None
 
 
@@ -79,7 +79,7 @@ def _name_of(dtype: np.dtype[Any]) -> str:
     return str(dtype.name)
 
 
-def dtype_at(dtype: Any, wide: str, device: str, where: str) -> str:
+def dtype_at(dtype: Any, default: str, device: str, where: str) -> str:
     """Return the name of a dtype on a device; if None, the device's default for a 64-bit dtype.
 
     Raises:
@@ -89,13 +89,13 @@ def dtype_at(dtype: Any, wide: str, device: str, where: str) -> str:
     ('float64', 'float32')
     """
     if dtype is None:
-        return default_dtype(wide, device)
+        return default_dtype(default, device)
     name = dtype_name(dtype, where)
     check_dtype(name, device, where)
     return name
 
 
-def integer(value: SupportsIndex, where: str, what: str) -> int:
+def integer(value: SupportsIndex, where: str, arg_name: str) -> int:
     """Convert an integer argument to an int.
 
     Raises:
@@ -106,11 +106,11 @@ def integer(value: SupportsIndex, where: str, what: str) -> int:
     except TypeError:
         raise ArrayTypeError(
             "{where}: {what} must be an integer, got {value!r} ({type})",
-            where=where, what=what, value=value, type=type(value).__name__,
+            where=where, what=arg_name, value=value, type=type(value).__name__,
         ) from None
 
 
-def diagonal_of(value: SupportsIndex, shape: Shape, where: str, what: str) -> int:
+def diagonal_of(value: SupportsIndex, shape: Shape, where: str, arg_name: str) -> int:
     """Return the number of a matrix diagonal: 0 is the main one, diagonals above it are positive.
 
     Diagonals outside the matrix are clamped to the first diagonal outside.
@@ -118,24 +118,24 @@ def diagonal_of(value: SupportsIndex, shape: Shape, where: str, what: str) -> in
     Raises:
         ArrayTypeError: If the value is not an integer.
     """
-    number = integer(value, where, what)
+    number = integer(value, where, arg_name)
     if len(shape) < 2:
         return number
     rows, columns = shape[-2:]
     return max(-rows, min(number, columns))
 
 
-def integers(value: SupportsIndex | Iterable[SupportsIndex], where: str, what: str) -> Shape:
+def integers(value: SupportsIndex | Iterable[SupportsIndex], where: str, arg_name: str) -> Shape:
     """Convert one or several integers to a tuple.
 
     Raises:
         ArrayTypeError: If a value is not an integer.
     """
     if isinstance(value, Iterable) and not hasattr(value, "__index__"):
-        return tuple([integer(part, where, what) for part in value])
+        return tuple([integer(part, where, arg_name) for part in value])
     if isinstance(value, tuple | list):
-        return tuple([integer(part, where, what) for part in value])
-    return (integer(value, where, what),)  # type: ignore[arg-type]
+        return tuple([integer(part, where, arg_name) for part in value])
+    return (integer(value, where, arg_name),)  # type: ignore[arg-type]
 
 
 def shape_of(
@@ -168,7 +168,7 @@ def shape_of(
     return extents
 
 
-def check_bool(value: Any, where: str, what: str) -> bool:
+def check_bool(value: Any, where: str, arg_name: str) -> bool:
     """Convert a flag argument to a bool.
 
     Raises:
@@ -182,7 +182,7 @@ def check_bool(value: Any, where: str, what: str) -> bool:
     except (TypeError, ValueError):
         raise ArrayTypeError(
             "{where}: {what} must be True or False, got {value!r} ({type})",
-            where=where, what=what, value=value, type=type(value).__name__,
+            where=where, what=arg_name, value=value, type=type(value).__name__,
         ) from None
 
 
@@ -195,7 +195,7 @@ def check_copy(copy: Any, where: str) -> bool | None:
     return None if copy is None else check_bool(copy, where, "copy")
 
 
-def check_choice(value: Any, known: Sequence[str], where: str, what: str) -> str:
+def check_choice(value: Any, known: Sequence[str], where: str, arg_name: str) -> str:
     """Validate an argument that selects one of several names.
 
     Raises:
@@ -206,7 +206,7 @@ def check_choice(value: Any, known: Sequence[str], where: str, what: str) -> str
     names = [repr(name) for name in known]
     raise ArrayValueError(
         "{where}: {what} must be {name} or {name2}, got {value!r}",
-        where=where, what=what, value=value, name=", ".join(names[:-1]), name2=names[-1],
+        where=where, what=arg_name, value=value, name=", ".join(names[:-1]), name2=names[-1],
     )
 
 

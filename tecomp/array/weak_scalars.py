@@ -115,8 +115,8 @@ _ROOTS: Mapping[object, PTensorOp] = {
 
 def record_with_scalar(op: PTensorOp, node: Node, value: object, where: str) -> Node | None:
     """Record an operation on an array and a Python scalar; return None for any other operand."""
-    if op is POWER and (made := simplify_power(node, value)):
-        return made
+    if op is POWER and (simplified := simplify_power(node, value)):
+        return simplified
     other = weak_scalar(node.type, value, where)
     return None if other is None else record(op, node, other)
 

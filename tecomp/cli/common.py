@@ -101,76 +101,76 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def load_definitions(words: str) -> Any:
+def load_definitions(spec: str) -> Any:
     """Run a script and return the value of a name; a function without parameters is called.
 
     Args:
-        words: `script.py:name`.
+        spec: `script.py:name`.
 
     Raises:
         click.ClickException: If the script or the name does not exist.
     """
-    path, _, name = words.rpartition(":")
+    path, _, name = spec.rpartition(":")
     if not path or not name:
-        raise click.BadParameter(f"{words!r} is not a valid object; pass script.py:name")
+        raise click.BadParameter(f"{spec!r} is not a valid object; pass script.py:name")
     if not Path(path).is_file():
         raise click.BadParameter(f"file not found: {path}")
     names = runpy.run_path(path, run_name="__tecomp__")
     if name not in names:
-        own = sorted(
-            each for each, value in names.items()
-            if not each.startswith("_") and not isinstance(value, ModuleType)
+        public = sorted(
+            key for key, value in names.items()
+            if not key.startswith("_") and not isinstance(value, ModuleType)
         )
         raise click.BadParameter(
-            f"{path} does not define `{name}`" + (f"; it has {', '.join(own)}" if own else "")
+            f"{path} does not define `{name}`" + (f"; it has {', '.join(public)}" if public else "")
         )
     value = names[name]
     is_function = callable(value) and type(value).__name__ == "function"
     return value() if is_function else value
 
 
-def format_error(error: TecompError, words: str) -> str:
+def format_error(error: TecompError, spec: str) -> str:
     """Format an error for a command, with the lines of the script that caused it."""
-    at, path = error.location, words.rpartition(":")[0]
-    return str(error) if at is not None and at.file == path else error.message
+    location, path = error.location, spec.rpartition(":")[0]
+    return str(error) if location is not None and location.file == path else error.message
 
 
-def parse_schedule_value(words: str) -> tuple[Schedule | Tensor | list[Tensor], Sequence[Any]]:
+def parse_schedule_value(spec: str) -> tuple[Schedule | Tensor | list[Tensor], Sequence[Any]]:
     """Return a schedule or results, and the kernel arguments, as `tecomp.build` accepts them.
 
     Raises:
         click.ClickException: If the value has another type.
     """
-    value = load_definitions(words)
+    value = load_definitions(spec)
     match value:
         case (Schedule() | Tensor() | list() as results, list() | tuple() as arguments):
             return results, arguments
     raise click.BadParameter(
-        f"{words} is {type(value).__name__}; expected a pair of a schedule or tensor and the "
+        f"{spec} is {type(value).__name__}; expected a pair of a schedule or tensor and the "
         "list of arguments, as for tecomp.build, or a function that returns such a pair"
     )
 
 
 def machines(
-    context: click.Context, parameter: click.Parameter, begun: str
+    context: click.Context, parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
     """Return completions for a target: names with the prefix, or else files.
 
     A target can be given by the path of its TOML file.
     """
-    found = [CompletionItem(name) for name in tecomp.list_targets() if name.startswith(begun)]
-    return found or [CompletionItem(begun, type="file")]
+    found = [CompletionItem(name) for name in tecomp.list_targets() if name.startswith(prefix)]
+    return found or [CompletionItem(prefix, type="file")]
 
 
-def codes(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+def codes(context: click.Context, parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
     """Return completions for an error code or kind: codes with their messages, and kinds."""
     known = error_pages().values()
     by_code = [
         CompletionItem(page.code, help=page.title)
-        for page in known if page.code.startswith(begun.upper())
+        for page in known if page.code.startswith(prefix.upper())
     ]
     by_kind = [
         CompletionItem(page.kind, help=page.title)
-        for page in known if begun and page.kind.startswith(begun)
+        for page in known if prefix and page.kind.startswith(prefix)
     ]
     return by_code + by_kind

@@ -38,10 +38,10 @@ def cache(context: click.Context, as_json: bool) -> None:
     """
     if context.invoked_subcommand is None:
         store = _store()
-        held = store.contents()
-        record = {"folder": str(store.folder), "entries": held.entries}
-        size = {"bytes": held.bytes, "limit": store.limit}
-        limited = {"bytes": f"{held.bytes} of {store.limit}"}
+        stored = store.contents()
+        record = {"folder": str(store.folder), "entries": stored.entries}
+        size = {"bytes": stored.bytes, "limit": store.limit}
+        limited = {"bytes": f"{stored.bytes} of {store.limit}"}
         memory = [{"cache": name, "limit": limit.most, "content": limit.content}
                   for name, limit in sorted(CACHE_LIMITS.items())]
         if as_json:
@@ -55,8 +55,8 @@ def cache(context: click.Context, as_json: bool) -> None:
 @cache.command()
 def clear() -> None:
     """Remove all cached kernels."""
-    held = _store().clear()
-    click.echo(f"removed {held.entries} entries, {held.bytes} bytes")
+    removed = _store().clear()
+    click.echo(f"removed {removed.entries} entries, {removed.bytes} bytes")
 
 
 def _store() -> Store:
@@ -113,10 +113,10 @@ def _processor() -> str:
 def _compiler() -> str:
     """Compile a kernel that is in no cache, and compare its results."""
     shift = float(perf_counter())
-    given = te.placeholder((100,), "float64", name="A")
-    made = te.compute((100,), lambda i: given[i] * 2.0 + te.const(shift, "float64"), name="B")
+    source = te.placeholder((100,), "float64", name="A")
+    result = te.compute((100,), lambda i: source[i] * 2.0 + te.const(shift, "float64"), name="B")
     start = perf_counter()
-    kernel = tecomp.build(made, [given, made])
+    kernel = tecomp.build(result, [source, result])
     seconds = perf_counter() - start
     a, b = np.arange(100.0), np.empty(100)
     kernel(a, b)
@@ -146,8 +146,8 @@ def _cache() -> str:
     store = current_store()
     if store is None:
         return "disabled"
-    held = store.contents()
-    return f"{held.entries} entries, {held.bytes:,} of {store.limit:,} bytes, in {store.folder}"
+    stored = store.contents()
+    return f"{stored.entries} entries, {stored.bytes:,} of {store.limit:,} bytes, in {store.folder}"
 
 
 def _targets() -> str:
@@ -193,15 +193,15 @@ def explain(code: str | None, markdown: bool, as_json: bool) -> None:
         click.echo(document(), nl=False)
         return
     if code is None:
-        listed = [
-            {"code": each.code, "kind": each.kind, "title": each.title} for each
+        rows = [
+            {"code": entry.code, "kind": entry.kind, "title": entry.title} for entry
             in error_pages().values()
         ]
-        show(listed, as_json=as_json)
+        show(rows, as_json=as_json)
         return
     if (page := page_of(code)) is None:
-        near = get_close_matches(code.lower(), list(error_pages()), n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        matches = get_close_matches(code.lower(), list(error_pages()), n=1)
+        hint = f"did you mean {matches[0]}? " if matches else ""
         raise click.ClickException(
             f"explain: unknown error code {code!r}; {hint}call tecomp explain to list all codes"
         )

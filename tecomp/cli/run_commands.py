@@ -65,8 +65,8 @@ def bench(names: Sequence[str], n: int, seconds: float, as_json: bool) -> None:
     Times are the minimum of many calls, in milliseconds. They include argument checks, but not the
     allocation of results.
     """
-    asked: Sequence[str] = names or sorted(_CASES)
-    with click.progressbar(asked, file=sys.stderr) as chosen:
+    requested: Sequence[str] = names or sorted(_CASES)
+    with click.progressbar(requested, file=sys.stderr) as chosen:
         rows = [_measure(name, _CASES[name], n, seconds) for name in chosen]
     show(rows, as_json=as_json)
 
@@ -77,17 +77,17 @@ def _measure(name: str, case: _Case, n: int, seconds: float) -> dict[str, object
     kernel = tecomp.build(output, [*inputs, output], name=name)
     random = np.random.default_rng(0)
     arrays = [random.random(X.shape, np.float32) for X in inputs]
-    wanted = case.in_numpy(*arrays)
-    out = np.empty(wanted.shape, np.float32)
+    expected = case.in_numpy(*arrays)
+    out = np.empty(expected.shape, np.float32)
     kernel(*arrays, out)
-    np.testing.assert_allclose(out, wanted, rtol=1e-3)
-    ours = kernel.timeit(*arrays, out, seconds=seconds).min
-    theirs = time_call(case.in_numpy, arrays, seconds).min
+    np.testing.assert_allclose(out, expected, rtol=1e-3)
+    kernel_time = kernel.timeit(*arrays, out, seconds=seconds).min
+    numpy_time = time_call(case.in_numpy, arrays, seconds).min
     return {
         "operator": name,
-        "tecomp_ms": round(1e3 * ours, 4),
-        "numpy_ms": round(1e3 * theirs, 4),
-        "speedup": round(theirs / ours, 2),
+        "tecomp_ms": round(1e3 * kernel_time, 4),
+        "numpy_ms": round(1e3 * numpy_time, 4),
+        "speedup": round(numpy_time / kernel_time, 2),
     }
 
 
@@ -119,11 +119,11 @@ def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
     for option, path in (("--output", output), ("--timeline", timeline)):
         if path is not None and not path.parent.is_dir():
             raise click.BadParameter(f"directory not found: {path.parent}", param_hint=option)
-    shown: list[str] = []
+    messages: list[str] = []
     try:
         agree = demonstration.run(
             demonstration.DemoRun(tecomp.Target.load(name), output, timeline),
-            shown.append if as_json else click.echo,
+            messages.append if as_json else click.echo,
         )
     except ModuleNotFoundError as error:
         if error.name not in ("matplotlib", "scipy"):
@@ -135,8 +135,8 @@ def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
     except TecompError as error:
         raise click.ClickException(f"demo: {error.message}") from error
     if as_json:
-        told = {"target": name, "agree": bool(agree), "picture": str(output), "text": shown}
-        click.echo(json.dumps(told, indent=2))
+        result = {"target": name, "agree": bool(agree), "picture": str(output), "text": messages}
+        click.echo(json.dumps(result, indent=2))
     if not agree:
         raise click.ClickException("demo: the compiled features differ from SciPy's")
 

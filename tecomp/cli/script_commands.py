@@ -74,10 +74,10 @@ def lower(
             click.echo(f"# {name}\n{text}\n")
 
 
-def _check_stage(stage: str | None, passes: Sequence[str], what: str) -> None:
+def _check_stage(stage: str | None, passes: Sequence[str], name: str) -> None:
     if stage is not None and stage not in (*passes, "all"):
         raise click.BadParameter(
-            f"{stage} is not a pass of {what}; these are {', '.join(passes)}", param_hint="--stage")
+            f"{stage} is not a pass of {name}; these are {', '.join(passes)}", param_hint="--stage")
 
 
 def _ptensor_texts(path: Path, stage: str, *, ignore_team: bool) -> dict[str, str]:

@@ -85,9 +85,9 @@ def new_target(name: str, as_json: bool) -> None:
         files = write_skeleton(name, Path.cwd())
     except TargetError as error:
         raise click.ClickException(error.message) from error
-    listed = [str(path.relative_to(Path.cwd())) for path in files]
+    file_names = [str(path.relative_to(Path.cwd())) for path in files]
     if as_json:
-        click.echo(json.dumps({"files": listed}, indent=2))
+        click.echo(json.dumps({"files": file_names}, indent=2))
         return
-    click.echo("\n".join(listed))
+    click.echo("\n".join(file_names))
     click.echo(f"next: pip install -e {name} && tecomp check-target {name}")

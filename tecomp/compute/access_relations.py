@@ -169,10 +169,10 @@ class Access:
         if not all(isinstance(extent, int) for extent in self.tensor.shape):
             return None
         if all(index.is_affine for index in self.index):
-            moved, step = Affine(), 1
+            result, step = Affine(), 1
             for index, extent in zip(self.index[::-1], self.tensor.shape[::-1], strict=True):
-                moved, step = add_scaled(moved, index, step), step * int(extent)
-            return moved
+                result, step = add_scaled(result, index, step), step * int(extent)
+            return result
         total: Expr = index_value(0)
         for index, extent in zip(self.index, self.tensor.shape, strict=True):
             total = total * extent + index.value
@@ -359,9 +359,9 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     factors = tuple([_rename_unit_axes(access_of(load), op.axis) for load in factors_of(value)])
     written = explicit_factors(value)
     parts = tuple([_part(factor, op.axis) for factor in written]) if len(written) > 1 else ()
-    every = tuple(reads.values())
+    all_reads = tuple(reads.values())
     return Accesses(
-        op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(bodies),
+        op.axis, op.reduce_axis, reducer, all_reads, factors, is_plain, has_start, _work(bodies),
         _paths(bodies),
         written=parts, repeated=_repeated_work(op),
         rising=_monotonic_index(body) if isinstance(body, Reduce) else None,
@@ -389,34 +389,34 @@ def _rises(value: Expr, axis: IterVar) -> bool:
         kinds.append(value.dtype)
     if not all(kind.is_integer for kind in kinds):
         return False
-    place, first = affine_of(value), axis.dom.min
-    step = place.coefficient(axis)
-    if step is None or step <= 0 or len(place.terms) != 1:
+    affine, first = affine_of(value), axis.dom.min
+    step = affine.coefficient(axis)
+    if step is None or step <= 0 or len(affine.terms) != 1:
         return False
     if all(kind == axis.dtype for kind in kinds):
         return True
     if not isinstance(first, Const):
         return False
-    least = place.const + step * int(first.value)
+    lower = affine.const + step * int(first.value)
     if isinstance(axis.extent, int):
-        most = least + step * max(axis.extent - 1, 0)
+        upper = lower + step * max(axis.extent - 1, 0)
     else:
-        most = place.const + step * integer_range(axis.dtype)[1]
+        upper = affine.const + step * integer_range(axis.dtype)[1]
     ranges = [integer_range(kind) for kind in kinds]
-    return all(low <= least and most <= high for low, high in ranges)
+    return all(low <= lower and upper <= high for low, high in ranges)
 
 
 def _repeated_work(op: ComputeOp) -> tuple[int, ...]:
     """Return for each axis the work on values that depend on other axes only."""
     loads = nodes_of(TensorLoad, *op.body)
-    places = {id(node) for load in loads for node in walk(*load.indices)}
+    index_nodes = {id(node) for load in loads for node in walk(*load.indices)}
     used: dict[int, frozenset[IterVar]] = {}
     found = dict.fromkeys(op.axis, 0)
     for node in post_order(*op.body):
-        own = frozenset({node}) if isinstance(node, IterVar) else frozenset[IterVar]()
-        used[id(node)] = own.union(*(used[id(part)] for part in children(node)))
+        node_axes = frozenset({node}) if isinstance(node, IterVar) else frozenset[IterVar]()
+        used[id(node)] = node_axes.union(*(used[id(part)] for part in children(node)))
         cost = _cost(node)
-        if cost and used[id(node)] and id(node) not in places:
+        if cost and used[id(node)] and id(node) not in index_nodes:
             for axis in found:
                 found[axis] += 0 if axis in used[id(node)] else cost
     return tuple(found.values())
@@ -436,18 +436,18 @@ def _work(body: tuple[Expr, ...]) -> int:
 
 def _paths(body: tuple[Expr, ...]) -> Mapping[Tensor | None, int]:
     """Return the longest dependence chains; see `Accesses.paths`."""
-    behind = dict.fromkeys(map(id, body), 0)
+    depths = dict.fromkeys(map(id, body), 0)
     found: dict[Tensor | None, int] = {None: 0}
     for node in reversed([*post_order(*body)]):
-        if id(node) not in behind:
+        if id(node) not in depths:
             continue
         if isinstance(node, TensorLoad):
-            found[node.tensor] = max(found.get(node.tensor, 0), behind[id(node)])
+            found[node.tensor] = max(found.get(node.tensor, 0), depths[id(node)])
             continue
-        length = behind[id(node)] + _cost(node)
+        length = depths[id(node)] + _cost(node)
         found[None] = max(found[None], length)
         for part in children(node):
-            behind[id(part)] = max(behind.get(id(part), 0), length)
+            depths[id(part)] = max(depths.get(id(part), 0), length)
     return found
 
 
@@ -479,15 +479,15 @@ def _rename_unit_axes(read: Access, axes: tuple[IterVar, ...]) -> Access:
     if len(read.index) != len(axes):
         return read
     index = tuple([
-        Affine(((axis, 1),)) if _is_zero(place) and _is_one(axis.extent) and _is_one(extent)
-        and is_const(axis.dom.min, 0) else place
-        for place, axis, extent in zip(read.index, axes, read.tensor.shape, strict=True)
+        Affine(((axis, 1),)) if _is_zero(affine) and _is_one(axis.extent) and _is_one(extent)
+        and is_const(axis.dom.min, 0) else affine
+        for affine, axis, extent in zip(read.index, axes, read.tensor.shape, strict=True)
     ])
     return replace(read, index=index)
 
 
-def _is_zero(place: Affine) -> bool:
-    return not place.terms and place.const == 0
+def _is_zero(affine: Affine) -> bool:
+    return not affine.terms and affine.const == 0
 
 
 def _is_one(extent: Extent) -> bool:

@@ -104,8 +104,8 @@ class Affine:
         """
         if (axis := self.axis) is not None and axis in places:
             return places[axis]
-        moved = {axis: place.value for axis, place in places.items()}
-        return simplify_affine(substitute(self.value, moved))
+        exprs = {axis: affine.value for axis, affine in places.items()}
+        return simplify_affine(substitute(self.value, exprs))
 
     @property
     def value(self) -> Expr:
@@ -121,11 +121,11 @@ class Affine:
         axes = [(axis, self.coefficient(axis)) for axis in self.axes]
         if not self.is_affine or len(axes) < 2:
             return False
-        reach = 1
-        for axis, step in sorted(axes, key=lambda each: abs(each[1] or 0)):
-            if not isinstance(axis.extent, int) or abs(step or 0) < reach:
+        span = 1
+        for axis, step in sorted(axes, key=lambda term: abs(term[1] or 0)):
+            if not isinstance(axis.extent, int) or abs(step or 0) < span:
                 return True
-            reach += abs(step or 0) * (axis.extent - 1)
+            span += abs(step or 0) * (axis.extent - 1)
         return False
 
     def coefficient(self, axis: IterVar) -> int | None:
@@ -159,16 +159,16 @@ def simplify_affine(index: Expr) -> Affine:
 
     An index that depends on data is converted without simplification.
     """
-    own = {axis: Var(axis.name, INT64) for axis in axes_of(index)}
+    repl = {axis: Var(axis.name, INT64) for axis in axes_of(index)}
     if not all(_is_arithmetic(node) for node in walk(index)):
         return affine_of(index)
-    ends = ((axis.dom.min, axis.dom.extent) for axis in own)
+    ends = ((axis.dom.min, axis.dom.extent) for axis in repl)
     ranges = {
-        var: (low, low + extent - 1) for var, (low, extent) in zip(own.values(), ends, strict=True)
+        var: (low, low + extent - 1) for var, (low, extent) in zip(repl.values(), ends, strict=True)
     }
-    found = affine_of(simplify(fold(index, lambda node, parts: _wide(node, parts, own)), ranges))
-    back: dict[Var, Expr] = {var: axis for axis, var in own.items()}
-    return Affine(tuple((_put_back(term, back), c) for term, c in found.terms), found.const)
+    found = affine_of(simplify(fold(index, lambda node, parts: _wide(node, parts, repl)), ranges))
+    axis_of: dict[Var, Expr] = {var: axis for axis, var in repl.items()}
+    return Affine(tuple((_put_back(term, axis_of), c) for term, c in found.terms), found.const)
 
 
 def _put_back(term: Expr, axes: Mapping[Var, Expr]) -> Expr:
@@ -181,7 +181,7 @@ def _is_arithmetic(node: object) -> bool:
     return isinstance(node, Var | Const | Binary)
 
 
-def _wide(node: Any, parts: list[Expr], own: Mapping[IterVar, Var]) -> Expr:
+def _wide(node: Any, parts: list[Expr], repl: Mapping[IterVar, Var]) -> Expr:
     """Rebuild a node of an index in the index dtype."""
     if isinstance(node, Const):
         return index_value(int(node.value))
@@ -189,7 +189,7 @@ def _wide(node: Any, parts: list[Expr], own: Mapping[IterVar, Var]) -> Expr:
         return binary(node.op, *parts)
     if isinstance(node, Cast):
         return parts[0]
-    return own[node] if node in own else cast("int64", node)
+    return repl[node] if node in repl else cast("int64", node)
 
 
 def _divisor(term: Expr, axis: IterVar) -> int | None:
@@ -247,12 +247,12 @@ def dependent_axis(
     """
     if not any(map(_has_axes, (low, high))):
         return None
-    least = _end(low, f"{where}: the low end", greatest=False)
-    most = _end(high, f"{where}: the high end", greatest=True)
-    extent = most if isinstance(least, int) and least == 0 else as_expr(most) - least
+    lower = _end(low, f"{where}: the low end", greatest=False)
+    upper = _end(high, f"{where}: the high end", greatest=True)
+    extent = upper if isinstance(lower, int) and lower == 0 else as_expr(upper) - lower
     count = extent_of(max(extent, 0) if isinstance(extent, int) else extent, where)
     first, last = (as_expr(end) if _has_axes(end) else None for end in (low, high))
-    return make_axis(name, least, count, IterKind.REDUCE, thread_tag, (first, last))
+    return make_axis(name, lower, count, IterKind.REDUCE, thread_tag, (first, last))
 
 
 def _has_axes(end: object) -> bool:

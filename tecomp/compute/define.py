@@ -118,9 +118,9 @@ def compute(
     parameters = _parameters(fcompute, where)
     call = _tile(fcompute, parameters, extents)
     if call is not None:
-        axis, made = call
+        axis, intrin_call = call
         inside = extents[len(axis) :]
-        return tensor_compute(name, tag, values, axis, inside, made).outputs[0]
+        return tensor_compute(name, tag, values, axis, inside, intrin_call).outputs[0]
     names = _axis_names(parameters, len(extents), varargs_names, where)
     axis = _axes(names, extents)
     body = _body(fcompute(*axis), where)
@@ -156,8 +156,8 @@ def _tile(
     if len(names) >= len(extents):
         return None
     axis = _axes(names, extents[: len(names)])
-    made = fcompute(*axis)
-    return (axis, made) if isinstance(made, TensorIntrinCall) else None
+    result = fcompute(*axis)
+    return (axis, result) if isinstance(result, TensorIntrinCall) else None
 
 
 def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
@@ -328,24 +328,24 @@ def _axis_names(
     return (*names, *_check_names(varargs_names, rank - len(names), where))
 
 
-def _check_names(given: Sequence[str], count: int, where: str) -> Sequence[str]:
+def _check_names(names: Sequence[str], count: int, where: str) -> Sequence[str]:
     """Return the given names of the `count` axes passed to `*indices`.
 
     Raises:
         DefinitionError: If the number of given names does not match the number of axes.
     """
     check_list(
-        given, str, f"{where}: varargs_names",
+        names, str, f"{where}: varargs_names",
         "pass a list with the names of the axes in *indices", DefinitionError,
     )
-    if len(given) != count:
+    if len(names) != count:
         raise DefinitionError(
             "{where}: varargs_names has {given_count} names ({given}), expected {free_count}, one "
             "per axis",
-            kind="count-mismatch", where=where, given_count=len(given), given=", ".join(given),
+            kind="count-mismatch", where=where, given_count=len(names), given=", ".join(names),
             free_count=count,
         )
-    return given
+    return names
 
 
 def _body(result: object, where: str) -> tuple[Expr, ...]:
@@ -356,14 +356,14 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
             "shape",
             kind="intrinsic", where=where, intrin=result.intrin.name,
         )
-    given: Sequence[Any] = result if isinstance(result, list | tuple) else (result,)
-    if not given:
+    elements: Sequence[Any] = result if isinstance(result, list | tuple) else (result,)
+    if not elements:
         raise DefinitionError(
             "{where}: index function returned no element; return at least one",
             kind="invalid-index-function", where=where,
         )
     body = []
-    for value in given:
+    for value in elements:
         if not isinstance(value, Expr | ExprLike | int | float) and not hasattr(value, "dtype"):
             raise TypeMismatchError(
                 "{where}: index function returned {value!r} ({type}); return an expression, a "
@@ -399,7 +399,7 @@ def _check_reductions(body: tuple[Expr, ...], nodes: list[Any], where: str) -> N
     """
     if Reduce not in map(type, nodes):
         return
-    tops = [expr for expr in body if isinstance(expr, Reduce)]
+    reduces = [expr for expr in body if isinstance(expr, Reduce)]
     inner: list[Expr] = []
     for expr in body:
         if isinstance(expr, Reduce):
@@ -412,15 +412,15 @@ def _check_reductions(body: tuple[Expr, ...], nodes: list[Any], where: str) -> N
             "reduction in its own te.compute, and read its tensor here",
             kind="nested-reduction", where=where,
         )
-    values = len(tops[0].source)
+    values = len(reduces[0].source)
     if len(body) == 1 and values > 1:
         raise DefinitionError(
             "{where}: the element is value {value_index} of a reduction of {values}; return the "
             "whole tuple, and use the tensor that you need",
-            kind="nested-reduction", where=where, value_index=tops[0].value_index, values=values,
+            kind="nested-reduction", where=where, value_index=reduces[0].value_index, values=values,
         )
-    wanted = [(id(tops[0].combiner), k) for k in range(values)]
-    if [(id(top.combiner), top.value_index) for top in tops] != wanted or len(body) != values:
+    expected = [(id(reduces[0].combiner), k) for k in range(values)]
+    if [(id(top.combiner), top.value_index) for top in reduces] != expected or len(body) != values:
         raise DefinitionError(
             "{where}: several outputs must be one reduction of a tuple; compute each reduction in "
             "its own te.compute, or combine a tuple with te.comm_reducer",
@@ -436,12 +436,12 @@ def _check_axes(
     Raises:
         DefinitionError: If an element uses a foreign axis, or a reduction axis outside a reduction.
     """
-    own = set(axis)
+    allowed = set(axis)
     for expr in body:
         if isinstance(expr, Reduce):
-            own.update(expr.axis)
+            allowed.update(expr.axis)
     for node in nodes:
-        if not isinstance(node, IterVar) or node in own:
+        if not isinstance(node, IterVar) or node in allowed:
             continue
         if node.kind is IterKind.REDUCE:
             raise DefinitionError(

@@ -96,11 +96,11 @@ class ExprLike:
         """
         is_object = dtype is None or np.dtype(dtype) == object
         if not is_object or indexes_array(self, sys._getframe(1)):
-            use = "index an array" if is_object else f"be an array of {np.dtype(dtype)}"
+            usage = "index an array" if is_object else f"be an array of {np.dtype(dtype)}"
             raise TypeMismatchError(
                 "`{subject!r}` has no elements before the kernel runs, and cannot {use}; "
                 "{instead}",
-                kind="symbolic-value", subject=self, use=use, instead=_ALTERNATIVES,
+                kind="symbolic-value", subject=self, use=usage, instead=_ALTERNATIVES,
             )
         if dtype is None:
             self._refuse_many()
@@ -139,10 +139,10 @@ class ExprLike:
 
     def operated(self, function: Callable[..., Any], *operands: Any) -> Any:
         """Apply an operator to operands, one of which is this object."""
-        whole = next((each for each in operands if is_whole(each)), None)
-        if whole is None:
+        whole_operand = next((operand for operand in operands if is_whole(operand)), None)
+        if whole_operand is None:
             return self.of_element(function, operands)
-        return whole.combined(function, operands)
+        return whole_operand.combined(function, operands)
 
     def of_element(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
         """Apply an operator to operands none of which is a whole tensor."""
@@ -320,7 +320,7 @@ def _is_operation(node: Any) -> bool:
 
 
 def values_with_dtypes(
-    values: object, dtypes: tuple[DType, ...], what: str, *, several: bool
+    values: object, dtypes: tuple[DType, ...], subject: str, *, is_tuple: bool
 ) -> tuple[Expr, ...]:
     """Return `values` as expressions, one per dtype; Python numbers take that dtype.
 
@@ -328,24 +328,24 @@ def values_with_dtypes(
         DefinitionError: If the number of values does not match.
         TypeMismatchError: If a value has another dtype.
     """
-    given: Sequence[Any] = values if isinstance(values, list | tuple) else (values,)
-    if len(given) != len(dtypes) or isinstance(values, list | tuple) != several:
-        count = f"a tuple of {len(given)}" if isinstance(values, list | tuple) else "one value"
-        wanted = f"a tuple of {len(dtypes)}" if several else "one value"
+    items: Sequence[Any] = values if isinstance(values, list | tuple) else (values,)
+    if len(items) != len(dtypes) or isinstance(values, list | tuple) != is_tuple:
+        count = f"a tuple of {len(items)}" if isinstance(values, list | tuple) else "one value"
+        expected = f"a tuple of {len(dtypes)}" if is_tuple else "one value"
         raise DefinitionError(
             "{what} is {count}, expected {wanted}",
-            kind="reduction", what=what, count=count, wanted=wanted,
+            kind="reduction", what=subject, count=count, wanted=expected,
         )
     fitted = []
-    for k, (value, dtype) in enumerate(zip(given, dtypes, strict=True)):
+    for k, (value, dtype) in enumerate(zip(items, dtypes, strict=True)):
         standing = isinstance(value, Expr | ExprLike)
         node = value_of(value) if standing else as_expr(value, dtype)
         if node.dtype != dtype:
-            which = f" of value {k}" if several else ""
+            suffix = f" of value {k}" if is_tuple else ""
             raise TypeMismatchError(
                 "{what}{which} has dtype {dtype}, expected {dtype2}; convert it with "
                 '.astype("{dtype2}")',
-                what=what, which=which, dtype=node.dtype, dtype2=dtype,
+                what=subject, which=suffix, dtype=node.dtype, dtype2=dtype,
             )
         fitted.append(node)
     return tuple(fitted)

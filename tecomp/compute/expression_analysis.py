@@ -60,14 +60,14 @@ def explicit_factors(value: Expr) -> list[ProductFactor]:
     if fold(value, _number_of_factors, _multiply) > MAX_FACTORS:
         return [ProductFactor(value, False)]
     found: list[ProductFactor] = []
-    todo = [ProductFactor(value, False)]
-    while todo:
-        factor = todo.pop()
+    stack = [ProductFactor(value, False)]
+    while stack:
+        factor = stack.pop()
         node = factor.value
         if isinstance(node, Binary) and node.op is BinOp.MUL:
-            todo += [ProductFactor(node.b, factor.divides), ProductFactor(node.a, factor.divides)]
+            stack += [ProductFactor(node.b, factor.divides), ProductFactor(node.a, factor.divides)]
         elif isinstance(node, Binary) and node.op is BinOp.DIV:
-            todo += [
+            stack += [
                 ProductFactor(node.b, not factor.divides),
                 ProductFactor(node.a, factor.divides),
             ]
@@ -88,9 +88,9 @@ def _number_of_factors(node: Expr, inside: list[int]) -> int:
 
 def factors_of(value: Expr) -> list[TensorLoad]:
     """Return the loads whose product is `value`; empty if a factor is not a load."""
-    every = explicit_factors(value)
-    found = [_without_casts(factor.value) for factor in every if not factor.divides]
-    is_product = len(found) == len(every) and all(isinstance(x, TensorLoad) for x in found)
+    factors = explicit_factors(value)
+    found = [_without_casts(factor.value) for factor in factors if not factor.divides]
+    is_product = len(found) == len(factors) and all(isinstance(x, TensorLoad) for x in found)
     return found if is_product else []
 
 
@@ -140,8 +140,8 @@ def _lane(node: Any, parts: list[tuple[Expr, ...]], k: int) -> Expr:
         if len(part) not in (1, node.dtype.lanes):
             raise NotScalarizableError
         values[id(child)] = part[k] if len(part) > 1 else part[0]
-    made: Any = replace_children(node, values)
-    lane: Expr = replace(made, dtype=node.dtype.scalar) if isinstance(made, Cast | Call) else made
+    copy: Any = replace_children(node, values)
+    lane: Expr = replace(copy, dtype=node.dtype.scalar) if isinstance(copy, Cast | Call) else copy
     return lane
 
 
@@ -251,8 +251,8 @@ def computes_terms(reader: Tensor, tensor: Tensor) -> bool:
         >>> tecomp.computes_terms(D, C)
         True
     """
-    for name, given in (("reader", reader), ("tensor", tensor)):
-        check_kind(given, Tensor, f"computes_terms: the {name}", "pass a tensor from te.compute",
+    for name, argument in (("reader", reader), ("tensor", tensor)):
+        check_kind(argument, Tensor, f"computes_terms: the {name}", "pass a tensor from te.compute",
                    DefinitionError)
     if not isinstance(reader.op, ComputeOp) or not isinstance(tensor.op, ComputeOp):
         return False
@@ -272,11 +272,11 @@ def match_axis_substitution(node: object, term: Expr) -> dict[Var, Expr] | None:
     """
     if type(node) is not type(term) or not isinstance(node, Expr):
         return None
-    own, others = list(axes_of(term)), list(axes_of(node))
-    if len(own) != len(others) or not all(map(_has_values_of, others, own)):
+    term_axes, node_axes = list(axes_of(term)), list(axes_of(node))
+    if len(term_axes) != len(node_axes) or not all(map(_has_values_of, node_axes, term_axes)):
         return None
-    instead: dict[Var, Expr] = dict(zip(own, others, strict=True))
-    return instead if structural_equal(substitute(term, instead), node) else None
+    substitution: dict[Var, Expr] = dict(zip(term_axes, node_axes, strict=True))
+    return substitution if structural_equal(substitute(term, substitution), node) else None
 
 
 def _has_values_of(axis: IterVar, other: IterVar) -> bool:

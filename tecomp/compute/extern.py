@@ -88,34 +88,34 @@ def decl_buffer(
     """
     where = f"te.decl_buffer {name_of(name, 'te.decl_buffer')}"
     check_scope(scope, where)
-    for number, what in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
+    for number, arg_name in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
         if as_int(number) is None:
             raise TypeMismatchError(
                 "{where}: {what} must be an integer, got {number!r}",
-                kind="invalid-type", where=where, what=what, number=number,
+                kind="invalid-type", where=where, what=arg_name, number=number,
             )
     start = extent_of(0 if elem_offset is None else elem_offset, f"{where}: elem_offset")
     extents = shape_of(shape, where)
-    given = None if strides is None else _strides_of(strides, where)
-    if given is not None and len(given) != len(extents):
+    steps = None if strides is None else _strides_of(strides, where)
+    if steps is not None and len(steps) != len(extents):
         raise DefinitionError(
             "{where}: buffer has {extent_count} axes, but {given_count} strides; pass one stride "
             "per axis",
-            kind="count-mismatch", where=where, extent_count=len(extents), given_count=len(given),
+            kind="count-mismatch", where=where, extent_count=len(extents), given_count=len(steps),
         )
     kind = dtype_of(dtype, where)
-    return Buffer(name, extents, kind, scope, strides=given, elem_offset=start)
+    return Buffer(name, extents, kind, scope, strides=steps, elem_offset=start)
 
 
-def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+def _strides_of(strides: Any, where: str) -> tuple[Extent, ...]:
+    if isinstance(strides, str | bytes) or not isinstance(strides, Sequence):
         raise TypeMismatchError(
             "{where}: strides is {given!r}; pass a list of integers and te.var variables",
-            kind="invalid-type", where=where, given=given,
+            kind="invalid-type", where=where, given=strides,
         )
     return tuple(
         extent_of(n, f"{where}: the stride of axis {k}", least=_MIN_INT64)
-        for k, n in enumerate(given)
+        for k, n in enumerate(strides)
     )
 
 
@@ -133,13 +133,13 @@ def check_without_gaps(buffer: Buffer, where: str) -> None:
             kind="invalid-type", where=where, elem_offset=buffer.elem_offset,
         )
     strides = Operand(buffer).strides
-    for axis, (asked, own) in enumerate(zip(buffer.strides or (), strides, strict=False)):
-        if isinstance(asked, int) and isinstance(own, int) and asked != own:
+    for axis, (declared, actual) in enumerate(zip(buffer.strides or (), strides, strict=False)):
+        if isinstance(declared, int) and isinstance(actual, int) and declared != actual:
             raise DefinitionError(
                 "{where}: stride of axis {axis} is {asked}, but functions receive contiguous "
                 "operands, where it is {own}; pass a te.var, and read the stride from "
                 "operand.strides",
-                where=where, axis=axis, asked=asked, own=own,
+                where=where, axis=axis, asked=declared, own=actual,
             )
 
 
@@ -180,7 +180,7 @@ def call_packed(name: str, *args: Any, multiply_adds: Value | None = None) -> St
     where = "te.call_packed"
     _check_name(name, where)
     call = ExternCall(name, CallingConvention.PACKED, tuple(
-        _convert_argument(each, f"{where} {name}: argument {k}") for k, each in enumerate(args)
+        _convert_argument(arg, f"{where} {name}: argument {k}") for k, arg in enumerate(args)
     ), _work(multiply_adds, f"{where} {name}"))
     if get_global_func(name, allow_missing=True) is not None:
         function_of(callee_of(call, where))
@@ -221,11 +221,11 @@ def call_extern(
     if not is_one_of(dtype, _NO_VALUE):
         dtype_of(dtype, f"{where} {name}")
     declared = c_function(name, where).arguments
-    given = [
-        _number_as(each, declared[k]) if k < len(declared) else each for k, each in enumerate(args)
+    values = [
+        _number_as(arg, declared[k]) if k < len(declared) else arg for k, arg in enumerate(args)
     ]
     call = ExternCall(name, CallingConvention.C, tuple(
-        _convert_argument(each, f"{where} {name}: argument {k}") for k, each in enumerate(given)
+        _convert_argument(arg, f"{where} {name}: argument {k}") for k, arg in enumerate(values)
     ), _work(multiply_adds, f"{where} {name}"))
     function_of(callee_of(call, where))
     return call
@@ -257,8 +257,8 @@ def call_pure_extern(dtype: str, name: str, *args: Any) -> Expr:
     result = dtype_of(dtype, f"{where} {name}")
     declared = c_function(name, where).arguments
     values = tuple(
-        value_of(_number_as(each, declared[k]) if k < len(declared) else each)
-        for k, each in enumerate(args)
+        value_of(_number_as(arg, declared[k]) if k < len(declared) else arg)
+        for k, arg in enumerate(args)
     )
     kinds = tuple(NumberType(value.dtype) for value in values)
     function_of(CallSignature(name, CallingConvention.C, kinds, where, result))
@@ -278,41 +278,41 @@ def _work(multiply_adds: Value | None, where: str) -> Expr | None:
     return None if multiply_adds is None else integer(multiply_adds, f"{where}: multiply_adds")
 
 
-def _convert_argument(given: Any, where: str) -> Passed:
-    if isinstance(given, BufferVar):
-        given = given.operand
-    if isinstance(given, Operand):
-        return given.array(is_written=not given.is_input)
-    if isinstance(given, ArrayArgument | str):
-        return given
-    if isinstance(given, Stmt | Sequence):
+def _convert_argument(arg: Any, where: str) -> Passed:
+    if isinstance(arg, BufferVar):
+        arg = arg.operand
+    if isinstance(arg, Operand):
+        return arg.array(is_written=not arg.is_input)
+    if isinstance(arg, ArrayArgument | str):
+        return arg
+    if isinstance(arg, Stmt | Sequence):
         raise TypeMismatchError(
             "{where} is {given!r} ({type}); pass operands, operand.access_ptr(...), numbers and "
             "strings as separate arguments",
-            kind="external-function", where=where, given=given, type=type(given).__name__,
+            kind="external-function", where=where, given=arg, type=type(arg).__name__,
         )
-    number = _literal(given)
-    return value_of(given) if number is None else number
+    number = _literal(arg)
+    return value_of(arg) if number is None else number
 
 
-def _literal(given: Any) -> Expr | None:
+def _literal(value: Any) -> Expr | None:
     """Return a Python int or float as an int64 or float64 constant, or None for other values."""
-    if isinstance(given, bool | np.generic):
+    if isinstance(value, bool | np.generic):
         return None
-    if isinstance(given, int):
-        return const(given, INT64)
-    return const(given, _FLOAT64) if isinstance(given, float) else None
+    if isinstance(value, int):
+        return const(value, INT64)
+    return const(value, _FLOAT64) if isinstance(value, float) else None
 
 
-def _number_as(given: Any, declared: CArgument) -> Any:
+def _number_as(value: Any, declared: CArgument) -> Any:
     """Convert a Python number to the dtype of a C parameter; return other values unchanged."""
-    is_number = isinstance(given, bool | int | float)
+    is_number = isinstance(value, bool | int | float)
     if not is_number or declared.is_pointer:
-        return given
+        return value
     kind = DType(declared.dtype)
-    if isinstance(given, float) and kind.is_integer:
-        return given
-    return const(given, kind)
+    if isinstance(value, float) and kind.is_integer:
+        return value
+    return const(value, kind)
 
 
 _ANYWHERE = "anywhere"
@@ -463,16 +463,16 @@ def extern(
     if dtype is None and len(outs) == len(shapes):
         dtype = [buffer.dtype for buffer in outs]
     types = _types(dtype, read, len(shapes), where)
-    alike = all(list(map(str, each)) == list(map(str, shapes[0])) for each in shapes)
-    common = shapes[0] if alike else ()
-    axis = tuple(make_axis(f"i{k}", 0, n, IterKind.DATA) for k, n in enumerate(common))
+    same_shape = all(list(map(str, dims)) == list(map(str, shapes[0])) for dims in shapes)
+    axis_shape = shapes[0] if same_shape else ()
+    axis = tuple(make_axis(f"i{k}", 0, n, IterKind.DATA) for k, n in enumerate(axis_shape))
     results = [name if len(types) == 1 else f"{name}_v{k}" for k in range(len(types))]
     ins = [Buffer(t.name, t.shape, t.dtype, "") for t in read]
-    made = [Buffer(n, each, t, "") for n, each, t in zip(results, shapes, types, strict=True)]
+    targets = [Buffer(n, dims, t, "") for n, dims, t in zip(results, shapes, types, strict=True)]
     buffers = (
         *_name_buffers(ins, _declared_buffers(in_buffers, f"{where}: in_buffers"),
         f"{where}: in_buffers"),
-        *_name_buffers(made, outs, f"{where}: out_buffers"),
+        *_name_buffers(targets, outs, f"{where}: out_buffers"),
     )
     statement = _statement(fcompute, buffers, len(read), where)
     location = user_location()
@@ -485,35 +485,35 @@ def extern(
     return outputs[0] if len(outputs) == 1 else list(outputs)
 
 
-def _declared_buffers(given: object, where: str) -> tuple[Buffer, ...]:
+def _declared_buffers(value: object, where: str) -> tuple[Buffer, ...]:
     """Return the buffers that the user declared for operands; empty for None."""
-    buffers: Any = () if given is None else [given] if isinstance(given, Buffer) else given
+    buffers: Any = () if value is None else [value] if isinstance(value, Buffer) else value
     check_list(
         buffers, Buffer, where, "pass a list of buffers from te.decl_buffer", TypeMismatchError)
     return tuple(buffers)
 
 
-def _name_buffers(own: Sequence[Buffer], given: Sequence[Buffer], where: str) -> Iterator[Buffer]:
+def _name_buffers(base: Sequence[Buffer], decls: Sequence[Buffer], where: str) -> Iterator[Buffer]:
     """Yield the buffers of operands under their declared names.
 
     Raises:
         DefinitionError: If a declared buffer does not match its tensor.
     """
-    if given and len(given) != len(own):
+    if decls and len(decls) != len(base):
         raise DefinitionError(
             "{where}: got {given_count} for {own_count} tensors; pass one buffer per tensor",
-            kind="count-mismatch", where=where, given_count=len(given), own_count=len(own),
+            kind="count-mismatch", where=where, given_count=len(decls), own_count=len(base),
         )
-    for buffer, asked in zip(own, given or own, strict=True):
-        same = list(map(str, buffer.shape)) == list(map(str, asked.shape))
-        if not same or buffer.dtype != asked.dtype or asked.scope not in ("", "global"):
+    for buffer, decl in zip(base, decls or base, strict=True):
+        same_shape = list(map(str, buffer.shape)) == list(map(str, decl.shape))
+        if not same_shape or buffer.dtype != decl.dtype or decl.scope not in ("", "global"):
             raise DefinitionError(
                 "{where}: `{asked}` does not match `{buffer}`; declare its shape and dtype, and "
                 "select its memory with set_scope",
-                kind="statements", where=where, asked=asked, buffer=buffer,
+                kind="statements", where=where, asked=decl, buffer=buffer,
             )
-        check_without_gaps(asked, f"{where}: {asked.name}")
-        yield Buffer(asked.name, buffer.shape, buffer.dtype, "")
+        check_without_gaps(decl, f"{where}: {decl.name}")
+        yield Buffer(decl.name, buffer.shape, buffer.dtype, "")
 
 
 def _unknown_indices(tensor: Tensor) -> Iterator[Expr]:
@@ -524,7 +524,7 @@ def _unknown_indices(tensor: Tensor) -> Iterator[Expr]:
 def _shapes(shape: Any, where: str) -> list[tuple[Extent, ...]]:
     """Return the shape of each result."""
     are_several = isinstance(shape, list | tuple) and shape and isinstance(shape[0], list | tuple)
-    return [shape_of(each, where) for each in (shape if are_several else [shape])]
+    return [shape_of(item, where) for item in (shape if are_several else [shape])]
 
 
 def _types(
@@ -539,13 +539,13 @@ def _types(
                 kind="statements", where=where, known=", ".join(known) or "none",
             )
         return tuple(known) * count
-    many = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * count
-    if len(many) != count:
+    dtypes = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * count
+    if len(dtypes) != count:
         raise DefinitionError(
             "{where}: got {many_count} dtypes for {count} results; pass one per result",
-            kind="count-mismatch", where=where, many_count=len(many), count=count,
+            kind="count-mismatch", where=where, many_count=len(dtypes), count=count,
         )
-    return tuple(dtype_of(each, where) for each in many)
+    return tuple(dtype_of(item, where) for item in dtypes)
 
 
 def _statement(
@@ -576,8 +576,8 @@ def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: s
             "operand",
             kind="statements", where=where, tensor=loads[0].tensor.name,
         )
-    own = [var for var in free_variables(statement) if not isinstance(var, IterVar)]
-    check_statement(statement, buffers, own, where, "bind it with te.for_range")
+    params = [var for var in free_variables(statement) if not isinstance(var, IterVar)]
+    check_statement(statement, buffers, params, where, "bind it with te.for_range")
     written = {node.buffer.data for node in nodes_of(BufferStore, statement)}
     for k, buffer in enumerate(buffers):
         if k < n_inputs and buffer.data in written:

@@ -45,10 +45,10 @@ def copysign(x1: Value, x2: Value) -> Expr:
     'float32'
     """
     a, b = _floats(x1, x2, "copysign")
-    sign, rest = _sign_bit(a.dtype)
-    made = binary(BinOp.BITOR, binary(BinOp.BITAND, _bits(a), rest),
+    sign, magnitude = _sign_bit(a.dtype)
+    bits = binary(BinOp.BITOR, binary(BinOp.BITAND, _bits(a), magnitude),
                   binary(BinOp.BITAND, _bits(b), sign))
-    return reinterpret(a.dtype, made)
+    return reinterpret(a.dtype, bits)
 
 
 def nextafter(x1: Value, x2: Value) -> Expr:
@@ -69,10 +69,10 @@ def nextafter(x1: Value, x2: Value) -> Expr:
     grows = compare(CmpOp.EQ, compare(CmpOp.LT, a, b), compare(CmpOp.GT, a, zero))
     stepped = select(grows, binary(BinOp.ADD, bits, one), binary(BinOp.SUB, bits, one))
     sign, _ = _sign_bit(a.dtype)
-    least = binary(BinOp.BITOR, binary(BinOp.BITAND, _bits(b), sign), one)
-    beside = reinterpret(a.dtype, select(compare(CmpOp.EQ, a, zero), least, stepped))
+    smallest = binary(BinOp.BITOR, binary(BinOp.BITAND, _bits(b), sign), one)
+    neighbor = reinterpret(a.dtype, select(compare(CmpOp.EQ, a, zero), smallest, stepped))
     numbers = binary(BinOp.AND, compare(CmpOp.EQ, a, a), compare(CmpOp.EQ, b, b))
-    either = select(compare(CmpOp.EQ, a, b), b, beside)
+    either = select(compare(CmpOp.EQ, a, b), b, neighbor)
     return select(numbers, either, binary(BinOp.ADD, a, b))
 
 
@@ -96,26 +96,26 @@ def ldexp(x1: Value, x2: Value) -> Expr:
             "of it",
             dtype=exponent.dtype,
         )
-    wide = a.dtype if a.dtype.bits >= 32 else DType("float32").with_lanes(a.dtype.lanes)
-    row = element_type(wide.scalar)
-    fraction, most = row.fraction_bits, row.largest_exponent
+    wide_type = a.dtype if a.dtype.bits >= 32 else DType("float32").with_lanes(a.dtype.lanes)
+    row = element_type(wide_type.scalar)
+    fraction, max_exp = row.fraction_bits, row.largest_exponent
     # Three steps cover the whole range from the smallest subnormal to the largest float.
-    bound = 4 * most + fraction
+    bound = 4 * max_exp + fraction
     if exponent.dtype.bits > 16:
         low = 0 if exponent.dtype.kind == "uint" else -bound
         exponent = clip(exponent, low, bound)
-    rest = cast(INT32, exponent)
-    total = cast(wide, a)
+    remaining = cast(INT32, exponent)
+    total = cast(wide_type, a)
     # The first two steps stay in the normal range, so that only the last step can round.
-    down = 1 - most + fraction + 1
+    down_step = 1 - max_exp + fraction + 1
     for _ in range(2):
-        is_above = compare(CmpOp.GT, rest, _number(most, rest))
-        is_below = compare(CmpOp.LT, rest, _number(1 - most, rest))
-        step = select(is_above, _number(most, rest), select(
-            is_below, _number(down, rest), _number(0, rest)))
-        total = binary(BinOp.MUL, total, _power_of_2(step, wide))
-        rest = binary(BinOp.SUB, rest, step)
-    total = binary(BinOp.MUL, total, _power_of_2(clip(rest, 1 - most, most), wide))
+        is_above = compare(CmpOp.GT, remaining, _number(max_exp, remaining))
+        is_below = compare(CmpOp.LT, remaining, _number(1 - max_exp, remaining))
+        step = select(is_above, _number(max_exp, remaining), select(
+            is_below, _number(down_step, remaining), _number(0, remaining)))
+        total = binary(BinOp.MUL, total, _power_of_2(step, wide_type))
+        remaining = binary(BinOp.SUB, remaining, step)
+    total = binary(BinOp.MUL, total, _power_of_2(clip(remaining, 1 - max_exp, max_exp), wide_type))
     return cast(a.dtype.scalar, total)
 
 
@@ -146,20 +146,20 @@ def clz(x: Value) -> Expr:
     return binary(BinOp.SUB, const(kind.bits, ones.dtype), ones)
 
 
-def _float(x: Value, who: str) -> Expr:
+def _float(x: Value, name: str) -> Expr:
     node = value_of(x)
     if not node.dtype.is_float:
         raise TypeMismatchError(
             "te.{who} expects a float, got {dtype}; convert it, for example with "
             '.astype("float32")',
-            who=who, dtype=node.dtype,
+            who=name, dtype=node.dtype,
         )
     return node
 
 
-def _floats(x1: Value, x2: Value, who: str) -> tuple[Expr, Expr]:
-    a, b = match_types(value_of(x1), value_of(x2), f"te.{who}")
-    return _float(a, who), _float(b, who)
+def _floats(x1: Value, x2: Value, name: str) -> tuple[Expr, Expr]:
+    a, b = match_types(value_of(x1), value_of(x2), f"te.{name}")
+    return _float(a, name), _float(b, name)
 
 
 def _bits(x: Expr) -> Expr:
@@ -177,8 +177,8 @@ def _sign_bit(dtype: DType) -> tuple[Expr, Expr]:
     return const(sign, _uint_of_width(dtype)), const(sign - 1, _uint_of_width(dtype))
 
 
-def _number(value: int, like: Expr) -> Expr:
-    return const(value, like.dtype)
+def _number(value: int, template: Expr) -> Expr:
+    return const(value, template.dtype)
 
 
 def _power_of_2(exponent: Expr, dtype: DType) -> Expr:

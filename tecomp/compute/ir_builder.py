@@ -54,9 +54,9 @@ class BufferVar:
         """Return the operand, for use as a call argument."""
         return self.operand
 
-    def access_ptr(self, *given: Any, **options: Any) -> Any:
+    def access_ptr(self, *args: Any, **options: Any) -> Any:
         """Return a pointer argument of the operand, as `operand.access_ptr`."""
-        return self.operand.access_ptr(*given, **options)
+        return self.operand.access_ptr(*args, **options)
 
     def __getitem__(self, indices: Any) -> Expr:
         return self.operand[self._place(indices)]
@@ -65,11 +65,11 @@ class BufferVar:
         self._emit(self.operand.store(self._place(indices), value))
 
     def _place(self, indices: Any) -> tuple[Any, ...]:
-        given = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
-        if len(given) == 1 and len(self.operand.shape) > 1:
+        items = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
+        if len(items) == 1 and len(self.operand.shape) > 1:
             where = f"ir_builder: {self.operand.name}[...]: index"
-            return row_major(integer(given[0], where), self.operand.shape)
-        return given
+            return row_major(integer(items[0], where), self.operand.shape)
+        return items
 
 
 class IRBuilder:
@@ -164,9 +164,9 @@ class IRBuilder:
 
     def let(self, var_name: str, value: Value) -> Var:
         """Bind a variable to `value`, computed once, for the rest of the current scope."""
-        given = value_of(value)
-        var = Var(name_of(var_name, "ir_builder.let"), given.dtype)
-        self._around(lambda body: Let(var, given, body))
+        expr = value_of(value)
+        var = Var(name_of(var_name, "ir_builder.let"), expr.dtype)
+        self._around(lambda body: Let(var, expr, body))
         return var
 
     def likely(self, expr: Value) -> Expr:
@@ -321,6 +321,6 @@ def _join(parts: Sequence[Stmt | Rest]) -> Stmt:
 
 
 def _wrap(var: Var, extent: Expr) -> Rest:
-    own = Var(var.name, INT64)
+    loop_var = Var(var.name, INT64)
     return lambda body: For(
-        own, index_value(0), extent, ForKind.SERIAL, substitute(body, {var: own}))
+        loop_var, index_value(0), extent, ForKind.SERIAL, substitute(body, {var: loop_var}))

@@ -76,7 +76,7 @@ def lower_bound(dtype: str) -> Expr:
     return const(-math.inf, dtype) if holds(DType(dtype), -math.inf) else min_value(dtype)
 
 
-def _float_format(dtype: DType, who: str) -> ElementType:
+def _float_format(dtype: DType, name: str) -> ElementType:
     if dtype.is_float:
         return element_type(dtype.scalar)
-    raise TypeMismatchError("te.{who}: not defined for {dtype}", who=who, dtype=dtype)
+    raise TypeMismatchError("te.{who}: not defined for {dtype}", who=name, dtype=dtype)

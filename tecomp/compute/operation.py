@@ -141,8 +141,8 @@ class ComputeOp(Operation):
         parts: list[Any] = []
         for value in self.body:
             fold(value, lambda node, _: parts.append(node))
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        return parts, own | {"known": {}}
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        return parts, state | {"known": {}}
 
     def __setstate__(self, state: tuple[list[Any], dict[str, Any]]) -> None:
         for name, value in state[1].items():
@@ -211,13 +211,13 @@ def _elementwise(name: str, function: Callable[..., Any], operands: Sequence[Any
 
     The names of the operation and its axes, and the tags, follow topi.
     """
-    shapes = [each.shape for each in operands if isinstance(each, Tensor)]
+    shapes = [operand.shape for operand in operands if isinstance(operand, Tensor)]
     shape = broadcast_shape(shapes, name)
     axis = tuple(make_axis(f"ax{k}", 0, n, IterKind.DATA) for k, n in enumerate(shape))
     location = user_location()
     body = function(*(
-        TensorLoad(each, broadcast_index(each.shape, axis), location)
-        if isinstance(each, Tensor) else each for each in operands
+        TensorLoad(operand, broadcast_index(operand.shape, axis), location)
+        if isinstance(operand, Tensor) else operand for operand in operands
     ))
     tag = "broadcast" if len(shapes) > 1 else "elemwise"
     return ComputeOp(name, axis, (body,), tag, location=location).outputs[0]

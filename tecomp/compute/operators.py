@@ -80,10 +80,10 @@ def truncmod(a: Value, b: Value) -> Expr:
     a % b
     """
     x, y = _integers(a, b, "truncmod")
-    rest = build_division(BinOp.MOD, x, y)
+    remainder = build_division(BinOp.MOD, x, y)
     if x.dtype.kind == "uint":
-        return rest
-    return binary(BinOp.SUB, rest, ir.select(_rounded_down(x, y), y, const(0, y.dtype)))
+        return remainder
+    return binary(BinOp.SUB, remainder, ir.select(_rounded_down(x, y), y, const(0, y.dtype)))
 
 
 def div(a: Value, b: Value) -> Expr:
@@ -108,12 +108,12 @@ def _rounded_down(x: Expr, y: Expr) -> Expr:
     return binary(BinOp.AND, inexact, opposite)
 
 
-def _integers(a: Value, b: Value, who: str) -> tuple[Expr, Expr]:
-    x, y = match_types(value_of(a), value_of(b), f"te.{who}")
+def _integers(a: Value, b: Value, name: str) -> tuple[Expr, Expr]:
+    x, y = match_types(value_of(a), value_of(b), f"te.{name}")
     if not x.dtype.is_integer:
         raise TypeMismatchError(
             "te.{who} expects integers, got {dtype}; write / for a quotient",
-            who=who, dtype=x.dtype,
+            who=name, dtype=x.dtype,
         )
     return x, y
 
@@ -201,24 +201,24 @@ def logical_not(condition: Value) -> Expr:
     return Not(condition_of(value_of(condition), "te.logical_not"))
 
 
-def _conditions(who: str, reducer: str, given: tuple[Any, ...], axis: Any) -> list[Expr]:
+def _conditions(name: str, reducer: str, conditions: tuple[Any, ...], axis: Any) -> list[Expr]:
     if axis is not None:
         raise DefinitionError(
             "te.{who} combines conditions and does not take axis=; reduce a condition with "
             "{reducer}(condition, axis=k)",
-            kind="reduction", who=who, reducer=reducer,
+            kind="reduction", who=name, reducer=reducer,
         )
-    if not given:
+    if not conditions:
         raise DefinitionError(
             "te.{who}: got no conditions; pass at least one",
-            kind="missing-input", who=who,
+            kind="missing-input", who=name,
         )
-    if isinstance(given[0], list | tuple):
+    if isinstance(conditions[0], list | tuple):
         raise DefinitionError(
             "te.{who} takes conditions as separate arguments; write te.{who}(*conditions)",
-            kind="reduction", who=who,
+            kind="reduction", who=name,
         )
-    return [condition_of(value_of(value), f"te.{who}") for value in given]
+    return [condition_of(value_of(value), f"te.{name}") for value in conditions]
 
 
 def add(lhs: Value, rhs: Value) -> Any:
@@ -265,8 +265,8 @@ def _is_float(value: Value) -> bool:
 
 
 def _apply_operator(function: Callable[[Any, Any], Any], lhs: Value, rhs: Value) -> Any:
-    tensor: Any = next((each for each in (lhs, rhs) if is_whole(each)), lhs)
-    for each in (tensor, lhs, rhs):
-        if isinstance(each, ExprLike):
-            return each.operated(function, lhs, rhs)
+    tensor: Any = next((operand for operand in (lhs, rhs) if is_whole(operand)), lhs)
+    for operand in (tensor, lhs, rhs):
+        if isinstance(operand, ExprLike):
+            return operand.operated(function, lhs, rhs)
     return function(value_of(lhs), value_of(rhs))

@@ -191,57 +191,57 @@ class Reducer:
             TypeMismatchError: If the reducer does not support the dtype of a value, or an axis is
                 not an axis object.
         """
-        who = f"{self.prefix}{self.name}"
+        name = f"{self.prefix}{self.name}"
         if _is_operand(axis):
-            return self._pairwise(who, expr, axis, where, init, *args)
+            return self._pairwise(name, expr, axis, where, init, *args)
         if args:
             raise DefinitionError(
                 "{who}: there {verb} {arguments} too many; pass the expression, axis, where and "
                 "init",
-                kind="reduction", who=who, verb="is" if len(args) == 1 else "are",
+                kind="reduction", who=name, verb="is" if len(args) == 1 else "are",
                 arguments=format_count(len(args), "argument"),
             )
-        axes = _axes(axis, who)
-        several = isinstance(expr, list | tuple)
-        source = tuple(value_of(value) for value in (expr if several else (expr,)))
+        axes = _axes(axis, name)
+        is_tuple = isinstance(expr, list | tuple)
+        source = tuple(value_of(value) for value in (expr if is_tuple else (expr,)))
         if not source:
             raise DefinitionError(
                 "{who}: no values to combine; pass at least one",
-                kind="missing-input", who=who,
+                kind="missing-input", who=name,
             )
         condition = _combine_with_bounds(
-            axes, condition_of(True if where is None else value_of(where), f"{who}(where=)"))
-        combiner, given = _combiner(
-            self, tuple(value.dtype for value in source), several=several)
-        start = () if init is None else _start(who, init, source, axes)
+            axes, condition_of(True if where is None else value_of(where), f"{name}(where=)"))
+        combiner, invariants = _combiner(
+            self, tuple(value.dtype for value in source), is_tuple=is_tuple)
+        start = () if init is None else _start(name, init, source, axes)
         location = user_location()
         reductions = tuple(
-            Reduce(combiner, source, axes, condition, start, k, location, given)
+            Reduce(combiner, source, axes, condition, start, k, location, invariants)
             for k in range(len(source))
         )
         return reductions[0] if len(reductions) == 1 else reductions
 
-    def _pairwise(self, who: str, *operands: Any) -> Any:
+    def _pairwise(self, name: str, *operands: Any) -> Any:
         """Combine operands from left to right; each is a value, or a tuple as long as the first."""
-        several = isinstance(operands[0], list | tuple)
+        is_tuple = isinstance(operands[0], list | tuple)
         result, *others = [
-            tuple(map(value_of, each if several else (each,)))
-            for each in operands if each is not None
+            tuple(map(value_of, operand if is_tuple else (operand,)))
+            for operand in operands if operand is not None
         ]
         for other in others:
             if len(other) != len(result):
                 raise DefinitionError(
                     "{who}: cannot combine {result_count} values with {other_count}; pass tuples "
                     "of the same length",
-                    kind="reduction", who=who, result_count=len(result), other_count=len(other),
+                    kind="reduction", who=name, result_count=len(result), other_count=len(other),
                 )
             types = tuple(value.dtype for value in result)
-            if several:
+            if is_tuple:
                 result = values_with_dtypes(
-                    self.fcombine(result, other), types, f"{who}: the combination", several=True)
+                    self.fcombine(result, other), types, f"{name}: the combination", is_tuple=True)
             else:
                 result = (value_of(self.fcombine(result[0], other[0])),)
-        return result if several else result[0]
+        return result if is_tuple else result[0]
 
 
 def comm_reducer(
@@ -291,31 +291,31 @@ def comm_reducer(
     return Reducer(fcombine, fidentity, name)
 
 
-def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
-    given: tuple[object, ...] = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
-    if not given:
+def _axes(axis: object, name: str) -> tuple[IterVar, ...]:
+    candidates: tuple[object, ...] = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
+    if not candidates:
         raise DefinitionError(
             "{who}: axis=[] contains no axis; pass at least one te.reduce_axis",
-            kind="missing-input", who=who,
+            kind="missing-input", who=name,
         )
     axes: list[IterVar] = []
-    for item in given:
+    for item in candidates:
         if not isinstance(item, IterVar):
             raise TypeMismatchError(
                 "{who}: axis must be a reduction axis, got {item!r} ({type}); create one with "
                 "te.reduce_axis((low, high))",
-                kind="reduction", who=who, item=item, type=type(item).__name__,
+                kind="reduction", who=name, item=item, type=type(item).__name__,
             )
         if item.kind is not IterKind.REDUCE:
             raise DefinitionError(
                 "{who}: {item} is an axis of the result and cannot be reduced over; create one "
                 "with te.reduce_axis((low, high))",
-                kind="reduction", who=who, item=item.name,
+                kind="reduction", who=name, item=item.name,
             )
         if any(item is other for other in axes):
             raise DefinitionError(
                 "{who}: duplicate axis {item}; pass each axis once",
-                kind="duplicate-argument", who=who, item=item.name,
+                kind="duplicate-argument", who=name, item=item.name,
             )
         axes.append(item)
     return tuple(axes)
@@ -341,7 +341,7 @@ def _combine_with_bounds(axes: Sequence[IterVar], condition: Expr) -> Expr:
 
 
 def _combiner(
-    reducer: Reducer, dtypes: tuple[DType, ...], *, several: bool
+    reducer: Reducer, dtypes: tuple[DType, ...], *, is_tuple: bool
 ) -> tuple[CommReducer, tuple[Expr, ...]]:
     """Instantiate a reducer for dtypes; return it with the invariant values that it uses.
 
@@ -350,16 +350,16 @@ def _combiner(
             wrong number of values.
         TypeMismatchError: If the combination or the identity has the wrong dtype.
     """
-    who = f"{reducer.prefix}{reducer.name}"
-    marks = [f"_{k}" for k in range(len(dtypes))] if several else [""]
-    lhs = tuple(Var(f"x{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
-    rhs = tuple(Var(f"y{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
-    combined = reducer.fcombine(lhs, rhs) if several else reducer.fcombine(lhs[0], rhs[0])
-    result = values_with_dtypes(combined, dtypes, f"{who}: the combination", several=several)
+    name = f"{reducer.prefix}{reducer.name}"
+    suffixes = [f"_{k}" for k in range(len(dtypes))] if is_tuple else [""]
+    lhs = tuple(Var(f"x{suffix}", dtype) for suffix, dtype in zip(suffixes, dtypes, strict=True))
+    rhs = tuple(Var(f"y{suffix}", dtype) for suffix, dtype in zip(suffixes, dtypes, strict=True))
+    combined = reducer.fcombine(lhs, rhs) if is_tuple else reducer.fcombine(lhs[0], rhs[0])
+    result = values_with_dtypes(combined, dtypes, f"{name}: the combination", is_tuple=is_tuple)
     check_function(
-        reducer.fidentity, len(dtypes), f"{who}: the identity", _IDENTITY, TypeMismatchError)
+        reducer.fidentity, len(dtypes), f"{name}: the identity", _IDENTITY, TypeMismatchError)
     neutral = reducer.fidentity(*dtypes)
-    identity = values_with_dtypes(neutral, dtypes, f"{who}: the identity", several=several)
+    identity = values_with_dtypes(neutral, dtypes, f"{name}: the identity", is_tuple=is_tuple)
     for node in walk(*result, *identity):
         is_reduced = isinstance(node, IterVar) and node.kind is IterKind.REDUCE
         if is_reduced or isinstance(node, Reduce):
@@ -367,36 +367,36 @@ def _combiner(
                 "{who}: the reducer uses {node}; it may use only the two values that it combines, "
                 "and values that are the same for all of them: axes of the result, elements, "
                 "sizes, numbers",
-                kind="reduction", who=who, node=node,
+                kind="reduction", who=name, node=node,
             )
-    own = {*lhs, *rhs}
-    used = [
+    arguments = {*lhs, *rhs}
+    invariants = [
         node for node in walk(
             *result, *identity,  # without the indices of tensors
             parts=lambda node: () if isinstance(node, TensorLoad) else children(node),
         )
-        if isinstance(node, TensorLoad) or (isinstance(node, Var) and node not in own)
+        if isinstance(node, TensorLoad) or (isinstance(node, Var) and node not in arguments)
     ]
-    given = tuple(Var(f"g_{k}", value.dtype) for k, value in enumerate(used))
-    instead = {id(value): var for value, var in zip(used, given, strict=True)}
+    params = tuple(Var(f"g_{k}", value.dtype) for k, value in enumerate(invariants))
+    param_of = {id(value): var for value, var in zip(invariants, params, strict=True)}
     result, identity = (
-        tuple(top_down(value, lambda node: instead.get(id(node))) for value in values)
+        tuple(top_down(value, lambda node: param_of.get(id(node))) for value in values)
         for values in (result, identity)
     )
-    return CommReducer(lhs, rhs, result, identity, reducer.name, given), tuple(used)
+    return CommReducer(lhs, rhs, result, identity, reducer.name, params), tuple(invariants)
 
 
 def _start(
-    who: str, init: object, source: tuple[Expr, ...], axes: tuple[IterVar, ...]
+    name: str, init: object, source: tuple[Expr, ...], axes: tuple[IterVar, ...]
 ) -> tuple[Expr, ...]:
     dtypes = tuple(value.dtype for value in source)
-    start = values_with_dtypes(init, dtypes, f"{who}: init=", several=len(source) > 1)
+    start = values_with_dtypes(init, dtypes, f"{name}: init=", is_tuple=len(source) > 1)
     for node in walk(*start):
         if isinstance(node, IterVar) and any(node is axis for axis in axes):
             raise DefinitionError(
                 "{who}: init= uses the reduction axis {node}; it must be one value for the whole "
                 "reduction",
-                kind="reduction", who=who, node=node.name,
+                kind="reduction", who=name, node=node.name,
             )
     return start
 
@@ -441,8 +441,8 @@ def sum(
         >>> te.compute((4,), lambda i: te.sum(A[i, k], axis=k, where=k != i), name="B").shape
         (4,)
     """
-    made: Expr = _SUM(_number(expr, "sum"), axis, where, init, *args)
-    return made
+    result: Expr = _SUM(_number(expr, "sum"), axis, where, init, *args)
+    return result
 
 
 def prod(
@@ -468,8 +468,8 @@ def prod(
     >>> te.prod(te.placeholder((4,), name="A")[k], axis=k)
     prod(A[k], axis=[k])
     """
-    made: Expr = _PROD(_number(expr, "prod"), axis, where, init, *args)
-    return made
+    result: Expr = _PROD(_number(expr, "prod"), axis, where, init, *args)
+    return result
 
 
 def min(
@@ -495,8 +495,8 @@ def min(
         int32(3)
     """
     if axis is None or _is_axes(axis):
-        made: Expr = _MIN(expr, axis, where, init, *args)
-        return made
+        result: Expr = _MIN(expr, axis, where, init, *args)
+        return result
     return _elementwise(BinOp.MIN, expr, axis, where, init, *args)
 
 
@@ -523,8 +523,8 @@ def max(
     max(a, b)
     """
     if axis is None or _is_axes(axis):
-        made: Expr = _MAX(expr, axis, where, init, *args)
-        return made
+        result: Expr = _MAX(expr, axis, where, init, *args)
+        return result
     return _elementwise(BinOp.MAX, expr, axis, where, init, *args)
 
 
@@ -540,8 +540,8 @@ def _is_operand(axis: object) -> bool:
     if isinstance(axis, list | tuple):
         # For a reducer of tuples, the argument is a tuple of values, none of which is an axis and
         # at least one of which is an expression.
-        return bool(axis) and not any(isinstance(each, IterVar) for each in axis) and any(
-            isinstance(each, Expr | ExprLike) for each in axis
+        return bool(axis) and not any(isinstance(item, IterVar) for item in axis) and any(
+            isinstance(item, Expr | ExprLike) for item in axis
         )
     return isinstance(axis, Expr | ExprLike) and not isinstance(axis, IterVar)
 
@@ -566,12 +566,12 @@ def _elementwise(op: BinOp, a: Any, b: Any, *others: Any) -> Expr:
     return first
 
 
-def _number(expr: Value, who: str) -> Expr:
+def _number(expr: Value, name: str) -> Expr:
     node = value_of(expr)
     if node.dtype.is_bool:
         raise TypeMismatchError(
             'te.{who}: expression is {dtype}; convert it with .astype("int32") to count, or reduce '
             "with te.min (true everywhere) or te.max (true somewhere)",
-            who=who, dtype=node.dtype,
+            who=name, dtype=node.dtype,
         )
     return node

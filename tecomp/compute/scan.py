@@ -212,7 +212,7 @@ def _axes(start: Tensor, rules: Sequence[Tensor]) -> Iterator[IterVar]:
     first, steps = start.shape[0], rule.shape[0]
     yield make_axis(names[0], first, steps - first, IterKind.SCAN)
     for k, name in enumerate(names[1:], 1):
-        yield make_axis(name, 0, _longest([each.shape[k] for each in rules]), IterKind.DATA)
+        yield make_axis(name, 0, _longest([tensor.shape[k] for tensor in rules]), IterKind.DATA)
 
 
 def _longest(extents: Sequence[Extent]) -> Extent:
@@ -228,8 +228,8 @@ def _longest(extents: Sequence[Extent]) -> Extent:
 def _inside(axis: Sequence[IterVar], shape: Sequence[Extent]) -> Expr | None:
     """Return the condition that an element of a step is within `shape`, or None if it always is."""
     shorter = [
-        place < extent for place, extent in zip(axis[1:], shape[1:], strict=True)
-        if not _are_equal_shapes([place.extent], [extent])
+        iter_var < extent for iter_var, extent in zip(axis[1:], shape[1:], strict=True)
+        if not _are_equal_shapes([iter_var.extent], [extent])
     ]
     return logical_and(*shorter) if shorter else None
 
@@ -238,16 +238,16 @@ def _where_it_is(element: Expr, inside: Expr | None) -> Expr:
     return element if inside is None else if_then_else(inside, element, const(0, element.dtype))
 
 
-def _tensors(given: object, what: str, where: str) -> tuple[Tensor, ...]:
-    many = tuple(given) if isinstance(given, list | tuple) else (given,)
-    for tensor in many:
+def _tensors(value: object, subject: str, where: str) -> tuple[Tensor, ...]:
+    tensors = tuple(value) if isinstance(value, list | tuple) else (value,)
+    for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
                 "{where}: {what} is {tensor!r} ({type}); pass a tensor, or a list of tensors",
-                kind="invalid-type", where=where, what=what, tensor=tensor,
+                kind="invalid-type", where=where, what=subject, tensor=tensor,
                 type=type(tensor).__name__,
             )
-    return many
+    return tensors
 
 
 def _check_counts(

@@ -155,19 +155,19 @@ class Operand:
             value, self.dtype)
         if isinstance(stored, Const):
             stored = const(stored.value, self.dtype)
-        place, lanes = self._place(indices), stored.dtype.lanes
+        position, lanes = self._place(indices), stored.dtype.lanes
         if lanes in (1, self.dtype.lanes):
-            return BufferStore(self.buffer, cast(self.dtype, stored), place)
-        if self.dtype.lanes > 1 or not place:
+            return BufferStore(self.buffer, cast(self.dtype, stored), position)
+        if self.dtype.lanes > 1 or not position:
             raise self._refused(stored)
         try:
             values = lanes_of(stored)
         except NotScalarizableError:
             raise self._refused(stored) from None
-        *outer, last = place
+        *outer, last = position
         return seq(*(
-            BufferStore(self.buffer, cast(self.dtype, each), (*outer, last + k))
-            for k, each in enumerate(values)
+            BufferStore(self.buffer, cast(self.dtype, lane), (*outer, last + k))
+            for k, lane in enumerate(values)
         ))
 
     def _refused(self, stored: Expr) -> TypeMismatchError:
@@ -286,15 +286,15 @@ class Operand:
         return array_argument(self.buffer, (var,), (count,), indices, is_written=is_written)
 
     def _place(self, indices: object) -> tuple[Expr, ...]:
-        given = indices if isinstance(indices, tuple) else (indices,)
-        if len(given) != len(self.shape):
+        items = indices if isinstance(indices, tuple) else (indices,)
+        if len(items) != len(self.shape):
             raise DefinitionError(
                 "operand {name}[...]: operand has {rank} axes, got {given_count} indices; write "
                 "one per axis",
-                kind="index-count", name=self.name, rank=len(self.shape), given_count=len(given),
+                kind="index-count", name=self.name, rank=len(self.shape), given_count=len(items),
             )
         where = f"operand {self.name}[...]"
-        found = tuple(integer(index, f"{where}: index {k}") for k, index in enumerate(given))
+        found = tuple(integer(index, f"{where}: index {k}") for k, index in enumerate(items))
         for k, (index, extent) in enumerate(zip(found, self.shape, strict=True)):
             _check_index(_number(index), extent, f"{where}: index {k}")
         return found
@@ -327,8 +327,8 @@ def _check_inside(start: Extent, count: Extent, size: Extent, where: str) -> Non
         DefinitionError: If the range is out of bounds.
     """
     first = start if isinstance(start, int) else 0
-    least = max(count, 0) if isinstance(count, int) else 0
-    is_short = isinstance(size, int) and first + least > size
+    min_count = max(count, 0) if isinstance(count, int) else 0
+    is_short = isinstance(size, int) and first + min_count > size
     if first < 0 or is_short or (isinstance(count, int) and count < 0):
         raise DefinitionError(
             "{where}: offset {start} with extent {count} is out of bounds for {size} elements; "
@@ -344,14 +344,14 @@ def _product(factors: Sequence[Expr]) -> Expr:
     return total
 
 
-def row_major(place: Expr, shape: Sequence[Extent]) -> tuple[Expr, ...]:
+def row_major(offset: Expr, shape: Sequence[Extent]) -> tuple[Expr, ...]:
     """Return the indices of the element at a row-major offset."""
     found: list[Expr] = []
-    rest = place
+    remaining = offset
     for extent in reversed(shape[1:]):
-        found.append(rest % index_value(extent))
-        rest = rest // index_value(extent)
-    return (rest, *reversed(found)) if shape else ()
+        found.append(remaining % index_value(extent))
+        remaining = remaining // index_value(extent)
+    return (remaining, *reversed(found)) if shape else ()
 
 
 def for_range(
@@ -420,13 +420,13 @@ def if_stmt(condition: Value, then: Stmt, otherwise: Stmt | None = None) -> Stmt
     _check_statement(then, "te.if_stmt: then")
     if otherwise is not None:
         _check_statement(otherwise, "te.if_stmt: otherwise")
-    asked = value_of(condition)
-    if not asked.dtype.is_bool:
+    test = value_of(condition)
+    if not test.dtype.is_bool:
         raise TypeMismatchError(
             "te.if_stmt: condition is {asked}, of dtype {dtype}; pass a comparison",
-            asked=asked, dtype=asked.dtype,
+            asked=test, dtype=test.dtype,
         )
-    return IfThenElse(asked, then, otherwise)
+    return IfThenElse(test, then, otherwise)
 
 
 def allocate(
@@ -479,28 +479,28 @@ def integer(value: Any, where: str) -> Expr:
     Raises:
         TypeMismatchError: If the value is not an integer.
     """
-    whole = as_int(value)
-    given = whole if whole is not None else value_of(value)
-    if isinstance(given, Expr) and not given.dtype.is_integer:
+    literal = as_int(value)
+    node = literal if literal is not None else value_of(value)
+    if isinstance(node, Expr) and not node.dtype.is_integer:
         raise TypeMismatchError(
             '{where} is {given} ({dtype}); pass an integer, or convert it with .astype("int64") if '
             "that is intended",
-            kind="index-type", where=where, given=given, dtype=given.dtype,
+            kind="index-type", where=where, given=node, dtype=node.dtype,
         )
-    return index_value(given)
+    return index_value(node)
 
 
-def _body(body: Any, given: object, where: str, what: str) -> Stmt:
+def _body(body: Any, operand: object, where: str, kind: str) -> Stmt:
     """Call a body function with its variable or operand, and return its statement."""
-    check_function(body, 1, f"{where}: the body", f"give a function of {what}", TypeMismatchError)
-    made: Stmt = body(given)
-    _check_statement(made, f"{where}: what the body gives")
-    return made
+    check_function(body, 1, f"{where}: the body", f"give a function of {kind}", TypeMismatchError)
+    stmt: Stmt = body(operand)
+    _check_statement(stmt, f"{where}: what the body gives")
+    return stmt
 
 
-def _check_statement(given: object, where: str) -> None:
+def _check_statement(value: object, where: str) -> None:
     check_kind(
-        given, Stmt, where,
+        value, Stmt, where,
         "pass a statement: store(index, value) of an operand, te.for_range, te.if_stmt, "
         "te.allocate or te.stmt_seq",
         TypeMismatchError,
@@ -512,7 +512,7 @@ def check_statement(
     buffers: Sequence[Buffer],
     known_variables: Iterable[Var],
     where: str,
-    cure: str,
+    remedy: str,
 ) -> None:
     """Raise if a user statement accesses anything except its operands and its own allocations.
 
@@ -521,16 +521,16 @@ def check_statement(
         buffers: Buffers of the operands.
         known_variables: Variables that the statement may use.
         where: Call, for error messages.
-        cure: Remedy for an unknown variable, for error messages.
+        remedy: Remedy for an unknown variable, for error messages.
 
     Raises:
         DefinitionError: If the statement uses another buffer or variable.
     """
     known = {buffer.data for buffer in buffers}
-    made = {node.buffer.data for node in walk(statement) if hasattr(node, "bound")
+    allocated = {node.buffer.data for node in walk(statement) if hasattr(node, "bound")
             and hasattr(node, "buffer")}  # fmt: skip
     for node in walk(statement):
-        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data not in known | made:
+        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data not in known | allocated:
             raise DefinitionError(
                 "{where}: fcompute uses {buffer}, which is not an operand; use the operands that "
                 "it receives",
@@ -541,5 +541,5 @@ def check_statement(
         if var not in allowed:
             raise DefinitionError(
                 "{where}: fcompute uses the unbound variable {var}; {remedy}",
-                kind="unbound-variable", where=where, var=var.name, remedy=cure,
+                kind="unbound-variable", where=where, var=var.name, remedy=remedy,
             )

@@ -218,8 +218,8 @@ class Tensor(ExprLike):
         if function not in OPERATOR_NAMES or not all(map(_is_alone, operands)):
             return ExprLike.of_element(self, function, operands)
         formula = function(*map(value_of, operands))
-        made = self.op.elementwise(OPERATOR_NAMES[function], function, operands)
-        return ScalarFormula(made.op, 0, formula)
+        tensor = self.op.elementwise(OPERATOR_NAMES[function], function, operands)
+        return ScalarFormula(tensor.op, 0, formula)
 
     def astype(self, dtype: str) -> Any:
         """Cast the tensor to `dtype` element-wise.
@@ -249,16 +249,16 @@ class Tensor(ExprLike):
     def __getitem__(self, indices: object) -> Any: ...
 
     def __getitem__(self, indices: object) -> Any:
-        given = indices if isinstance(indices, tuple) else (indices,)
-        return _element(self, tuple([_index(self, k, index) for k, index in enumerate(given)]))
+        items = indices if isinstance(indices, tuple) else (indices,)
+        return _element(self, tuple([_index(self, k, index) for k, index in enumerate(items)]))
 
     def __call__(self, *indices: object) -> Expr:
         """Return the element at `indices`, the same as `A[i, j]`."""
         element = self[indices]
         if isinstance(element, TensorSlice):
             element.as_expr()
-        made: Expr = element
-        return made
+        load: Expr = element
+        return load
 
     def __iter__(self) -> Iterator[NoReturn]:
         raise TypeMismatchError(
@@ -352,10 +352,10 @@ class TensorSlice(ExprLike):
 
     def __getitem__(self, indices: object) -> Any:
         self._refuse_ranges()
-        given = indices if isinstance(indices, tuple) else (indices,)
+        items = indices if isinstance(indices, tuple) else (indices,)
         first = len(self.indices)
-        more = tuple(_index(self.tensor, first + k, index) for k, index in enumerate(given))
-        return _element(self.tensor, self.indices + more)
+        added = tuple(_index(self.tensor, first + k, index) for k, index in enumerate(items))
+        return _element(self.tensor, self.indices + added)
 
     def __iter__(self) -> Iterator[NoReturn]:
         return iter(self.tensor)
@@ -386,8 +386,8 @@ class TensorLoad(Expr):
         object.__setattr__(self, "dtype", self.tensor.dtype)
 
     def __getitem__(self, indices: object) -> NoReturn:
-        more = len(indices) if isinstance(indices, tuple) else 1
-        _refuse_count(self.tensor, len(self.indices) + more)
+        count = len(indices) if isinstance(indices, tuple) else 1
+        _refuse_count(self.tensor, len(self.indices) + count)
 
     def print_tokens(self) -> Pieces:
         """Yield the pieces of the printed text."""
@@ -428,10 +428,10 @@ def _element(
     rank = tensor.ndim
     if len(indices) > rank or (rank and not indices):
         _refuse_count(tensor, len(indices))
-    places = tuple([index for index in indices if not isinstance(index, slice)])
-    if len(places) < rank:
+    exprs = tuple([index for index in indices if not isinstance(index, slice)])
+    if len(exprs) < rank:
         return TensorSlice(tensor, indices, user_location())
-    return TensorLoad(tensor, places, user_location())
+    return TensorLoad(tensor, exprs, user_location())
 
 
 def range_text(index: Expr | slice) -> str:

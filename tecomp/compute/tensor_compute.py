@@ -79,7 +79,7 @@ def tensor_compute(
     name: str,
     tag: str,
     attrs: Mapping[str, object],
-    around: Sequence[IterVar],
+    outer_axes: Sequence[IterVar],
     inside: Sequence[Extent],
     call: TensorIntrinCall,
 ) -> TensorComputeOp:
@@ -89,7 +89,7 @@ def tensor_compute(
         name: Name of the tensor.
         tag: Tag of the operation.
         attrs: Attributes of the operation.
-        around: Leading axes, outside the tiles.
+        outer_axes: Leading axes, outside the tiles.
         inside: Extents of the tile axes.
         call: Intrinsic call that computes one tile, in terms of the leading axes.
 
@@ -98,18 +98,18 @@ def tensor_compute(
             intrinsic is not determined.
     """
     where = f"te.compute {name}"
-    own = _bind_sizes(call, inside, where)
+    intrin = _bind_sizes(call, inside, where)
     data = tuple(
-        make_axis(f"ax{k}", 0, length(axis), IterKind.DATA) for k, axis in enumerate(own.op.axis)
+        make_axis(f"ax{k}", 0, length(axis), IterKind.DATA) for k, axis in enumerate(intrin.op.axis)
     )
-    rest = tuple(
+    reduce_axes = tuple(
         make_axis(axis.name, axis.low, length(axis), IterKind.REDUCE)
-        for axis in own.op.reduce_axis
+        for axis in intrin.op.reduce_axis
     )
     axes: dict[Var, Expr] = dict(
-        zip((*own.op.axis, *own.op.reduce_axis), (*data, *rest), strict=True))
-    axes |= dict(zip(own.scalar_params, call.scalars, strict=True))
-    parts = dict(zip(own.inputs, call.parts, strict=True))
+        zip((*intrin.op.axis, *intrin.op.reduce_axis), (*data, *reduce_axes), strict=True))
+    axes |= dict(zip(intrin.scalar_params, call.scalars, strict=True))
+    parts = dict(zip(intrin.inputs, call.parts, strict=True))
 
     def rule(node: object) -> Expr | None:
         if not isinstance(node, TensorLoad):
@@ -122,12 +122,12 @@ def tensor_compute(
         # replaced loads contain axes of the program, which must not be substituted.
         return bottom_up(substitute(value, axes), rule)
 
-    body = tuple(_around_condition(value, (*call.reduce_axis, *rest), moved) for value
-        in own.op.body)
-    read = {node.tensor: node for value in own.op.body for node in nodes_of(TensorLoad, value)}
+    body = tuple(_around_condition(value, (*call.reduce_axis, *reduce_axes), moved) for value
+        in intrin.op.body)
+    read = {node.tensor: node for value in intrin.op.body for node in nodes_of(TensorLoad, value)}
     return TensorComputeOp(
-        name, (*around, *data), body, tag, attrs, user_location(), intrin=own,
-        operands=tuple(moved(read[tensor]) for tensor in own.inputs), scalars=call.scalars,
+        name, (*outer_axes, *data), body, tag, attrs, user_location(), intrin=intrin,
+        operands=tuple(moved(read[tensor]) for tensor in intrin.inputs), scalars=call.scalars,
         outer=call.reduce_axis,
     )
 
@@ -161,9 +161,9 @@ def _bind_sizes(call: TensorIntrinCall, inside: Sequence[Extent], where: str) ->
 
 
 def _around_condition(
-    value: Expr, axes: tuple[IterVar, ...], moved: Callable[[Expr], Expr]
+    value: Expr, axes: tuple[IterVar, ...], remap: Callable[[Expr], Expr]
 ) -> Expr:
     if not isinstance(value, Reduce):
-        return moved(value)
+        return remap(value)
     return replace(
-        value, axis=axes, source=tuple(map(moved, value.source)), condition=moved(value.condition))
+        value, axis=axes, source=tuple(map(remap, value.source)), condition=remap(value.condition))

@@ -89,8 +89,8 @@ def decl_tensor_intrin(
     name = name_of(name, "te.decl_tensor_intrin")
     where = f"te.decl_tensor_intrin {name}"
     compute = _check_definition(op, where)
-    for text, what in ((unit, "unit"), (mode, "mode")):
-        check_kind(text, str, f"{where}: {what}", "give a text", TypeMismatchError)
+    for text, option in ((unit, "unit"), (mode, "mode")):
+        check_kind(text, str, f"{where}: {option}", "give a text", TypeMismatchError)
     if not is_one_of(check, get_args(Check)):
         raise DefinitionError(
             "{where}: check must be 'now', 'later' or 'never', got {check!r}",
@@ -103,8 +103,8 @@ def decl_tensor_intrin(
         for t, scope in zip(tensors, scopes, strict=True)
     )
     scalars = _scalars(scalar_params, where)
-    given = _call_user_function(fcompute, buffers, len(compute.input_tensors), scalars, where)
-    body, reset, update = _statements(given, where)
+    returned = _call_user_function(fcompute, buffers, len(compute.input_tensors), scalars, where)
+    body, reset, update = _statements(returned, where)
     intrin = TensorIntrin(
         name, compute, buffers, scalars, body, reset, update, scopes, unit, mode, check)
     for statement in filter(None, (body, reset, update)):
@@ -154,17 +154,17 @@ def _scopes(
             "set by the schedule, specify only scope",
             kind="intrinsic", where=where, unknown=", ".join(unknown),
         )
-    asked = dictionary_of(
+    declared = dictionary_of(
         binds, Tensor, Buffer, f"{where}: binds",
         "pass a dictionary with a te.decl_buffer for each tensor", TypeMismatchError,
     )
-    if strange := [t.name for t in asked if not any(t == tensor for tensor in tensors)]:
+    if strange := [t.name for t in declared if not any(t == tensor for tensor in tensors)]:
         owner = tensors[-1].op.name
         raise DefinitionError(
             "{where}: binds contains {strange}, which is not a tensor of {owner}",
             kind="intrinsic", where=where, strange=strange[0], owner=owner,
         )
-    for buffer in asked.values():
+    for buffer in declared.values():
         check_without_gaps(buffer, f"{where}: binds: {buffer.name}")
     for name in ALIGNMENT:
         number = as_int(params.get(name, 1))
@@ -175,7 +175,7 @@ def _scopes(
             )
     scope = params.get("scope", "")
     check_scope(scope, f"{where}: default_buffer_params")
-    return tuple(asked[t].scope if t in asked else scope for t in tensors)
+    return tuple(declared[t].scope if t in declared else scope for t in tensors)
 
 
 def check_tensor_intrin(intrin: TensorIntrin) -> None:
@@ -205,8 +205,8 @@ def check_tensor_intrin(intrin: TensorIntrin) -> None:
     check_statements(intrin)
 
 
-def _scalars(given: object, where: str) -> tuple[Var, ...]:
-    scalars: Any = () if given is None else given
+def _scalars(value: object, where: str) -> tuple[Var, ...]:
+    scalars: Any = () if value is None else value
     check_list(
         scalars, Var, f"{where}: scalar_params", "pass a list of te.var variables",
         TypeMismatchError,
@@ -274,12 +274,12 @@ def _is_true(condition: Expr) -> bool:
     return getattr(condition, "value", None) is True
 
 
-def _statements(given: object, where: str) -> tuple[Stmt | None, Stmt | None, Stmt | None]:
-    parts = given if isinstance(given, tuple) else (given, None, None)
+def _statements(returned: object, where: str) -> tuple[Stmt | None, Stmt | None, Stmt | None]:
+    parts = returned if isinstance(returned, tuple) else (returned, None, None)
     if len(parts) != 3 or not all(part is None or isinstance(part, Stmt) for part in parts):
         raise TypeMismatchError(
             "{where}: fcompute must return a statement, or (body, reset, update), got {given!r}",
-            kind="intrinsic", where=where, given=given,
+            kind="intrinsic", where=where, given=returned,
         )
     body, reset, update = parts
     if body is None and update is None:

@@ -69,24 +69,24 @@ def find_mismatch(
     numbers = [_random(draw, (), var.dtype).item() for var in scalars]
     *inputs, before = (_random(draw, _shape(b), b.dtype) for b in buffers)
     for name, statement in parts.items():
-        meant = _reference_statements(op, buffers, name) if statement is not None else None
-        if statement is None or meant is None:
+        reference = _reference_statements(op, buffers, name) if statement is not None else None
+        if statement is None or reference is None:
             continue
         results = []
-        for stmt in (meant, statement):
+        for stmt in (reference, statement):
             result = before.copy()
             try:
                 run(PrimFunc(name, (*scalars, *buffers), stmt),
                     [*numbers, *(a.copy() for a in inputs), result])
             except (CallError, InternalError) as error:
-                who = "the definition" if stmt is meant else f"the {name}"
-                return f"{who} cannot be run: {error.message.partition('; ')[0]}"
+                subject = "the definition" if stmt is reference else f"the {name}"
+                return f"{subject} cannot be run: {error.message.partition('; ')[0]}"
             results.append(result)
-        wanted, got = results
-        if (place := _first_difference(wanted, got, _terms(op))) is not None:
+        expected, actual = results
+        if (idx := _first_difference(expected, actual, _terms(op))) is not None:
             return (
-                f"the {name} stores {got[place]} at {_at(op.name, place)}, where the definition "
-                f"gives {wanted[place]}, for {_format_inputs(op, inputs, scalars, numbers, place)}"
+                f"the {name} stores {actual[idx]} at {_at(op.name, idx)}, where the definition "
+                f"gives {expected[idx]}, for {_format_inputs(op, inputs, scalars, numbers, idx)}"
             )
     return None
 
@@ -94,22 +94,22 @@ def find_mismatch(
 def _reference_statements(op: ComputeOp, buffers: Sequence[Buffer], part: str) -> Stmt | None:
     """Return reference statements for a part; None if the definition has no such part."""
     *inputs, out = buffers
-    held = dict(zip(op.input_tensors, inputs, strict=True))
+    bufs = dict(zip(op.input_tensors, inputs, strict=True))
     axes: dict[IterVar, Expr] = {
         axis: Var(axis.name, axis.dtype) for axis in (*op.axis, *op.reduce_axis)
     }
-    place = tuple(axes[axis] for axis in op.axis)
+    indices = tuple(axes[axis] for axis in op.axis)
     value = op.body[0]
     if not isinstance(value, Reduce):
-        once = _loops_over(op.axis, axes, BufferStore(out, _read(value, held, axes), place))
-        return once if part == "body" else None
-    reset = BufferStore(out, value.combiner.identity[0], place)
+        stmt = _loops_over(op.axis, axes, BufferStore(out, _read(value, bufs, axes), indices))
+        return stmt if part == "body" else None
+    reset = BufferStore(out, value.combiner.identity[0], indices)
     combiner = value.combiner
     combined = substitute(combiner.result[0], {
-        combiner.lhs[0]: BufferLoad(out, place),
-        combiner.rhs[0]: _read(value.source[0], held, axes),
+        combiner.lhs[0]: BufferLoad(out, indices),
+        combiner.rhs[0]: _read(value.source[0], bufs, axes),
     })
-    update = _loops_over(op.reduce_axis, axes, BufferStore(out, combined, place))
+    update = _loops_over(op.reduce_axis, axes, BufferStore(out, combined, indices))
     steps = {"body": seq(reset, update), "reset": reset, "update": update}
     return _loops_over(op.axis, axes, steps[part])
 
@@ -123,11 +123,11 @@ def _loops_over(loops: Sequence[IterVar], axes: Mapping[IterVar, Expr], body: St
     return body
 
 
-def _read(value: Expr, held: Mapping[Tensor, Buffer], axes: Mapping[IterVar, Expr]) -> Expr:
+def _read(value: Expr, bufs: Mapping[Tensor, Buffer], axes: Mapping[IterVar, Expr]) -> Expr:
     """Rewrite an expression of tensors and axes to buffers and loop variables."""
 
     def rule(node: object) -> Expr | None:
-        return BufferLoad(held[node.tensor], node.indices) if isinstance(node, TensorLoad) else None
+        return BufferLoad(bufs[node.tensor], node.indices) if isinstance(node, TensorLoad) else None
 
     return substitute(bottom_up(value, rule), axes)
 
@@ -152,54 +152,54 @@ def _terms(op: ComputeOp) -> int:
     return int(np.prod([n for n in (a.extent for a in op.reduce_axis) if isinstance(n, int)]))
 
 
-def _first_difference(wanted: Array, got: Array, terms: int) -> tuple[int, ...] | None:
-    kind = wanted.dtype.name
+def _first_difference(expected: Array, actual: Array, terms: int) -> tuple[int, ...] | None:
+    kind = expected.dtype.name
     if kind not in FLOATS:
-        differs = wanted != got
+        differs = expected != actual
     else:
-        x, y = wanted.astype(np.float64), got.astype(np.float64)
+        x, y = expected.astype(np.float64), actual.astype(np.float64)
         with np.errstate(all="ignore"):
             precision = 2.0 ** -element_type(kind).fraction_bits
             tolerance = precision * max(terms + 4, _MIN_ROUNDINGS.get(kind, 0))
-            near = np.abs(x - y) <= np.maximum(np.abs(x), 1.0) * tolerance
-            differs = ~((x == y) | (np.isnan(x) & np.isnan(y)) | near)
-    places = np.argwhere(differs)
-    return tuple(map(int, places[0])) if len(places) else None
+            is_close = np.abs(x - y) <= np.maximum(np.abs(x), 1.0) * tolerance
+            differs = ~((x == y) | (np.isnan(x) & np.isnan(y)) | is_close)
+    positions = np.argwhere(differs)
+    return tuple(map(int, positions[0])) if len(positions) else None
 
 
-def _at(name: str, place: Sequence[object]) -> str:
-    return f"{name}[{', '.join(map(str, place))}]"
+def _at(name: str, position: Sequence[object]) -> str:
+    return f"{name}[{', '.join(map(str, position))}]"
 
 
 def _format_inputs(
     op: ComputeOp, inputs: Sequence[Array], scalars: Sequence[Var], numbers: Sequence[Any],
-    place: Sequence[int],
+    position: Sequence[int],
 ) -> str:
     """Return text with the inputs of an element, for the error message."""
-    told = [f"{var.name} = {number}" for var, number in zip(scalars, numbers, strict=True)]
+    parts = [f"{var.name} = {number}" for var, number in zip(scalars, numbers, strict=True)]
     for tensor, array in zip(op.input_tensors, inputs, strict=True):
-        at = _read_at(op, tensor, place)
-        if at is None:
-            told.append(f"random values of {tensor.name}")
+        entries = _read_at(op, tensor, position)
+        if entries is None:
+            parts.append(f"random values of {tensor.name}")
             continue
-        shown = _at(tensor.name, [":" if isinstance(n, slice) else n for n in at])
-        told.append(f"{shown} = {np.array2string(array[at], threshold=16, separator=', ')}")
-    return ", ".join(told) or "no input"
+        element = _at(tensor.name, [":" if isinstance(n, slice) else n for n in entries])
+        parts.append(f"{element} = {np.array2string(array[entries], threshold=16, separator=', ')}")
+    return ", ".join(parts) or "no input"
 
 
 def _read_at(
-    op: ComputeOp, tensor: Tensor, place: Sequence[int]
+    op: ComputeOp, tensor: Tensor, position: Sequence[int]
 ) -> tuple[int | slice, ...] | None:
     """Return the index at which an element reads a tensor, with slices along reduction axes.
 
     The result is None if an index of the load is not an axis.
     """
     known: dict[Expr, int | slice] = {axis: slice(None) for axis in op.reduce_axis}
-    known.update(zip(op.axis, place, strict=False))
+    known.update(zip(op.axis, position, strict=False))
     for node in walk(*op.body):
         if isinstance(node, TensorLoad) and node.tensor == tensor:
-            at = [known.get(index) for index in node.indices]
-            return None if None in at else tuple(n for n in at if n is not None)
+            entries = [known.get(index) for index in node.indices]
+            return None if None in entries else tuple(n for n in entries if n is not None)
     return None
 
 
@@ -299,13 +299,13 @@ class TensorIntrin:
             TypeMismatchError: If an argument is neither a part of a tensor nor a number.
         """
         where = f"{self.name}(...)"
-        given = [part_of(arg, where) or value_of(arg) for arg in args]
-        parts = tuple(each for each in given if isinstance(each, TensorRegion))
-        scalars = tuple(each for each in given if isinstance(each, Expr))
+        operands = [part_of(arg, where) or value_of(arg) for arg in args]
+        parts = tuple(item for item in operands if isinstance(item, TensorRegion))
+        scalars = tuple(item for item in operands if isinstance(item, Expr))
         self._check_counts(parts, scalars, where)
         sizes: dict[Var, int] = {}
-        for own, part in zip(self.inputs, parts, strict=True):
-            _check_part(own, part, sizes, where)
+        for param, part in zip(self.inputs, parts, strict=True):
+            _check_part(param, part, sizes, where)
         axes = tuple(reduce_axis) if isinstance(reduce_axis, list | tuple) else (
             () if reduce_axis is None else (reduce_axis,))
         self._check_reduction(axes, where)
@@ -392,28 +392,28 @@ class TensorIntrinCall(ExprLike):
         )
 
 
-def _check_part(own: Tensor, part: TensorRegion, sizes: dict[Var, int], where: str) -> None:
+def _check_part(param: Tensor, part: TensorRegion, sizes: dict[Var, int], where: str) -> None:
     """Raise if a part does not match an operand; record the size variables that it determines.
 
     Raises:
         DefinitionError: If the dtype or the shape differs.
     """
-    if part.tensor.dtype != own.dtype:
+    if part.tensor.dtype != param.dtype:
         raise DefinitionError(
             "{where}: {own} is {dtype}, but {text} is {tensor_dtype}; convert it in a preceding "
             "te.compute",
-            kind="intrinsic", where=where, own=own.name, dtype=own.dtype, text=part.text,
+            kind="intrinsic", where=where, own=param.name, dtype=param.dtype, text=part.text,
             tensor_dtype=part.tensor.dtype,
         )
-    shape = part.shape_as(own.ndim)
-    if len(shape) != own.ndim or not all(
-        isinstance(n, int) and fits(wanted, n, sizes)
-        for wanted, n in zip(own.shape, shape, strict=True)
+    shape = part.shape_as(param.ndim)
+    if len(shape) != param.ndim or not all(
+        isinstance(n, int) and fits(extent, n, sizes)
+        for extent, n in zip(param.shape, shape, strict=True)
     ):
         raise DefinitionError(
             "{where}: {own} has shape {shape}, but {text} has shape {shape2}; pass slices "
             "first:end with that many elements",
-            kind="intrinsic", where=where, own=own.name, shape=shape_text(own.shape),
+            kind="intrinsic", where=where, own=param.name, shape=shape_text(param.shape),
             text=part.text, shape2=shape_text(shape),
         )
 
@@ -451,13 +451,13 @@ def with_sizes(intrin: TensorIntrin, sizes: Sizes) -> TensorIntrin:
         None if part is None else _sized_statement(part, numbers)
         for part in (intrin.body, intrin.reset, intrin.update)
     )
-    made = replace(
+    sized = replace(
         intrin, op=_substitute_sizes(intrin.op, numbers), body=body, reset=reset, update=update,
         buffers=tuple(_sized_buffer(buffer, numbers) for buffer in intrin.buffers),
     )
-    if made.check == "now":
-        check_statements(made)
-    return made
+    if sized.check == "now":
+        check_statements(sized)
+    return sized
 
 
 def _sized_statement(statement: Stmt, numbers: Mapping[Var, Expr]) -> Stmt:
@@ -501,13 +501,13 @@ def _substitute_sizes(op: ComputeOp, numbers: Mapping[Var, Expr]) -> ComputeOp:
     return replace(op, axis=tuple(axes[axis] for axis in op.axis), body=body)
 
 
-def _of_axes(value: Expr, axes: Mapping[IterVar, IterVar], moved: Any) -> Expr:
+def _of_axes(value: Expr, axes: Mapping[IterVar, IterVar], remap: Any) -> Expr:
     if not isinstance(value, Reduce):
-        made: Expr = moved(value)
-        return made
+        rewritten: Expr = remap(value)
+        return rewritten
     return replace(
         value, axis=tuple(axes[axis] for axis in value.axis),
-        source=tuple(map(moved, value.source)), condition=moved(value.condition),
+        source=tuple(map(remap, value.source)), condition=remap(value.condition),
     )
 
 

@@ -54,31 +54,31 @@ class TensorRegion:
     def element(self, axes: tuple[int, ...], index: tuple[Expr, ...]) -> TensorLoad:
         """Return the load at `index` relative to the first element, along the given axes."""
         inside = dict(zip(axes, index, strict=True))
-        place = tuple(
+        indices = tuple(
             start if k not in inside else _plus(start, inside[k])
             for k, start in enumerate(self.starts)
         )
-        return TensorLoad(self.tensor, place, self.location)
+        return TensorLoad(self.tensor, indices, self.location)
 
 
-def part_of(given: object, where: str) -> TensorRegion | None:
+def part_of(argument: object, where: str) -> TensorRegion | None:
     """Return the region that an intrinsic argument denotes, or None for a number.
 
     Raises:
         DefinitionError: If a range is empty or out of bounds.
     """
-    if isinstance(given, Tensor):
-        given = TensorSlice(given, ())
-    if isinstance(given, TensorLoad):
-        given = TensorSlice(given.tensor, given.indices)
-    if not isinstance(given, TensorSlice):
+    if isinstance(argument, Tensor):
+        argument = TensorSlice(argument, ())
+    if isinstance(argument, TensorLoad):
+        argument = TensorSlice(argument.tensor, argument.indices)
+    if not isinstance(argument, TensorSlice):
         return None
-    tensor = given.tensor
+    tensor = argument.tensor
     starts: list[Expr] = []
     extents: list[Extent | None] = []
-    text = f"{tensor.name}[{', '.join(map(range_text, given.indices)) or ':'}]"
+    text = f"{tensor.name}[{', '.join(map(range_text, argument.indices)) or ':'}]"
     for k, extent in enumerate(tensor.shape):
-        index = given.indices[k] if k < len(given.indices) else slice(None)
+        index = argument.indices[k] if k < len(argument.indices) else slice(None)
         if not isinstance(index, slice):
             starts.append(index)
             extents.append(None)

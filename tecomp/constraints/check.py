@@ -83,12 +83,12 @@ def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
                 "shapes",
                 kind="layout-requirement", tensor=tensor.name, shape=list(tensor.shape),
             )
-        plain = Layout.row_major(shape, tensor.dtype)
+        base = Layout.row_major(shape, tensor.dtype)
         # A tensor of rank 0 still has one address, but layout maps start with the tensor axes.
-        index_map = plain.index_map if shape or not stage.layout.maps else IndexMap((), ())
+        index_map = base.index_map if shape or not stage.layout.maps else IndexMap((), ())
         separators = stage.layout.axis_separators
-        for each in stage.layout.maps:
-            last = IndexMap(each.initial_indices, each.final_indices, separators)
+        for layout_map in stage.layout.maps:
+            last = IndexMap(layout_map.initial_indices, layout_map.final_indices, separators)
             index_map = index_map.then(last)
         pad = stage.layout.pad_value
         value = pad.value.value if pad is not None and isinstance(pad.value, Const) else None
@@ -167,8 +167,8 @@ def check_constraints(
         layouts, Mapping | None, "check_constraints: layouts", "pass one layout per tensor",
         LayoutError,
     )
-    given = dict(layouts or {})
-    for tensor in given:
+    explicit = dict(layouts or {})
+    for tensor in explicit:
         if not isinstance(tensor, Tensor):
             raise LayoutError(
                 "check_constraints: {tensor!r} is not a tensor with a layout",
@@ -176,32 +176,32 @@ def check_constraints(
             )
     found: list[Violation] = []
     with isl_work("check_constraints", LayoutError):
-        for each in _computations(what, given):
+        for view in _computations(what, explicit):
             try:
-                found += _violations(each, machine)
+                found += _violations(view, machine)
             except NotAffine as error:
                 raise LayoutError(
                     "check_constraints: `{reason}` in {op} or a layout of its operands is not "
                     "affine, so lanes cannot be compared",
-                    kind="layout-requirement", reason=error.args[0], op=each.op.name,
+                    kind="layout-requirement", reason=error.args[0], op=view.op.name,
                 ) from None
     return tuple(found)
 
 
 def satisfies_constraints(
-    each: AnalyzedOperation, target: Target, *, is_alone: bool = False
+    view: AnalyzedOperation, target: Target, *, is_alone: bool = False
 ) -> bool:
     """Return whether the layouts of the operands of an operation satisfy the target's rules.
 
     Args:
-        each: Operation with all of its operands, or with a single input.
+        view: Operation with all of its operands, or with a single input.
         target: Target with the rules.
         is_alone: If True, the operation has a single input, and rules on several inputs are
             skipped.
     """
-    rules = (rule for rule in target.rules if rule.operation == each.kind)
+    rules = (rule for rule in target.rules if rule.operation == view.kind)
     return not any(
-        next(_decide(rule, each), None) for rule in rules
+        next(_decide(rule, view), None) for rule in rules
         if (_is_about_one_input(rule) if is_alone else isinstance(rule, _ABOUT_LANES))
     )
 
@@ -220,7 +220,7 @@ def _is_about_one_input(rule: Rule) -> bool:
     return isinstance(rule, LaneReduction | StickDensity)
 
 
-def violations_of(each: AnalyzedOperation, target: Target) -> tuple[Violation, ...]:
+def violations_of(view: AnalyzedOperation, target: Target) -> tuple[Violation, ...]:
     """Return the violations of layout rules by an operation, with suggested relayouts.
 
     Raises:
@@ -228,47 +228,47 @@ def violations_of(each: AnalyzedOperation, target: Target) -> tuple[Violation, .
     """
     rules = tuple(rule for rule in target.rules if isinstance(rule, _ABOUT_LANES))
     with isl_work("check_constraints", LayoutError):
-        return tuple(_broken(each, replace(target, rules=rules)))
+        return tuple(_broken(view, replace(target, rules=rules)))
 
 
 def _computations(
-    what: Schedule | Operation | Tensor, layouts: Mapping[Tensor, Layout]
+    subject: Schedule | Operation | Tensor, layouts: Mapping[Tensor, Layout]
 ) -> Iterator[AnalyzedOperation]:
-    if isinstance(what, Schedule):
-        for op, body, own in stored_stages(what):
-            yield computation(op, body, {**own, **layouts})
+    if isinstance(subject, Schedule):
+        for op, body, stage_layouts in stored_stages(subject):
+            yield computation(op, body, {**stage_layouts, **layouts})
         return
-    single = what.op if isinstance(what, Tensor) else what
+    single = subject.op if isinstance(subject, Tensor) else subject
     if not isinstance(single, ComputeOp):
         raise LayoutError(
             "check_constraints: expected a schedule or a result of te.compute, got {what!r}",
-            kind="invalid-type", what=what,
+            kind="invalid-type", what=subject,
         )
     yield computation(single, single.body[0], layouts)
 
 
-def _violations(each: AnalyzedOperation, target: Target) -> Iterator[Violation]:
-    name = each.op.name
-    for use in {use.tensor: use for use in each.uses}.values():
-        if (why := memory_rank(use, target)) is not None:
-            yield Violation(None, name, (use.name,), f"{name}: {why}")
-    yield from _broken(each, target)
+def _violations(view: AnalyzedOperation, target: Target) -> Iterator[Violation]:
+    name = view.op.name
+    for use in {use.tensor: use for use in view.uses}.values():
+        if (reason := memory_rank(use, target)) is not None:
+            yield Violation(None, name, (use.name,), f"{name}: {reason}")
+    yield from _broken(view, target)
 
 
-def _broken(each: AnalyzedOperation, target: Target) -> Iterator[Violation]:
-    name = each.op.name
-    rules = [rule for rule in target.rules if rule.operation == each.kind]
+def _broken(view: AnalyzedOperation, target: Target) -> Iterator[Violation]:
+    name = view.op.name
+    rules = [rule for rule in target.rules if rule.operation == view.kind]
     for rule in rules:
-        for problem in {p.key: p for p in _problems(rule, each)}.values():
-            mended = _find_legal_layout(rule, rules, each, problem, target)
+        for problem in {p.key: p for p in _problems(rule, view)}.values():
+            legal = _find_legal_layout(rule, rules, view, problem, target)
             yield Violation(
                 rule, name, problem.names, f"{name}: {problem.reason}",
-                *((None, None) if mended is None else (mended[0].name, mended[1])),
+                *((None, None) if legal is None else (legal[0].name, legal[1])),
             )
 
 
 def _find_legal_layout(
-    rule: Rule, rules: Sequence[Rule], each: AnalyzedOperation, problem: ConstraintFailure,
+    rule: Rule, rules: Sequence[Rule], view: AnalyzedOperation, problem: ConstraintFailure,
     target: Target
 ) -> tuple[Tensor, Layout] | None:
     """Return an operand and a layout that satisfies the rule and that the target can copy to.
@@ -277,12 +277,12 @@ def _find_legal_layout(
     """
     best: tuple[tuple[int, int], Tensor, Layout] | None = None
     for use in dict.fromkeys(problem.uses):
-        for layout in candidates(use, each, rule):
-            changed = each.with_layout(use.tensor, layout)
-            left = _problems(rule, changed)
-            if any(other.names == problem.names or use.name in other.names for other in left):
+        for layout in candidates(use, view, rule):
+            changed = view.with_layout(use.tensor, layout)
+            remaining = _problems(rule, changed)
+            if any(other.names == problem.names or use.name in other.names for other in remaining):
                 continue
-            if use.tensor != each.out.tensor and not _can_copy(use, layout, target):
+            if use.tensor != view.out.tensor and not _can_copy(use, layout, target):
                 continue
             count = sum(len(_problems(other, changed)) for other in rules)
             cost = count, prod(layout.shape)
@@ -297,19 +297,19 @@ def _can_copy(use: OperandUse, layout: Layout, target: Target) -> bool:
     copy = compute(use.layout.shape, lambda *i: source[i if i else ()], name="copy")
     assert isinstance(copy, Tensor)
     assert isinstance(copy.op, ComputeOp)
-    moved = computation(copy.op, copy.op.body[0], {source: use.layout, copy: layout})
+    analyzed = computation(copy.op, copy.op.body[0], {source: use.layout, copy: layout})
     return not any(
-        _problems(rule, moved) for rule in target.rules if rule.operation == moved.kind
+        _problems(rule, analyzed) for rule in target.rules if rule.operation == analyzed.kind
     )
 
 
-def _problems(rule: Rule, each: AnalyzedOperation) -> list[ConstraintFailure]:
-    return list(_decide(rule, each))
+def _problems(rule: Rule, view: AnalyzedOperation) -> list[ConstraintFailure]:
+    return list(_decide(rule, view))
 
 
-def _decide(rule: Rule, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
+def _decide(rule: Rule, view: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     decide: Callable[[Any, AnalyzedOperation], Iterator[ConstraintFailure]] = _DECIDE[type(rule)]
-    return decide(rule, each)
+    return decide(rule, view)
 
 
 _ABOUT_LANES = (
@@ -327,7 +327,7 @@ _DECIDE: dict[type, Callable[[Any, AnalyzedOperation], Iterator[ConstraintFailur
 }
 
 
-def candidates(use: OperandUse, each: AnalyzedOperation, rule: Rule) -> Iterator[Layout]:
+def candidates(use: OperandUse, view: AnalyzedOperation, rule: Rule) -> Iterator[Layout]:
     """Yield layouts of an operand that may satisfy a rule: other memory, padding or lanes.
 
     Layouts with lanes along another dimension have the same number of lanes as the current layout.
@@ -336,27 +336,27 @@ def candidates(use: OperandUse, each: AnalyzedOperation, rule: Rule) -> Iterator
     if isinstance(rule, OperandMemory):
         yield from (_with(layout, memory=memory) for memory in rule.memories)
     elif isinstance(rule, OperandPadding):
-        yield _with(layout, pad_value=each.neutral_in(layout))
+        yield _with(layout, pad_value=view.neutral_in(layout))
         if rule.multiple_bytes is not None:
-            yield _pad(use, each, rule)
+            yield _pad(use, view, rule)
     else:
         for dim in reversed(range(len(layout.shape))):
             yield _lanes_along(layout, dim)
-        if use is each.out and isinstance(layout, StickLayout):
+        if use is view.out and isinstance(layout, StickLayout):
             for dim in range(len(layout.shape)):
                 yield _sparse(layout, dim)
 
 
 def _with(layout: Layout, **fields: Any) -> Layout:
     """Return a layout with the same index map and other fields replaced."""
-    plain = Layout(
+    base = Layout(
         layout.shape, layout.dtype, layout.index_map, layout.storage, layout.pad_value,
         layout.memory, layout.grid_axes,
     )
-    return replace(plain, **fields)
+    return replace(base, **fields)
 
 
-def _pad(use: OperandUse, each: AnalyzedOperation, rule: OperandPadding) -> Layout:
+def _pad(use: OperandUse, view: AnalyzedOperation, rule: OperandPadding) -> Layout:
     """Return the layout with dimensions padded to the rule's multiple and neutral padding values.
 
     An unmodified dimension in the index map declares the padding as a modulo.
@@ -365,7 +365,7 @@ def _pad(use: OperandUse, each: AnalyzedOperation, rule: OperandPadding) -> Layo
     axes = layout.index_map.initial_indices
     step = max((rule.multiple_bytes or 1) // layout.dtype.bytes, 1)
     rounded = {
-        axes[dim]: round_up(layout.shape[dim], step) for dim in dims_of_lanes(use, each, rule)
+        axes[dim]: round_up(layout.shape[dim], step) for dim in dims_of_lanes(use, view, rule)
     }
     results = tuple(
         Binary(BinOp.MOD, expr, index_value(rounded[expr]))
@@ -373,7 +373,7 @@ def _pad(use: OperandUse, each: AnalyzedOperation, rule: OperandPadding) -> Layo
         for expr in layout.index_map.final_indices
     )
     index_map = IndexMap(axes, results, layout.axis_separators)
-    return _with(layout, index_map=index_map, pad_value=each.neutral_in(layout))
+    return _with(layout, index_map=index_map, pad_value=view.neutral_in(layout))
 
 
 def _lanes_along(layout: Layout, dim: int) -> Layout:

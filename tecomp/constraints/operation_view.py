@@ -74,9 +74,9 @@ def _texts(layout: Layout, axes: Sequence[Var], indices: Sequence[Expr]) -> tupl
     named = {axis: Var(f"i{k}", axis.dtype) for axis, k in number.items()}
     # Plain axes take the index dtype of the layout directly, to avoid casts in the text.
     known = [
-        Var(f"i{number[index]}", own.dtype)
+        Var(f"i{number[index]}", axis_var.dtype)
         if isinstance(index, Var) and index in number else substitute(index, named)
-        for own, index in zip(layout.index_map.initial_indices, indices, strict=True)
+        for axis_var, index in zip(layout.index_map.initial_indices, indices, strict=True)
     ]
     return tuple(map(str, layout.index_map.at(known)))
 
@@ -106,8 +106,8 @@ class OperandUse:
         """Return the operand in another layout, or as accessed through a view."""
         if isinstance(layout, IndirectAccess):
             return replace(self, indices=layout.at(self.indices)).at(layout.layout)
-        places = replace(self.addresses, exprs=layout.index_map.at(self.indices))
-        return replace(self, layout=layout, addresses=places)
+        addresses = replace(self.addresses, exprs=layout.index_map.at(self.indices))
+        return replace(self, layout=layout, addresses=addresses)
 
     def byte_offset(self, multiple: int | None = None) -> Expr | None:
         """Return the byte offset of the element, or None if elements do not occupy whole bytes.
@@ -115,21 +115,21 @@ class OperandUse:
         Args:
             multiple: If given, omit terms that are always multiples of this number of bytes.
         """
-        per_place, rest = divmod(self.layout.nbytes, max(self.layout.num_places, 1))
-        if rest:
+        per_place, remainder = divmod(self.layout.nbytes, max(self.layout.num_places, 1))
+        if remainder:
             return None
-        place: Expr = index_value(0)
+        offset: Expr = index_value(0)
         steps = row_major(self.layout.physical_shape)
         for expr, step in zip(self.addresses.exprs, steps, strict=True):
             if multiple is None or step * per_place % multiple:
-                place = place + expr * step
-        return place * per_place
+                offset = offset + expr * step
+        return offset * per_place
 
     def dims_along_lanes(self) -> list[int]:
         """Return the dimensions of the tensor that run along the lanes."""
         axes = tuple(self.layout.index_map.initial_indices)
-        own = LaneAddresses(axes, self.layout.shape, tuple(self.layout.index_map.final_indices))
-        return [dim for dim in range(len(axes)) if own.runs_along(dim)]
+        lanes = LaneAddresses(axes, self.layout.shape, tuple(self.layout.index_map.final_indices))
+        return [dim for dim in range(len(axes)) if lanes.runs_along(dim)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,8 +240,8 @@ def computation(
     unknown = tuple(found.values())
     axes = (*op.axis, *op.reduce_axis)
     extents = tuple(_number(axis.extent, op.name) for axis in axes)
-    dims = (*axes, *(each.var for each in unknown))
-    box = (*extents, *(each.extent for each in unknown))
+    dims = (*axes, *(entry.var for entry in unknown))
+    box = (*extents, *(entry.extent for entry in unknown))
 
     def use(tensor: Tensor, indices: tuple[Expr, ...]) -> OperandUse:
         layout = _layout_of(tensor, layouts, op.name)
@@ -291,7 +291,7 @@ def loads_of(body: Expr) -> list[TensorLoad]:
 
 
 def _index(index: Expr, unknown: Sequence[DataDependentIndex]) -> Expr:
-    vars_of = {id(each.load): each.var for each in unknown}
+    vars_of = {id(entry.load): entry.var for entry in unknown}
     return index_of(top_down(index, lambda node: vars_of.get(id(node))), {})
 
 
@@ -301,7 +301,7 @@ def _kind(body: Expr, loads: list[TensorLoad]) -> Kind:
     if len(body.source) == 1 and body.combiner.name == "sum" and len(loads) == 2:
         product = _value(body.source[0])
         if isinstance(product, Binary) and product.op is BinOp.MUL:
-            factors = [_value(side) for side in (product.a, product.b)]
+            factors = [_value(operand) for operand in (product.a, product.b)]
             if all(isinstance(f, TensorLoad) and _reads(f, body) for f in factors):
                 # With equal result axes, no factor element is reused by several result elements.
                 a, b = (_axes(f, body) for f in factors)
@@ -351,18 +351,18 @@ def physical_extent_along(layout: Layout, dim: int) -> int | None:
     Returns:
         The number, or None if a physical axis combines the dimension with other dimensions.
     """
-    own = layout.index_map.initial_indices[dim]
-    places = 1
+    axis_var = layout.index_map.initial_indices[dim]
+    count = 1
     for expr, extent in zip(layout.index_map.final_indices, layout.physical_shape, strict=True):
         used = free_variables(expr)
-        if own in used:
+        if axis_var in used:
             if len(used) > 1:
                 return None
-            places *= extent
-    return places
+            count *= extent
+    return count
 
 
 def has_padding_along(layout: Layout, dim: int) -> bool:
     """Return whether a layout has padding at the end of a dimension."""
-    places = physical_extent_along(layout, dim)
-    return layout.padding_count > 0 if places is None else places > layout.shape[dim]
+    count = physical_extent_along(layout, dim)
+    return layout.padding_count > 0 if count is None else count > layout.shape[dim]

@@ -75,9 +75,9 @@ def format_axes(axes: Sequence[Var]) -> str:
     return ", ".join(axis.name for axis in axes)
 
 
-def at_place(place: Sequence[int]) -> str:
+def at_place(index: Sequence[int]) -> str:
     """Format a physical index for messages."""
-    return f"[{', '.join(map(str, place))}]"
+    return f"[{', '.join(map(str, index))}]"
 
 
 def at_point(point: Mapping[Var, int]) -> str:
@@ -90,36 +90,36 @@ def format_two_indices(pair: Pair) -> str:
     return f"{at_point(pair[0])} and {at_point(pair[1])}"
 
 
-def lane_access(rule: LaneAccess, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
+def lane_access(rule: LaneAccess, view: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check that the lanes of the result access each input as the rule allows.
 
     The terms of a reduction have the lanes of an input, and all other inputs must match that input.
     The result has no lanes if the reduction runs along them. Otherwise the result has the lanes of
     the terms, and may have a dtype of another size.
     """
-    for use in each.inputs:
-        if (text := _read_across_lanes(use, each)) is not None:
+    for use in view.inputs:
+        if (text := _read_across_lanes(use, view)) is not None:
             yield ConstraintFailure((use,), text)
             return
     if "gather" in rule.allowed:
         return
-    is_reduction = each.kind == "reduction"
+    is_reduction = view.kind == "reduction"
     if is_reduction:
-        reduced = reduced_along_lanes(each)
-        models = reduced or [use for use in each.inputs if _lane_axes(use)]
-        if (problem := _terms_across_lanes(rule, each, models)) is not None:
+        reduced = reduced_along_lanes(view)
+        models = reduced or [use for use in view.inputs if _lane_axes(use)]
+        if (problem := _terms_across_lanes(rule, view, models)) is not None:
             yield problem
         if reduced or problem is not None:
             return
-    for use in each.inputs:
-        pair = _across_lanes(rule, each.out.addresses, use.addresses, len(each.op.axis))
-        if pair is not None and not (is_reduction and _is_converted(use, each.out)):
-            yield ConstraintFailure((use,), partial(_lanes_text, rule, use, each, pair))
+    for use in view.inputs:
+        pair = _across_lanes(rule, view.out.addresses, use.addresses, len(view.op.axis))
+        if pair is not None and not (is_reduction and _is_converted(use, view.out)):
+            yield ConstraintFailure((use,), partial(_lanes_text, rule, use, view, pair))
 
 
 def _is_converted(use: OperandUse, out: OperandUse) -> bool:
     """Return whether an operand has the lanes of the result, in sticks of another size."""
-    sizes = {each.layout.physical_shape[-1:] for each in (use, out)}
+    sizes = {operand.layout.physical_shape[-1:] for operand in (use, out)}
     return len(sizes) > 1 and bool(_lane_axes(use)) and _lane_axes(use) == _lane_axes(out)
 
 
@@ -148,17 +148,17 @@ def _not_repeated(
     return pair
 
 
-def reduced_along_lanes(each: AnalyzedOperation) -> list[OperandUse]:
+def reduced_along_lanes(view: AnalyzedOperation) -> list[OperandUse]:
     """Return the inputs with a reduced axis along their lanes."""
-    kept = len(each.op.axis)
+    n_result = len(view.op.axis)
     return [
-        use for use in each.inputs
-        if any(use.addresses.runs_along(k) for k in range(kept, len(each.axes)))
+        use for use in view.inputs
+        if any(use.addresses.runs_along(k) for k in range(n_result, len(view.axes)))
     ]
 
 
 def _terms_across_lanes(
-    rule: LaneAccess, each: AnalyzedOperation, models: Sequence[OperandUse]
+    rule: LaneAccess, view: AnalyzedOperation, models: Sequence[OperandUse]
 ) -> ConstraintFailure | None:
     """Return the inputs of a reduction whose lanes do not match, or None.
 
@@ -167,10 +167,10 @@ def _terms_across_lanes(
     """
     first: ConstraintFailure | None = None
     for model in models:
-        terms = _terms_like(model.addresses, len(each.axes))
+        terms = _terms_like(model.addresses, len(view.axes))
         pairs = (
-            (use, _across_lanes(rule, terms, use.addresses, len(each.axes)))
-            for use in each.inputs if use is not model
+            (use, _across_lanes(rule, terms, use.addresses, len(view.axes)))
+            for use in view.inputs if use is not model
         )
         found = next(((use, pair) for use, pair in pairs if pair is not None), None)
         if found is None:
@@ -181,28 +181,28 @@ def _terms_across_lanes(
     return first
 
 
-def _terms_like(places: LaneAddresses, n_axes: int) -> LaneAddresses:
+def _terms_like(addresses: LaneAddresses, n_axes: int) -> LaneAddresses:
     """Return the accesses of the reduction terms: one per point, with the lanes of an operand."""
 
     def terms() -> LaneAddresses:
-        along = places.parts[-1][1]
-        others = (axis for axis in places.axes[:n_axes] if axis not in along)
-        return LaneAddresses(places.axes, places.extents, (*others, *places.exprs))
+        lane_axes = addresses.parts[-1][1]
+        others = (axis for axis in addresses.axes[:n_axes] if axis not in lane_axes)
+        return LaneAddresses(addresses.axes, addresses.extents, (*others, *addresses.exprs))
 
-    return places.get_or_compute(("terms", n_axes), terms)
+    return addresses.get_or_compute(("terms", n_axes), terms)
 
 
-def _read_across_lanes(use: OperandUse, each: AnalyzedOperation) -> str | None:
+def _read_across_lanes(use: OperandUse, view: AnalyzedOperation) -> str | None:
     """Return the problem if lane accesses are data-dependent, else None."""
     lane = free_variables(use.addresses.exprs[-1]) if use.addresses.exprs else set()
-    along = [axis for k, axis in enumerate(each.op.axis) if each.out.addresses.runs_along(k)]
-    for unknown in each.unknown:
+    lane_axes = [axis for k, axis in enumerate(view.op.axis) if view.out.addresses.runs_along(k)]
+    for unknown in view.unknown:
         if not any(unknown.var in free_variables(index) for index in use.indices):
             continue
         if unknown.var in lane:
             return f"which lane of {use.name} it reads depends on `{unknown.var.name}` only"
         used = {var for index in unknown.load.indices for var in free_variables(index)}
-        if any(axis in used for axis in along):
+        if any(axis in used for axis in lane_axes):
             return (
                 f"each of its lanes reads a different address of {use.name}, which "
                 f"depends on `{unknown.var.name}` only"
@@ -210,14 +210,14 @@ def _read_across_lanes(use: OperandUse, each: AnalyzedOperation) -> str | None:
     return None
 
 
-def _lanes_text(rule: LaneAccess, use: OperandUse, each: AnalyzedOperation, pair: Pair) -> str:
-    out = each.out
-    ours, theirs = _places_at(out, pair), _places_at(use, pair)
+def _lanes_text(rule: LaneAccess, use: OperandUse, view: AnalyzedOperation, pair: Pair) -> str:
+    out = view.out
+    writes, reads = _places_at(out, pair), _places_at(use, pair)
     return (
-        f"its elements at {format_two_indices(pair)} are at {ours[0]} and {ours[1]}, "
-        f"and those of {use.name} that they read at {theirs[0]} and {theirs[1]}, which are neither "
+        f"its elements at {format_two_indices(pair)} are at {writes[0]} and {writes[1]}, "
+        f"and those of {use.name} that they read at {reads[0]} and {reads[1]}, which are neither "
         "the next lane of one stick, at one offset in all sticks, nor one element"
-        + _one_lane_text(rule, out.addresses, use.addresses, len(each.op.axis))
+        + _one_lane_text(rule, out.addresses, use.addresses, len(view.op.axis))
     )
 
 
@@ -225,11 +225,11 @@ def _terms_text(
     rule: LaneAccess, uses: tuple[OperandUse, OperandUse], terms: LaneAddresses, pair: Pair
 ) -> str:
     model, use = uses
-    ours, theirs = _places_at(model, pair), _places_at(use, pair)
+    ref, other = _places_at(model, pair), _places_at(use, pair)
     return (
-        f"its terms at {format_two_indices(pair)} read {model.name} at {ours[0]} and {ours[1]}, "
+        f"its terms at {format_two_indices(pair)} read {model.name} at {ref[0]} and {ref[1]}, "
         "and "
-        f"{use.name} at {theirs[0]} and {theirs[1]}; operands of a reduction along lanes must read "
+        f"{use.name} at {other[0]} and {other[1]}; operands of a reduction along lanes must read "
         "the next lane of one stick, at one offset in all sticks, or one element"
         + _one_lane_text(rule, terms, use.addresses, len(terms.axes))
     )
@@ -240,37 +240,37 @@ def _places_at(use: OperandUse, pair: Pair) -> list[str]:
 
 
 def _one_lane_text(rule: LaneAccess, lanes: LaneAddresses, read: LaneAddresses, n_kept: int) -> str:
-    is_one = not_broadcast(lanes, read, n_kept) is None and "lane_broadcast" in rule.allowed
-    return " in one lane of all sticks" if is_one else ""
+    is_broadcast = not_broadcast(lanes, read, n_kept) is None and "lane_broadcast" in rule.allowed
+    return " in one lane of all sticks" if is_broadcast else ""
 
 
-def shared_lanes(rule: SharedLanes, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
+def shared_lanes(rule: SharedLanes, view: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check that operands have the same axis, or the same dimension, along their lanes."""
-    uses = [use for operand in rule.operands for use in each.named(operand)]
-    reduced = set(each.op.reduce_axis)
-    wanted = _constrained_axes(rule, each, uses)
+    uses = [use for operand in rule.operands for use in view.named(operand)]
+    reduced = set(view.op.reduce_axis)
+    needed = _constrained_axes(rule, view, uses)
     found = []
     for use in uses:
-        if wanted and rule.absent == "refused" and (pair := _sparse_along(use, wanted)) is not None:
-            yield ConstraintFailure((use,), partial(_absent_text, use, pair, wanted, each))
+        if needed and rule.absent == "refused" and (pair := _sparse_along(use, needed)) is not None:
+            yield ConstraintFailure((use,), partial(_absent_text, use, pair, needed, view))
             continue
-        loops = [axis for k, axis in enumerate(each.axes) if use.addresses.runs_along(k)]
-        dims = _dimensions(use, each)
+        loops = [axis for k, axis in enumerate(view.axes) if use.addresses.runs_along(k)]
+        dims = _dimensions(use, view)
         if rule.axis != "any" and any((axis in reduced) != (rule.axis == "reduced")
                                       for axis in loops):  # fmt: skip
             kind = "sums over" if rule.axis == "reduced" else "keeps"
             yield ConstraintFailure((use,), (
                 f"{use.name} has {format_axes(loops)} along its lanes, but it must be an axis "
                 "that "
-                f"{each.op.name} {kind}"
+                f"{view.op.name} {kind}"
             ))
             continue
         found.append((use, [a.name for a in loops] if rule.by == "loop" else dims))
     present = [(use, axes) for use, axes in found if axes]
     if len({tuple(axes) for _, axes in present}) <= 1:
         return
-    what = "axis" if rule.by == "loop" else "dimension"
-    texts = [f"{use.name} has {what} {', '.join(map(str, axes))}" for use, axes in present]
+    noun = "axis" if rule.by == "loop" else "dimension"
+    texts = [f"{use.name} has {noun} {', '.join(map(str, axes))}" for use, axes in present]
     yield ConstraintFailure(
         tuple(use for use, _ in present),
         f"{' and '.join(texts)} along its lanes; they must be the same",
@@ -278,32 +278,32 @@ def shared_lanes(rule: SharedLanes, each: AnalyzedOperation) -> Iterator[Constra
 
 
 def _absent_text(
-    use: OperandUse, pair: Pair, wanted: Sequence[IterVar],
-    each: AnalyzedOperation,
+    use: OperandUse, pair: Pair, needed: Sequence[IterVar],
+    view: AnalyzedOperation,
 ) -> str:
     text = _one_to_a_stick(use, pair)
-    if use is each.out:
-        return f"{text}; it must have {format_axes(wanted)} along its lanes"
+    if use is view.out:
+        return f"{text}; it must have {format_axes(needed)} along its lanes"
     return (
-        f"{text}; it requires full sticks of {format_axes(wanted)}, which no relayout "
+        f"{text}; it requires full sticks of {format_axes(needed)}, which no relayout "
         "produces, so compute it in full sticks"
     )
 
 
-def _dimensions(use: OperandUse, each: AnalyzedOperation) -> list[int]:
+def _dimensions(use: OperandUse, view: AnalyzedOperation) -> list[int]:
     """Return the dimensions along the lanes of an operand, counted from the last.
 
     Dimensions of a contraction factor are numbered as in a matrix product, regardless of their
     order in the tensor: the reduced axis is the last dimension of `a` and the second last of `b`.
     """
-    if each.kind != "contraction" or use is each.out:
+    if view.kind != "contraction" or use is view.out:
         return [dim - len(use.layout.shape) for dim in use.dims_along_lanes()]
-    is_first = use is each.inputs[0]
-    reduced = set(each.op.reduce_axis)
-    both = set.intersection(*(_used_variables(other) for other in each.inputs))
+    is_first = use is view.inputs[0]
+    reduced = set(view.op.reduce_axis)
+    shared_vars = set.intersection(*(_used_variables(other) for other in view.inputs))
     found = []
     for axis in _lane_axes(use):
-        if axis not in reduced and axis in both:
+        if axis not in reduced and axis in shared_vars:
             found.append(-3)
         else:
             found.append(-1 if (axis in reduced) == is_first else -2)
@@ -315,12 +315,12 @@ def _used_variables(use: OperandUse) -> set[Var]:
 
 
 def _constrained_axes(
-    rule: SharedLanes, each: AnalyzedOperation, uses: Sequence[OperandUse]
+    rule: SharedLanes, view: AnalyzedOperation, uses: Sequence[OperandUse]
 ) -> list[IterVar]:
     """Return the axes of the kind a rule names along which every operand has several elements."""
     if rule.axis == "any":
         return []
-    axes = each.op.reduce_axis if rule.axis == "reduced" else each.op.axis
+    axes = view.op.reduce_axis if rule.axis == "reduced" else view.op.axis
     return [
         axis for axis in axes
         if all(axis in _several(use) for use in uses)
@@ -369,17 +369,17 @@ def _one_to_a_stick(use: OperandUse, pair: Pair) -> str:
     )
 
 
-def stick_density(rule: StickDensity, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
+def stick_density(rule: StickDensity, view: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check that inputs and result are either all dense or all have one element per stick."""
-    for use in each.inputs:
-        sparse, full = (use, each.out) if _is_sparse(use) else (each.out, use)
+    for use in view.inputs:
+        sparse, full = (use, view.out) if _is_sparse(use) else (view.out, use)
         axes = [axis for axis in _lane_axes(full) if axis in _several(sparse) & _several(full)]
         if (pair := _sparse_along(sparse, axes)) is None:
             continue
         makes = "gathers elements of several sticks into one" if sparse is use else (
             "scatters the elements of one stick to several")
         yield ConstraintFailure(
-            (use, each.out), partial(_density_text, sparse, pair, full, axes, makes)
+            (use, view.out), partial(_density_text, sparse, pair, full, axes, makes)
         )
 
 
@@ -394,57 +394,57 @@ def _density_text(
     )
 
 
-def lane_reduction(rule: LaneReduction, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
+def lane_reduction(rule: LaneReduction, view: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check the result of a reduction along lanes."""
-    along = reduced_along_lanes(each)
-    if not along or rule.result == "dense":
+    reduced = reduced_along_lanes(view)
+    if not reduced or rule.result == "dense":
         return
-    name = along[0].name
+    name = reduced[0].name
     if rule.result == "refused":
         yield ConstraintFailure(
-            (along[0],), f"it reduces along the lanes of {name}, which is not supported"
+            (reduced[0],), f"it reduces along the lanes of {name}, which is not supported"
         )
         return
-    pair = find_stick_conflict(each.out.addresses)
+    pair = find_stick_conflict(view.out.addresses)
     if pair is None:
         return
     first, second = (
-        at_place(values_at(each.out.addresses.exprs, each.out.addresses.space, point))
+        at_place(values_at(view.out.addresses.exprs, view.out.addresses.space, point))
         for point in pair
     )
-    yield ConstraintFailure((each.out,), (
-        f"it reduces along the lanes of {name}, so that each stick of {each.out.name} has one "
+    yield ConstraintFailure((view.out,), (
+        f"it reduces along the lanes of {name}, so that each stick of {view.out.name} has one "
         f"element, in lane 0; those at {format_two_indices(pair)} are at {first} and "
         f"{second}"
     ))
 
 
-def operand_alignment(rule: OperandAlignment, each: AnalyzedOperation) -> Iterator[
+def operand_alignment(rule: OperandAlignment, view: AnalyzedOperation) -> Iterator[
         ConstraintFailure]:
     """Check that the element that lane 0 of the result reads has an aligned byte offset."""
-    kept = len(each.op.axis)
+    n_result = len(view.op.axis)
     for operand in rule.operands:
-        for use in each.named(operand):
-            offset, rest = use.byte_offset(), use.byte_offset(rule.offset_bytes)
-            together = any(
-                use.addresses.runs_along(k) and each.out.addresses.runs_along(k)
-                for k in range(kept)
+        for use in view.named(operand):
+            offset, residual = use.byte_offset(), use.byte_offset(rule.offset_bytes)
+            same_lanes = any(
+                use.addresses.runs_along(k) and view.out.addresses.runs_along(k)
+                for k in range(n_result)
             )
-            if offset is None or rest is None or not together:
+            if offset is None or residual is None or not same_lanes:
                 continue
-            point = find_unaligned_point(each.out.addresses, rest, rule.offset_bytes)
+            point = find_unaligned_point(view.out.addresses, residual, rule.offset_bytes)
             if point is not None:
-                at = values_at([offset], each.out.addresses.space, point)[0]
+                pos = values_at([offset], view.out.addresses.space, point)[0]
                 yield ConstraintFailure((use,), (
-                    f"lane 0 of {each.out.name} at {at_point(point)} has byte {at} of {use.name}, "
+                    f"lane 0 of {view.out.name} at {at_point(point)} has byte {pos} of {use.name}, "
                     f"which is not a multiple of {rule.offset_bytes}"
                 ))
 
 
-def operand_rank(rule: OperandRank, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
+def operand_rank(rule: OperandRank, view: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check the number of physical axes of operands."""
     for operand in rule.operands:
-        for use in each.named(operand):
+        for use in view.named(operand):
             rank = len(use.layout.memory_shape)
             if rank not in rule.ranks:
                 ranks = " or ".join(map(str, rule.ranks))
@@ -465,10 +465,10 @@ def memory_rank(use: OperandUse, target: Target) -> str | None:
     )
 
 
-def operand_memory(rule: OperandMemory, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
+def operand_memory(rule: OperandMemory, view: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check the memories of operands."""
     for operand in rule.operands:
-        for use in each.named(operand):
+        for use in view.named(operand):
             if use.layout.memory not in rule.memories:
                 yield ConstraintFailure((use,), (
                     f"{use.name} is in memory {use.layout.memory}, but must be in "
@@ -476,16 +476,16 @@ def operand_memory(rule: OperandMemory, each: AnalyzedOperation) -> Iterator[Con
                 ))
 
 
-def operand_padding(rule: OperandPadding, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
+def operand_padding(rule: OperandPadding, view: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check that the padding of operands contains values that do not affect the result."""
     if rule.value == "any":
         return
-    wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
+    rule_axes = set(view.op.reduce_axis if rule.axis == "reduced" else view.op.axis)
     for operand in rule.operands:
-        for use in each.named(operand):
-            neutral = each.neutral_in(use.layout)
-            dims = [d for d, index in enumerate(use.indices) if _is_along(index, wanted)]
-            if (text := _no_multiple(rule, use, each)) is not None:
+        for use in view.named(operand):
+            neutral = view.neutral_in(use.layout)
+            dims = [d for d, index in enumerate(use.indices) if _is_along(index, rule_axes)]
+            if (text := _no_multiple(rule, use, view)) is not None:
                 yield ConstraintFailure((use,), f"{text}, and must be padded with {neutral}")
                 continue
             if any(has_padding_along(use.layout, d) for d
@@ -497,19 +497,19 @@ def operand_padding(rule: OperandPadding, each: AnalyzedOperation) -> Iterator[C
                 ))
 
 
-def _no_multiple(rule: OperandPadding, use: OperandUse, each: AnalyzedOperation) -> str | None:
+def _no_multiple(rule: OperandPadding, use: OperandUse, view: AnalyzedOperation) -> str | None:
     """Return the problem if a dimension is not padded to the required multiple, else None."""
     if rule.multiple_bytes is None:
         return None
-    for dim in dims_of_lanes(use, each, rule):
-        places = physical_extent_along(use.layout, dim)
-        size = None if places is None else places * use.layout.dtype.bytes
+    for dim in dims_of_lanes(use, view, rule):
+        count = physical_extent_along(use.layout, dim)
+        size = None if count is None else count * use.layout.dtype.bytes
         if size is None or size % rule.multiple_bytes == 0 or use.layout.shape[dim] == 1:
             continue
         last = [0] * len(use.layout.shape)
         last[dim] = use.layout.shape[dim] - 1
         return (
-            f"{use.name} has {places} places along dimension {dim}, {size} bytes, the last with "
+            f"{use.name} has {count} places along dimension {dim}, {size} bytes, the last with "
             f"element {tuple(last)}; that is not a multiple of {rule.multiple_bytes}"
         )
     return None
@@ -525,12 +525,12 @@ def _is_along(index: Expr, axes: set[IterVar]) -> bool:
     return bool(used) and all(var in axes for var in used)
 
 
-def dims_of_lanes(use: OperandUse, each: AnalyzedOperation, rule: OperandPadding) -> list[int]:
+def dims_of_lanes(use: OperandUse, view: AnalyzedOperation, rule: OperandPadding) -> list[int]:
     """Return the dimensions of an operand along rule axes that are lanes of another operand."""
-    wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
+    rule_axes = set(view.op.reduce_axis if rule.axis == "reduced" else view.op.axis)
     lanes = {
-        axis for other in each.inputs if other is not use
-        for k, axis in enumerate(each.axes) if axis in wanted and other.addresses.runs_along(k)
+        axis for other in view.inputs if other is not use
+        for k, axis in enumerate(view.axes) if axis in rule_axes and other.addresses.runs_along(k)
     }
     return [
         dim for dim, index in enumerate(use.indices)

@@ -49,8 +49,8 @@ class DivisionHint:
         return axes_of(self.tensor)
 
     def __str__(self) -> str:
-        listed = ", ".join(f"{count} along {self.axes[axis].name}" for axis, count in self.parts)
-        return f"the hint that {self.tensor.name} {_TEXT[self.kind]}, {listed},"
+        details = ", ".join(f"{count} along {self.axes[axis].name}" for axis, count in self.parts)
+        return f"the hint that {self.tensor.name} {_TEXT[self.kind]}, {details},"
 
 
 def axes_of(tensor: Tensor) -> tuple[IterVar, ...]:
@@ -67,8 +67,8 @@ def division_hint(
         LayoutError: If the tensor is not computed by `te.compute`, an axis is unknown or specified
             twice, or a number of parts is not a positive integer.
     """
-    cure = "pass a mapping from axis or axis name to a number"
-    check_kind(parts, Mapping, f"hint: {kind}", cure, LayoutError)
+    remedy = "pass a mapping from axis or axis name to a number"
+    check_kind(parts, Mapping, f"hint: {kind}", remedy, LayoutError)
     if not isinstance(tensor.op, ComputeOp):
         raise LayoutError(
             "hint: {tensor} is not computed by loops, so {form} is not supported; pass a result of "
@@ -78,7 +78,7 @@ def division_hint(
     if not parts:
         raise LayoutError(
             "hint: {form} of {tensor} is empty; {remedy}",
-            kind="layout-requirement", form=kind, tensor=tensor.name, remedy=cure,
+            kind="layout-requirement", form=kind, tensor=tensor.name, remedy=remedy,
         )
     found: dict[int, int] = {}
     for axis, count in parts.items():
@@ -102,16 +102,16 @@ def division_hint(
 
 def _number(tensor: Tensor, axis: object, kind: Kind) -> int:
     axes = axes_of(tensor)
-    fitting = [k for k, own in enumerate(axes) if own is axis or own.name == axis]
-    if len(fitting) == 1:
-        return fitting[0]
+    matches = [k for k, candidate in enumerate(axes) if candidate is axis or candidate.name == axis]
+    if len(matches) == 1:
+        return matches[0]
     name = axis.name if isinstance(axis, IterVar) else repr(axis)
-    listed = ", ".join(own.name for own in axes) or "none"
-    how = "is no axis" if not fitting else f"names {len(fitting)} axes"
+    names = ", ".join(candidate.name for candidate in axes) or "none"
+    flaw = "is no axis" if not matches else f"names {len(matches)} axes"
     raise LayoutError(
         "hint: {form}: {name} {how} of {tensor} (its axes: {listed}); pass one of its "
         "op.axis{reduce_axes}",
-        kind="layout-requirement", form=kind, name=name, how=how, tensor=tensor.name, listed=listed,
+        kind="layout-requirement", form=kind, name=name, how=flaw, tensor=tensor.name, listed=names,
         reduce_axes=" or op.reduce_axis" if tensor.op.reduce_axis else "",
     )
 
@@ -195,7 +195,7 @@ def hint(
     """
     check_kind(tensor, Tensor, "hint: the tensor", "give what te.compute makes", LayoutError)
     check_kind(hard, bool, "hint: hard", "give True or False", LayoutError)
-    if sum(each is not None for each in (stick, cores, num_tiles_per_dim)) != 1:
+    if sum(option is not None for option in (stick, cores, num_tiles_per_dim)) != 1:
         raise LayoutError(
             "hint: expected exactly one constraint on {tensor}; pass one of stick, cores and "
             "num_tiles_per_dim",
@@ -291,27 +291,27 @@ def requested_layout_of(op: Operation) -> Layout | int | None:
     return found if isinstance(found, Layout | int) else None
 
 
-def _copy(tensor: Tensor, wanted: Layout | int, name: str | None) -> Tensor:
-    made = compute(
+def _copy(tensor: Tensor, requested: Layout | int, name: str | None) -> Tensor:
+    copy = compute(
         tensor.shape, lambda *i: tensor[i if i else ()],
         name=f"{tensor.name}_relaid" if name is None else name,
-        attrs={RELAYOUT: wanted},
+        attrs={RELAYOUT: requested},
     )
-    assert isinstance(made, Tensor)
-    return made
+    assert isinstance(copy, Tensor)
+    return copy
 
 
 def _axis(tensor: Tensor, axis: int | IterVar, where: str) -> int:
     rank = len(tensor.shape)
     if isinstance(axis, IterVar):
-        own = tensor.op.axis if isinstance(tensor.op, ComputeOp) else ()
-        if axis not in own:
+        axes = tensor.op.axis if isinstance(tensor.op, ComputeOp) else ()
+        if axis not in axes:
             raise LayoutError(
                 "{where}: {axis} is not an axis of {tensor}; pass one of its op.axis, or its "
                 "number",
                 kind="layout-requirement", where=where, axis=axis.name, tensor=tensor.name,
             )
-        return next(k for k, each in enumerate(own) if each is axis)
+        return next(k for k, candidate in enumerate(axes) if candidate is axis)
     if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
         raise LayoutError(
             "{where}: axis {axis!r} is out of range for {tensor} with {rank} axes; pass a number "

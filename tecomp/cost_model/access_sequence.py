@@ -108,12 +108,12 @@ def concat_accesses(a: AccessSequence, b: AccessSequence, unit: Granularity) -> 
             a.count + b.count, a.first, b.last, a.runs + b.runs, max(a.longest, b.longest),
             a.head, b.tail, a.blocks + b.blocks, bursts, *stretches,
         )
-    middle = a.tail + b.head - (gap == 0)
+    joined = a.tail + b.head - (gap == 0)
     return AccessSequence(
         a.count + b.count, a.first, b.last, a.runs + b.runs - 1,
-        max(a.longest, b.longest, middle),
-        middle if a.runs == 1 else a.head,
-        middle if b.runs == 1 else b.tail,
+        max(a.longest, b.longest, joined),
+        joined if a.runs == 1 else a.head,
+        joined if b.runs == 1 else b.tail,
         a.blocks + b.blocks - _common_transactions(a.last, b.first, unit), bursts, *stretches,
     )
 
@@ -125,13 +125,13 @@ def _joined_stretches(
     overlap = _overlap(a.last, b.first, unit)
     if overlap is None:
         return a.bursts + b.bursts, a.stretches + b.stretches, a.opening, b.closing
-    middle = a.closing + b.opening - overlap
+    joined = a.closing + b.opening - overlap
     return (
         a.bursts + b.bursts
-        + _bursts(middle, unit) - _bursts(a.closing, unit) - _bursts(b.opening, unit),
+        + _bursts(joined, unit) - _bursts(a.closing, unit) - _bursts(b.opening, unit),
         a.stretches + b.stretches - 1,
-        middle if a.stretches == 1 else a.opening,
-        middle if b.stretches == 1 else b.closing,
+        joined if a.stretches == 1 else a.opening,
+        joined if b.stretches == 1 else b.closing,
     )
 
 

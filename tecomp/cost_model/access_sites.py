@@ -84,22 +84,22 @@ def cycles_of(op: TensorOp, unit: Unit) -> float:
     if isinstance(unit, MatmulUnit):
         mode = op.mode or unit.modes.get(_type(op)) or next(iter(unit.cycles))
         return _tiles(op.tile, unit) * unit.cycles[mode] / unit.instances
-    each = unit.cycles.get(op.mode or op.name, unit.cycles.get("default", 1.0))
-    return ceil_div(prod(op.tile), unit.lanes(_type(op))) * each / unit.instances
+    op_cycles = unit.cycles.get(op.mode or op.name, unit.cycles.get("default", 1.0))
+    return ceil_div(prod(op.tile), unit.lanes(_type(op))) * op_cycles / unit.instances
 
 
 def _tiles(tile: tuple[int, ...], unit: MatmulUnit) -> int:
-    own = unit.m, unit.n, unit.k
-    if len(tile) != len(own):
-        return ceil_div(prod(tile), prod(own))
-    return prod(ceil_div(extent, most) for extent, most in zip(tile, own, strict=True))
+    unit_tile = unit.m, unit.n, unit.k
+    if len(tile) != len(unit_tile):
+        return ceil_div(prod(tile), prod(unit_tile))
+    return prod(ceil_div(extent, limit) for extent, limit in zip(tile, unit_tile, strict=True))
 
 
 def _type(op: TensorOp) -> DType:
     """Return the dtype of the first input, or of the output if there is no input."""
-    places = nodes_of(OperandTransfer, op.operands)
-    reads = [node for node in places if not node.is_written]
-    return (reads or places)[0].element.dtype
+    transfers = nodes_of(OperandTransfer, op.operands)
+    reads = [node for node in transfers if not node.is_written]
+    return (reads or transfers)[0].element.dtype
 
 
 _LOGIC = (BinOp.AND, BinOp.OR)
@@ -134,14 +134,14 @@ def operations(
     """Yield the operations of an expression on elements, grouped by the guards around them."""
     groups: list[tuple[Expr, tuple[Frame, ...]]] = [(root, frames)]
     while groups:
-        start, around = groups.pop()
+        start, enclosing = groups.pop()
         counts: Counter[tuple[str, str]] = Counter()
         for node in walk(start, parts=_computed_operands):
             match node:
                 case Call("if_then_else", (condition, then, other)):
                     groups += [
-                        (then, (*around, *where(condition))),
-                        (other, (*around, *where(Not(condition)))),
+                        (then, (*enclosing, *where(condition))),
+                        (other, (*enclosing, *where(Not(condition)))),
                     ]
                 case Binary(op) if op not in _LOGIC:
                     counts[op.name.lower(), str(node.dtype.scalar)] += node.dtype.lanes
@@ -150,7 +150,7 @@ def operations(
                 ):
                     counts[name, str(node.dtype.scalar)] += node.dtype.lanes
         if counts:
-            yield around, counts
+            yield enclosing, counts
 
 
 def _computed_operands(node: Expr) -> Sequence[Expr]:
@@ -290,17 +290,17 @@ def sources_of(sites: AccessSites, exchanged: Collection[int] = ()) -> dict[int,
     writers: dict[Var, dict[int, None]] = {}
     found: dict[int, DataSources] = {}
     for site in sorted(sites.sites, key=lambda site: (site.statement, site.direction)):
-        around = tuple(frame for frame in site.frames if isinstance(frame, Loop))
-        loops.setdefault(site.statement, around)
+        enclosing = tuple(frame for frame in site.frames if isinstance(frame, Loop))
+        loops.setdefault(site.statement, enclosing)
         if site.direction == "write":
             writers.setdefault(site.buffer.data, {}).setdefault(site.statement)
             continue
         for writer in writers.get(site.buffer.data, ()):
             if writer != site.statement:
-                needed = found.setdefault(site.statement, DataSources())
-                needed.iterations[writer] = _shared_iterations(loops[writer], around)
-                if id(site) in exchanged or _threads(loops[writer]) != _threads(around):
-                    needed.everywhere[writer] = None
+                sources = found.setdefault(site.statement, DataSources())
+                sources.iterations[writer] = _shared_iterations(loops[writer], enclosing)
+                if id(site) in exchanged or _threads(loops[writer]) != _threads(enclosing):
+                    sources.everywhere[writer] = None
     return found
 
 
@@ -434,33 +434,33 @@ class _Finder:
     def _touched(
         self, node: OperandTransfer, frames: tuple[Frame, ...], values: dict[Var, Expr]
     ) -> None:
-        place = substitute(node.element, values)
-        assert isinstance(place, BufferLoad)
+        load = substitute(node.element, values)
+        assert isinstance(load, BufferLoad)
         if not node.is_written:
-            self._reads((place,), frames, None)
+            self._reads((load,), frames, None)
             return
-        around = frames if place.predicate is None else (*frames, *self._where(place.predicate))
+        enclosing = frames if load.predicate is None else (*frames, *self._where(load.predicate))
         self.sites.append(
-            Site("write", place.buffer, place.indices, around, self.statement, place.buffer))
+            Site("write", load.buffer, load.indices, enclosing, self.statement, load.buffer))
 
     def _called(self, node: ExternCall, frames: tuple[Frame, ...]) -> None:
         """Record each array element once: as written if the array may be written, else as read."""
-        numbers = [each for each in node.arguments if isinstance(each, Expr)]
+        numbers = [argument for argument in node.arguments if isinstance(argument, Expr)]
         self._reads(numbers, frames, None)
         for array in node.arrays:
-            place = array.element
+            element = array.element
             loops = tuple(
                 Loop(var, index_value(0), self._known(extent), "")
                 for var, extent in zip(array.variables, array.shape, strict=True)
             )
             self.sites.append(Site(
-                "write" if array.is_written else "read", place.buffer, place.indices,
-                (*frames, *loops), self.statement, place.buffer if array.is_written else None))
+                "write" if array.is_written else "read", element.buffer, element.indices,
+                (*frames, *loops), self.statement, element.buffer if array.is_written else None))
         if node.multiply_adds is None:
             self.calls.append(node.function)
             return
-        written = next((a.element.buffer for a in node.arrays if a.is_written), None)
-        dtype = str(written.dtype.scalar) if written is not None else "float32"
+        output = next((a.element.buffer for a in node.arrays if a.is_written), None)
+        dtype = str(output.dtype.scalar) if output is not None else "float32"
         times = Loop(Var("work"), index_value(0), self._known(node.multiply_adds), "")
         self.works.append(ComputeSite(
             ((("add", dtype), 1), (("mul", dtype), 1)), (*frames, times), self.statement,
@@ -476,9 +476,9 @@ class _Finder:
 
         called = (outside_function(node.name) for node in nodes_of(Call, value))
         self.calls += [function for function in called if function is not None]
-        for around, counts in operations(value, frames, where):
+        for enclosing, counts in operations(value, frames, where):
             self.works.append(
-                ComputeSite(tuple(sorted(counts.items())), around, self.statement, name))
+                ComputeSite(tuple(sorted(counts.items())), enclosing, self.statement, name))
 
     def _statements(self, node: Stmt, inside: list[int]) -> int:
         """Return the number of accessing statements; mark loops around a single one."""
@@ -495,33 +495,33 @@ class _Finder:
         roots: Any,
         frames: tuple[Frame, ...],
         target: Buffer | None,
-        place: tuple[Expr, ...] = (),
+        index: tuple[Expr, ...] = (),
         *,
         is_copy: bool = False,
     ) -> None:
         starts = [(root, frames) for root in roots]
-        for node, around in walk(*starts, parts=self._guarded_parts, key=_at):
+        for node, enclosing in walk(*starts, parts=self._guarded_parts, key=_at):
             if isinstance(node, BufferLoad):
                 known, lanes = _scalars(tuple(map(self._known, node.indices)))
                 if node.predicate is not None:
-                    around = (*around, *self._where(node.predicate))
+                    enclosing = (*enclosing, *self._where(node.predicate))
                 self.sites.append(Site(
-                    "read", node.buffer, known, (*around, *lanes), self.statement, target, place,
+                    "read", node.buffer, known, (*enclosing, *lanes), self.statement, target, index,
                     is_copy))
 
     def _guarded_parts(self, item: _Guarded) -> list[_Guarded]:
         """Return the operands of an expression with the frames around them."""
-        node, around = item
+        node, enclosing = item
         match node:
             case Call("if_then_else", (condition, then, other)):
                 return [
-                    (condition, around), (then, (*around, *self._where(condition))),
-                    (other, (*around, *self._where(Not(condition)))),
+                    (condition, enclosing), (then, (*enclosing, *self._where(condition))),
+                    (other, (*enclosing, *self._where(Not(condition)))),
                 ]
             case BufferLoad(_, indices, predicate) if predicate is not None:
-                inside = (*around, *self._where(predicate))
-                return [(predicate, around), *((index, inside) for index in indices)]
-        return [(child, around) for child in children(node)]
+                inside = (*enclosing, *self._where(predicate))
+                return [(predicate, enclosing), *((index, inside) for index in indices)]
+        return [(child, enclosing) for child in children(node)]
 
     def _where(self, condition: Expr) -> tuple[Frame, ...]:
         """Return the condition as frames; data-dependent parts and bounds checks are dropped."""

@@ -148,7 +148,7 @@ class _Model:
         self.links: dict[str, _Transfers] = {}
         self.sources = exchanges(sites, target)
         frames = (*(site.frames for site in sites.sites), *(work.frames for work in sites.works))
-        self.is_shared = not sites.axes and any(cores_among(each, target) > 1 for each in frames)
+        self.is_shared = not sites.axes and any(cores_among(group, target) > 1 for group in frames)
 
     def access(self, site: Site) -> None:
         """Add the traffic of one access site."""
@@ -166,14 +166,14 @@ class _Model:
     def _exchange(self, site: Site, memory: Memory, sources: Sources) -> None:
         """Add a copy from the memory of one core to that of another."""
         link = link_between(self.target, memory.name, memory.name)
-        for source, when in sources:
-            part = replace(site, frames=(*site.frames, when))
+        for source, guard in sources:
+            part = replace(site, frames=(*site.frames, guard))
             found = self._accesses(part, memory, link)
             for core, accesses in found.items():
                 self._flow(site, memory, accesses, source, core)
-            apart = {core: accesses for core, accesses in found.items() if core != source}
+            remote = {core: accesses for core, accesses in found.items() if core != source}
             if link is not None:
-                self._transfer(part, link, apart, memory, source)
+                self._transfer(part, link, remote, memory, source)
 
     def _accesses(
         self, site: Site, memory: Memory, link: Link | None
@@ -210,15 +210,15 @@ class _Model:
         """Return the link from the memory that is read to the memory that is written, or None."""
         if site.direction == "write" or site.target is None:
             return None
-        to = site.target.scope
-        return link_between(self.target, memory.name, to) if to != memory.name else None
+        dest = site.target.scope
+        return link_between(self.target, memory.name, dest) if dest != memory.name else None
 
-    def _busy(self, site: Site, core: Core, memory: Memory, moved: int) -> None:
+    def _busy(self, site: Site, core: Core, memory: Memory, nbytes: int) -> None:
         reads = site.direction == "read"
         rate = memory.read_bytes_per_cycle if reads else memory.write_bytes_per_cycle
         if rate is not None:
             resource = f"{memory.name} {site.direction}"
-            self._take(site, core, resource, moved / rate, is_shared=memory.scope != "core")
+            self._take(site, core, resource, nbytes / rate, is_shared=memory.scope != "core")
 
     def _transfer(
         self, site: Site, link: Link, found: Mapping[Core, AccessSequence], memory: Memory,
@@ -230,22 +230,22 @@ class _Model:
         grid = self.target.grid
         for core, accesses in found.items():
             if source is None:
-                passed = hops(link, self._place(core), grid)
+                hop_count = hops(link, self._place(core), grid)
             else:
-                passed = distance(link, self._place(core), self._place(source), grid)
-            moved = _transferred_bytes(accesses, site.buffer.dtype.bytes, memory)
+                hop_count = distance(link, self._place(core), self._place(source), grid)
+            nbytes = _transferred_bytes(accesses, site.buffer.dtype.bytes, memory)
             transfers = min(begins[core], accesses.count)
-            total.bytes += moved
+            total.bytes += nbytes
             total.transfers += transfers
             total.bursts += accesses.bursts
-            total.hops = max(total.hops, passed)
-            delay = latency(link, passed)
+            total.hops = max(total.hops, hop_count)
+            delay = latency(link, hop_count)
             if delay:
                 self._worker(core).awaits(link.name, delay)
             requests = transfers if link.burst_bytes is None else accesses.bursts
             # A request waits for the link and for the memory that it reads.
-            taken = cycles(link, moved, requests, delay + (memory.latency_cycles or 0))
-            self._take(site, core, link.name, taken, is_shared=link.scope == "chip")
+            busy = cycles(link, nbytes, requests, delay + (memory.latency_cycles or 0))
+            self._take(site, core, link.name, busy, is_shared=link.scope == "chip")
 
     def _place(self, core: Core) -> list[int]:
         """Return the coordinates of a core on all axes of the target's grid."""
@@ -267,8 +267,8 @@ class _Model:
 
     def compute(self, work: ComputeSite) -> None:
         """Add the operations of one statement."""
-        for place, total in self.counter.times(work.frames).items():
-            for core, times in self._shared(work.frames, place, total):
+        for position, total in self.counter.times(work.frames).items():
+            for core, times in self._shared(work.frames, position, total):
                 worker = self._worker(core)
                 cycles = 0.0
                 for (name, dtype), count in work.operations:
@@ -279,11 +279,11 @@ class _Model:
                 worker.takes(work.statement, 1, work.name, "compute", cycles)
 
     def _shared(
-        self, frames: Sequence[Frame], place: Core, total: int
+        self, frames: Sequence[Frame], position: Core, total: int
     ) -> Iterator[tuple[Core, int]]:
         """Yield the share of `total` of each core; cores of a processor share parallel loops."""
         if not self.is_shared:
-            yield place, total
+            yield position, total
             return
         among = cores_among(frames, self.target)
         for core in range(among):
@@ -306,8 +306,8 @@ class _Model:
                  if isinstance(unit, VectorUnit) and dtype in unit.types]
         # A unit that lists the operation executes it; the first unit executes all others.
         for unit in (*(unit for unit in units if name in unit.cycles), *units):
-            each = unit.cycles.get(name, unit.cycles.get("default", 1.0))
-            return each / (unit.lanes(dtype) * unit.instances)
+            op_cycles = unit.cycles.get(name, unit.cycles.get("default", 1.0))
+            return op_cycles / (unit.lanes(dtype) * unit.instances)
         if self.target.core is not None:
             core = self.target.core
             operations = _COSTS.get(name, 1)
@@ -324,8 +324,8 @@ class _Model:
             (SHARED,) if self.is_shared else self.sites.axes, self.target.cores,
             tuple(_core_work(core, self.workers[core], after) for core in order),
             tuple(self._traffic(order)),
-            tuple(Transfers(name, each.bytes, each.transfers, each.bursts, each.hops)
-                  for name, each in self.links.items()),
+            tuple(Transfers(name, total.bytes, total.transfers, total.bursts, total.hops)
+                  for name, total in self.links.items()),
             tuple(self._memories(program)),
             dict(sorted(self.operations.items())), _tiles(self.workers.values()),
             dict(self.chip), self.target.clock_hz, self.sites.unknown, self.sites.calls,
@@ -347,15 +347,15 @@ class _Model:
         if core is None:
             return
         sizes = _argument_bytes(func)
-        of_arguments = [each for each in self.moved if each[0].buffer.data in sizes]
+        of_arguments = [entry for entry in self.moved if entry[0].buffer.data in sizes]
         directions = [
-            [each for each in of_arguments if (each[0].direction == "read") is is_read]
+            [entry for entry in of_arguments if (entry[0].direction == "read") is is_read]
             for is_read in (True, False)
         ]
-        moved = max(directions, key=lambda each: _bytes_once(each, sizes))
-        cores = len({core for _, per_core in moved for core in per_core})
-        for name, taken in self._levels(core, _bytes_once(moved, sizes), cores):
-            self._spread(name, taken, moved)
+        traffic = max(directions, key=lambda group: _bytes_once(group, sizes))
+        cores = len({core for _, per_core in traffic for core in per_core})
+        for name, cost in self._levels(core, _bytes_once(traffic, sizes), cores):
+            self._spread(name, cost, traffic)
 
     def _levels(self, core: Processor, size: int, cores: int) -> Iterator[tuple[str, float]]:
         """Yield a lower bound of the cycles per core to move `size` bytes, for each memory level.
@@ -366,29 +366,29 @@ class _Model:
         applies, because measured cache rates are pessimistic when other work runs concurrently.
         """
         rates, clock = self.target.rates, self.target.clock_hz
-        held = 0
+        cached = 0
         for level, rate in enumerate(core.level_bytes_per_cycle):
             is_memory = level == len(core.cache_bytes)
-            taken = (size - held) / rate / max(cores, 1)
+            cost = (size - cached) / rate / max(cores, 1)
             if is_memory and rates is not None and clock is not None:
-                each = size / max(cores, 1) - core.cache_bytes[-1]
-                taken = max(taken, each * clock / rates.read_bytes_per_second[-1])
-            if taken > 0:
-                yield "memory" if is_memory else f"L{level + 1}", taken
+                per_core = size / max(cores, 1) - core.cache_bytes[-1]
+                cost = max(cost, per_core * clock / rates.read_bytes_per_second[-1])
+            if cost > 0:
+                yield "memory" if is_memory else f"L{level + 1}", cost
             if not is_memory:
-                held = core.cache_bytes[level] * (cores if level < _PRIVATE_CACHES else 1)
+                cached = core.cache_bytes[level] * (cores if level < _PRIVATE_CACHES else 1)
 
     def _spread(
-        self, resource: str, cycles: float, moved: Sequence[_Moved]
+        self, resource: str, cycles: float, traffic: Sequence[_Moved]
     ) -> None:
         """Distribute cycles to every core that moves bytes, in proportion to its accesses."""
         totals: Totals[Core] = Totals()
-        for _, per_core in moved:
+        for _, per_core in traffic:
             totals.update(per_core)
-        for site, per_core in moved:
+        for site, per_core in traffic:
             for core, count in per_core.items():
-                taken = cycles * count / totals[core]
-                self._take(site, core, resource, taken, is_shared=False)
+                share = cycles * count / totals[core]
+                self._take(site, core, resource, share, is_shared=False)
 
     def _traffic(self, order: list[Core]) -> list[Traffic]:
         names = list(self.target.memories)
@@ -424,10 +424,10 @@ def _argument_bytes(func: PrimFunc) -> dict[Var, int]:
     return found
 
 
-def _bytes_once(moved: Sequence[_Moved], sizes: Mapping[Var, int]) -> int:
+def _bytes_once(traffic: Sequence[_Moved], sizes: Mapping[Var, int]) -> int:
     """Return the bytes of arguments that are accessed, each counted once."""
     accessed: Totals[Var] = Totals()
-    for site, per_core in moved:
+    for site, per_core in traffic:
         accessed[site.buffer.data] += sum(per_core.values())
     return sum(min(sizes[data], count) for data, count in accessed.items())
 
@@ -438,8 +438,8 @@ def cores_among(frames: Sequence[Frame], target: Target) -> int:
         for frame in frames:
             if isinstance(frame, Loop) and frame.is_parallel:
                 iterations = int(frame.extent.value) if isinstance(frame.extent, Const) else None
-                most = target.core.count
-                return most if iterations is None else max(min(most, iterations), 1)
+                num_cores = target.core.count
+                return num_cores if iterations is None else max(min(num_cores, iterations), 1)
     return 1
 
 
@@ -452,12 +452,12 @@ def _transferred_bytes(accesses: AccessSequence, size: int, memory: Memory) -> i
 def _core_work(core: Core, worker: _Worker, after: Mapping[int, DataSources]) -> CoreWork:
     cycles: dict[str, float] = {}
     parts = []
-    for key, each in sorted(worker.parts.items(), key=lambda item: item[0][:2]):
+    for key, amount in sorted(worker.parts.items(), key=lambda item: item[0][:2]):
         statement, step, name, resource = key
-        cycles[resource] = cycles.get(resource, 0.0) + each
-        needed = after.get(statement, DataSources())
-        parts.append(Activity(name, resource, each, statement, step,
-                              tuple(needed.iterations.items()), tuple(needed.everywhere)))
+        cycles[resource] = cycles.get(resource, 0.0) + amount
+        sources = after.get(statement, DataSources())
+        parts.append(Activity(name, resource, amount, statement, step,
+                              tuple(sources.iterations.items()), tuple(sources.everywhere)))
     return CoreWork(
         core, worker.operations, dict(sorted(worker.tiles.items())), worker.computing, cycles,
         sum(worker.seconds_by_reason.values()), tuple(parts),

@@ -38,9 +38,9 @@ class BufferUses:
     copies: list[CoreAccess] = field(default_factory=list)
 
 
-def link_between(target: Target, source: str, to: str) -> Link | None:
+def link_between(target: Target, source: str, dest: str) -> Link | None:
     """Return the link from one memory to another, or, for equal names, between two cores."""
-    found = (link for link in target.links.values() if (link.from_, link.to) == (source, to))
+    found = (link for link in target.links.values() if (link.from_, link.to) == (source, dest))
     return next(found, None)
 
 
@@ -55,12 +55,12 @@ def uses_by_core_loop(sites: AccessSites) -> dict[Var, list[list[CoreAccess]]]:
 
 def uses_of(sites: AccessSites) -> dict[Var, BufferUses]:
     """Return the accesses of each buffer, by its data variable."""
-    made = _writing_core_loops(sites)
+    writing_loops = _writing_core_loops(sites)
     found: dict[Var, BufferUses] = {}
     for site in sites.sites:
         uses = found.setdefault(site.buffer.data, BufferUses())
-        into = uses.copies if _may_cross(site, made) else uses.local_accesses
-        into.append(_use(site, sites.axes))
+        bucket = uses.copies if _may_cross(site, writing_loops) else uses.local_accesses
+        bucket.append(_use(site, sites.axes))
     return found
 
 
@@ -74,10 +74,10 @@ def exchanges(sites: AccessSites, target: Target) -> dict[int, Sources]:
     """
     if not sites.axes:  # one core runs the function
         return {}
-    made = _writing_core_loops(sites)
+    writing_loops = _writing_core_loops(sites)
     copies = [
         site for site in sites.sites
-        if site.buffer.data in made and _may_cross(site, made)
+        if site.buffer.data in writing_loops and _may_cross(site, writing_loops)
         and link_between(target, site.buffer.scope, site.buffer.scope) is not None
     ]
     uses = uses_of(sites) if copies else {}
@@ -87,7 +87,7 @@ def exchanges(sites: AccessSites, target: Target) -> dict[int, Sources]:
         with isl_work("report", LowerError):
             parts = by_owner(_use(site, sites.axes), known.local_accesses, known.copies)
             found[id(site)] = tuple(
-                (core, GuardCondition(_on_outer_loops(when, site.frames))) for core, when in parts
+                (core, GuardCondition(_on_outer_loops(guard, site.frames))) for core, guard in parts
             )
     return found
 
@@ -141,19 +141,19 @@ def _greatest_sum(parts: Sequence[tuple[Expr, int]], ranges: Ranges) -> float:
 
 def _writing_core_loops(sites: AccessSites) -> dict[Var, set[Var | None]]:
     """Return the outermost core loops in which each buffer is written."""
-    made: dict[Var, set[Var | None]] = {}
+    result: dict[Var, set[Var | None]] = {}
     for site in sites.sites:
         if site.direction == "write":
-            made.setdefault(site.buffer.data, set()).add(_side_by_side(site))
-    return made
+            result.setdefault(site.buffer.data, set()).add(_side_by_side(site))
+    return result
 
 
-def _may_cross(site: Site, made: dict[Var, set[Var | None]]) -> bool:
+def _may_cross(site: Site, writing_loops: dict[Var, set[Var | None]]) -> bool:
     """Return whether a site copies, within one kind of memory, data made outside its core loop."""
     if not site.is_copy or site.target is None or site.target.scope != site.buffer.scope:
         return False
     cores = _side_by_side(site)
-    return cores is None or cores not in made.get(site.buffer.data, set())
+    return cores is None or cores not in writing_loops.get(site.buffer.data, set())
 
 
 def _side_by_side(site: Site) -> Var | None:
@@ -164,10 +164,10 @@ def _side_by_side(site: Site) -> Var | None:
 
 
 def _use(site: Site, axes: Sequence[str]) -> CoreAccess:
-    around = [frame for frame in site.frames if isinstance(frame, Loop)]
-    cores: dict[str, Expr] = {loop.thread: loop.var for loop in around if loop.thread}
+    loops = [frame for frame in site.frames if isinstance(frame, Loop)]
+    cores: dict[str, Expr] = {loop.thread: loop.var for loop in loops if loop.thread}
     return CoreAccess(
-        tuple((loop.var, loop.min, loop.extent) for loop in around),
+        tuple((loop.var, loop.min, loop.extent) for loop in loops),
         tuple(_conditions(site.frames)),
         tuple(cores.get(axis, Const(0)) for axis in axes), site.indices,
     )
@@ -177,28 +177,28 @@ def _conditions(frames: Sequence[Frame]) -> Iterator[Expr]:
     return (frame.condition for frame in frames if isinstance(frame, GuardCondition))
 
 
-def hops(link: Link, here: Sequence[int], grid: Mapping[str, int]) -> int:
+def hops(link: Link, core: Sequence[int], grid: Mapping[str, int]) -> int:
     """Return the number of hops from a core to the nearest port of a link; 0 without ports."""
-    return min((distance(link, here, port, grid) for port in link.ports), default=0)
+    return min((distance(link, core, port, grid) for port in link.ports), default=0)
 
 
 def distance(
-    link: Link, here: Sequence[int], there: Sequence[int], grid: Mapping[str, int]
+    link: Link, source: Sequence[int], dest: Sequence[int], grid: Mapping[str, int]
 ) -> int:
     """Return the number of hops between two cores with dimension-ordered routing."""
     total = 0
-    for a, b, count in zip(here, there, grid.values(), strict=True):
+    for a, b, count in zip(source, dest, grid.values(), strict=True):
         steps = abs(a - b)
         total += min(steps, count - steps) if link.topology == "torus" else steps
     return total
 
 
-def latency(link: Link, passed: int) -> float:
+def latency(link: Link, hop_count: int) -> float:
     """Return the cycles from the start of a request to its first byte."""
-    return link.latency_cycles + link.hop_cycles * passed
+    return link.latency_cycles + link.hop_cycles * hop_count
 
 
-def cycles(link: Link, moved: int, requests: int, delay: float) -> float:
+def cycles(link: Link, nbytes: int, requests: int, delay: float) -> float:
     """Return the number of cycles in which a link is busy.
 
     All instances of the link work concurrently. The latency of a request overlaps with the transfer
@@ -206,11 +206,11 @@ def cycles(link: Link, moved: int, requests: int, delay: float) -> float:
 
     Args:
         link: Link.
-        moved: Bytes moved.
+        nbytes: Bytes moved.
         requests: Number of requests.
         delay: Latency of a request in cycles.
     """
-    time = moved / link.bytes_per_cycle
+    time = nbytes / link.bytes_per_cycle
     waiting = (requests * delay + time) / link.outstanding if link.outstanding else 0.0
     return max(time, waiting) / link.instances
 

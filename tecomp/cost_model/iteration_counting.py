@@ -147,8 +147,8 @@ def known_outside_loop(exprs: Iterable[Expr], depths: Mapping[Var, int], k: int)
     roots = list(exprs)
     deepest: dict[int, int] = {}
     for node in post_order(*roots):
-        own = depths[node] if isinstance(node, Var) else -1
-        deepest[id(node)] = max([own, *(deepest[id(part)] for part in children(node))])
+        depth = depths[node] if isinstance(node, Var) else -1
+        deepest[id(node)] = max([depth, *(deepest[id(part)] for part in children(node))])
     nodes = walk(*roots, parts=lambda node: () if deepest[id(node)] < k else children(node))
     return [node for node in nodes if not isinstance(node, Const) and deepest[id(node)] < k]
 
@@ -183,16 +183,16 @@ def _bounds(terms: TermTable, part: Expr, loop: CountedLoop, depths: Mapping[Var
     if factor < 0:
         total = total.times(-1)
     op = MIRRORED[part.op] if factor < 0 else part.op
-    rest = {t: c for t, c in total.terms.items() if terms.text(t) is not loop.var}
-    if not factor or any(loop.var in free_variables(terms.text(term)) for term in rest):
+    others = {t: c for t, c in total.terms.items() if terms.text(t) is not loop.var}
+    if not factor or any(loop.var in free_variables(terms.text(term)) for term in others):
         return False
     # abs(factor) * var is compared with this sum; the terms of the outermost loops come first.
-    order = sorted(rest, key=lambda term: depth_of(terms.text(term), depths))
-    other = QuasiAffine({term: -rest[term] for term in order}, -total.const)
+    order = sorted(others, key=lambda term: depth_of(terms.text(term), depths))
+    other = QuasiAffine({term: -others[term] for term in order}, -total.const)
     factor = abs(factor)
     if op in (CmpOp.GE, CmpOp.GT, CmpOp.EQ):
-        least = other.shifted(factor - 1 + (op is CmpOp.GT))
-        loop.low = binary(BinOp.MAX, loop.low, _quotient(terms, least, factor))
+        lower = other.shifted(factor - 1 + (op is CmpOp.GT))
+        loop.low = binary(BinOp.MAX, loop.low, _quotient(terms, lower, factor))
     if op in (CmpOp.LE, CmpOp.LT, CmpOp.EQ):
         end = _quotient(terms, other.shifted(factor - (op is CmpOp.LT)), factor)
         loop.end = binary(BinOp.MIN, loop.end, end)
@@ -256,7 +256,7 @@ class Counter:
         found = self._by_core(frames, address, unit)
         if any(isinstance(part, BufferLoad) for index in indices for part in walk(index)):
             # The address depends on data: no two accesses are counted as contiguous.
-            return {core: _strided_accesses(each, block) for core, each in found.items()}
+            return {core: _strided_accesses(sequence, block) for core, sequence in found.items()}
         return found
 
     def times(self, frames: Sequence[Frame]) -> dict[Core, int]:
@@ -271,10 +271,10 @@ class Counter:
     def _by_core(
         self, frames: Sequence[Frame], address: QuasiAffine, unit: Granularity
     ) -> dict[Core, AccessSequence]:
-        place = _CountedSite(self, frames, address, unit)
+        site = _CountedSite(self, frames, address, unit)
         found: dict[Core, AccessSequence] = {}
-        for core in place.cores(self.grid):
-            accesses = place.run(dict(zip(self.grid, core, strict=True)))
+        for core in site.cores(self.grid):
+            accesses = site.run(dict(zip(self.grid, core, strict=True)))
             if accesses.count:
                 found[core] = accesses
         return found
@@ -300,8 +300,8 @@ def address_of(
         pitch *= extent
         steps.append(pitch)
     total = QuasiAffine()
-    for index, each in zip(indices, reversed(steps), strict=True):
-        total = total.plus(terms.sum_of(index), each)
+    for index, step in zip(indices, reversed(steps), strict=True):
+        total = total.plus(terms.sum_of(index), step)
     return total
 
 
@@ -343,13 +343,13 @@ class _CountedSite:
         self.counter = counter
         self.unit = unit
         self.block = unit.block or 1
-        around = surroundings_of(counter.terms, frames)
+        surroundings = surroundings_of(counter.terms, frames)
         self.scope = SlotScope(())
-        self.depths = {counted.var: k for k, counted in enumerate(around.loops)}
+        self.depths = {loop.var: k for k, loop in enumerate(surroundings.loops)}
         self.slots = {var: self.scope.declare(var) for var in self.depths}
-        self.conditions = self._compiled(around.conditions)
+        self.conditions = self._compiled(surroundings.conditions)
         self.const = address.const
-        self.loops = self._loops(around.loops, address)
+        self.loops = self._loops(surroundings.loops, address)
         self.env: list[Any] = [None] * self.scope.slots
         self.env[0] = True
         self.lines: dict[Any, dict[tuple[int, int], AccessSequence]] = {}
@@ -363,30 +363,30 @@ class _CountedSite:
         texts = self.counter.terms.listed(address)
         terms = [(a, c) for a, c in texts if is_known(a, self.depths)]
         factors = {atom: c for atom, c in terms if isinstance(atom, Var)}
-        rest = [(a, c) for a, c in terms if not isinstance(a, Var)]
+        nonlinear = [(a, c) for a, c in terms if not isinstance(a, Var)]
         found: list[_SymbolicLoop] = []
         inside: list[Expr] = []
         threads: tuple[str, ...] = ()
         for k in reversed(range(len(loops))):
-            counted = loops[k]
-            adds = [(a, c) for a, c in rest if depth_of(a, self.depths) == k]
-            inside += [*counted.conditions, *(atom for atom, _ in adds)]
+            loop = loops[k]
+            adds = [(a, c) for a, c in nonlinear if depth_of(a, self.depths) == k]
+            inside += [*loop.conditions, *(atom for atom, _ in adds)]
             found.append(_SymbolicLoop(
-                counted, self.slots[counted.var], compile_expr(self.scope, counted.low),
-                compile_expr(self.scope, counted.end), self._compiled(counted.conditions),
-                factors.get(counted.var, 0),
+                loop, self.slots[loop.var], compile_expr(self.scope, loop.low),
+                compile_expr(self.scope, loop.end), self._compiled(loop.conditions),
+                factors.get(loop.var, 0),
                 [(compile_expr(self.scope, a), c) for a, c in adds],
                 self._compiled(known_outside_loop(inside, self.depths, k)), threads,
-                any(part is counted.var for expr in inside for part in walk(expr)),
+                any(part is loop.var for expr in inside for part in walk(expr)),
             ))
-            inside += [counted.low, counted.end]
-            threads = (*threads, counted.thread) if counted.thread else threads
+            inside += [loop.low, loop.end]
+            threads = (*threads, loop.thread) if loop.thread else threads
         return found[::-1]
 
     def cores(self, grid: Mapping[str, int]) -> Iterator[Core]:
         """Return the cores that may execute the site; only coordinate 0 along unbound axes."""
-        mine = {loop.counted.thread for loop in self.loops}
-        ranges = [range(cores) if axis in mine else range(1) for axis, cores in grid.items()]
+        bound_axes = {loop.counted.thread for loop in self.loops}
+        ranges = [range(cores) if axis in bound_axes else range(1) for axis, cores in grid.items()]
         return product(*ranges)
 
     def run(self, core: Mapping[str, int]) -> AccessSequence:
@@ -404,8 +404,8 @@ class _CountedSite:
         loop, env = self.loops[k], self.env
         low, end = int(loop.low(env)), int(loop.end(env))
         if loop.counted.thread:
-            mine = self.core[loop.counted.thread]
-            low, end = (mine, mine + 1) if low <= mine < end else (0, 0)
+            coordinate = self.core[loop.counted.thread]
+            low, end = (coordinate, coordinate + 1) if low <= coordinate < end else (0, 0)
         key = (k, offset, *(value(env) for value in loop.key),
                *(self.core[thread] for thread in loop.threads))
         line = self.lines.setdefault(key, {})
@@ -439,14 +439,14 @@ class _CountedSite:
             raise TooManyIterationsError
         if power:
             half = 1 << (power - 1)
-            made = concat_accesses(
+            result = concat_accesses(
                 self._part(k, line, offset, power - 1, start),
                 self._part(k, line, offset, power - 1, start + half), self.unit,
             )
         else:
-            made = self._round(k, loop, offset, start)
-        line[power, start] = made
-        return made
+            result = self._round(k, loop, offset, start)
+        line[power, start] = result
+        return result
 
     def _round(self, k: int, loop: _SymbolicLoop, offset: int, value: int) -> AccessSequence:
         env = self.env

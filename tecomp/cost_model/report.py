@@ -220,13 +220,13 @@ class CostReport(Pictured):
 
     def timeline_picture(self) -> Svg:
         """Return an SVG timeline of the resources of some cores; a part of `picture()`."""
-        made: Svg = call_drawing_function("report:draw_timeline", self)
-        return made
+        svg: Svg = call_drawing_function("report:draw_timeline", self)
+        return svg
 
     def roofline_picture(self) -> Svg:
         """Return an SVG roofline of the kernel; a part of `picture()`."""
-        made: Svg = call_drawing_function("report:draw_kernel_roofline", self)
-        return made
+        svg: Svg = call_drawing_function("report:draw_kernel_roofline", self)
+        return svg
 
     def timelines(self) -> list[tuple[str, tuple[Activity, ...], tuple[Event, ...]]]:
         """Return name, activities and events (in cycles) of each core, and of the chip if used."""
@@ -237,9 +237,9 @@ class CostReport(Pictured):
         names = [
             "core " + ",".join(map(str, core.core)) if self.axes else "core" for core in self.cores
         ]
-        whole = list(zip([*names, "chip"], [*(lane.activities for lane in lanes), self.shared],
+        rows = list(zip([*names, "chip"], [*(lane.activities for lane in lanes), self.shared],
                          found, strict=True))
-        return whole if self.shared else whole[:-1]
+        return rows if self.shared else rows[:-1]
 
     def trace(self) -> ChromeTrace:
         """Return the modelled timeline as a trace for chrome://tracing and Perfetto.
@@ -253,17 +253,17 @@ class CostReport(Pictured):
         events: list[dict[str, Any]] = []
         for process, (name, activities, found) in enumerate(self.timelines()):
             events.append(process_named(process, name))
-            rows = {each: row for row, each in enumerate(dict.fromkeys(
+            rows = {unit: row for row, unit in enumerate(dict.fromkeys(
                 activity.resource for activity in activities))}
             events += [lane_named(process, row, resource) for resource, row in rows.items()]
             for event in found:
                 activity = activities[event.activity]
-                said = {"cycles": activity.cycles / SLICES, "statement": activity.statement,
+                details = {"cycles": activity.cycles / SLICES, "statement": activity.statement,
                         "slice": event.slice}
                 events.append(bar(
                     activity.name, activity.resource, event.start * scale,
                     (event.end - event.start) * scale, process=process,
-                    lane=rows[activity.resource], said=said,
+                    lane=rows[activity.resource], details=details,
                 ))
         return trace_of(events)
 
@@ -279,10 +279,10 @@ class CostReport(Pictured):
         parts = [head, _table(*self._traffic_rows()), _table(*self._memory_rows()),
                  _table(*self._resource_rows())]
         if self.unknown:
-            shown = ", ".join(f"`{text}`" for text in self.unknown[:3])
+            examples = ", ".join(f"`{text}`" for text in self.unknown[:3])
             parts.append(
                 "data-dependent (assumed: conditions true, loops empty, gathered elements not "
-                f"contiguous): {shown}")
+                f"contiguous): {examples}")
         if self.calls:
             parts.append(f"not counted (unknown cost): {', '.join(self.calls)}")
         return "\n\n".join(part for part in parts if part)

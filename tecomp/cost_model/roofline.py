@@ -179,39 +179,39 @@ def _of_description(report: CostReport, name: str) -> Roofline:
     """Return the roofline of a described machine in cycles, with one mark per memory and link."""
     operations = sum(core.operations for core in report.cores)
     computing = sum(core.computing for core in report.cores)
-    moved = _rates(report)
+    traffic = _rates(report)
     if not operations or not computing or not report.cycles:
         return Roofline(report.target, "cycle", (), (), (), ("no operations",))
     peak, speed = operations / computing * report.available, operations / report.cycles
     remark = f"{name} executes {speed:,.4g} operations per cycle, {speed / peak:.1%} of the peak."
-    if not moved:
+    if not traffic:
         unknown = f"{remark} The rates of its memories and links are unknown."
         return Roofline(report.target, "cycle", (), (), (), (unknown,))
-    bounds = {each: operations / count * rate for each, (count, rate) in moved.items()}
-    tightest = min(bounds, key=lambda each: bounds[each])
+    bounds = {resource: operations / count * rate for resource, (count, rate) in traffic.items()}
+    tightest = min(bounds, key=lambda resource: bounds[resource])
     marks = tuple(
-        RooflinePoint(name, each, operations / count, speed, min(peak, bounds[each]),
-             is_main=each == tightest)
-        for each, (count, _) in moved.items()
+        RooflinePoint(name, resource, operations / count, speed, min(peak, bounds[resource]),
+             is_main=resource == tightest)
+        for resource, (count, _) in traffic.items()
     )
     return Roofline(
         report.target, "cycle", (Roof("compute", peak),),
-        tuple(Roof(each, rate) for each, (_, rate) in moved.items()), marks,
+        tuple(Roof(resource, rate) for resource, (_, rate) in traffic.items()), marks,
         (remark, "Rates are used bytes of all cores. The gap from a dot to its line is headroom."),
     )
 
 
 def _rates(report: CostReport) -> dict[str, tuple[int, float]]:
     """Return the bytes moved and the bytes per cycle that are possible, by memory and link."""
-    moved = {f"{each.memory} {each.direction}": each.bytes for each in report.traffic}
-    moved |= {each.link: each.bytes for each in report.links}
+    traffic = {f"{entry.memory} {entry.direction}": entry.bytes for entry in report.traffic}
+    traffic |= {entry.link: entry.bytes for entry in report.links}
     found: dict[str, tuple[int, float]] = {}
     for name in report.shares:
         cycles = sum(core.cycles.get(name, 0.0) for core in report.cores)
         cores = report.available if cycles else 1
         cycles = cycles or report.chip.get(name, 0.0)
-        if moved.get(name) and cycles:
-            found[name] = moved[name], moved[name] / cycles * cores
+        if traffic.get(name) and cycles:
+            found[name] = traffic[name], traffic[name] / cycles * cores
     return found
 
 
@@ -227,26 +227,26 @@ def _of_processor(report: CostReport, name: str, seconds: float | None) -> Roofl
     level = _level(report.compulsory_bytes // cores, report.cache_bytes)
     compute = _compute_roofs(rates, dtype)
     memories = tuple(
-        Roof(each, rate)
-        for each, rate in zip(rates.levels, rates.read_bytes_per_second, strict=True)
+        Roof(level_name, rate)
+        for level_name, rate in zip(rates.levels, rates.read_bytes_per_second, strict=True)
     )
-    near = memories[level]
+    nearest = memories[level]
     peak = max((roof.rate for roof in compute), default=float("inf"))
     if cores > 1:
         compute += tuple(replace(roof, rate=peak * cores, cores=cores) for roof in compute[:1])
-        memories += (replace(near, rate=near.rate * cores, cores=cores),)
-    operations, moved = sum(report.operations.values()), report.compulsory_bytes
-    least = max(operations / peak, moved / near.rate) / cores
-    taken = least if seconds is None else seconds
-    if not operations or not moved:
+        memories += (replace(nearest, rate=nearest.rate * cores, cores=cores),)
+    operations, nbytes = sum(report.operations.values()), report.compulsory_bytes
+    min_seconds = max(operations / peak, nbytes / nearest.rate) / cores
+    duration = min_seconds if seconds is None else seconds
+    if not operations or not nbytes:
         return Roofline(report.target, "second", compute, memories, (),
-                        (_OF_CORES, _no_mark(name, moved, taken, near.rate * cores)))
+                        (_OF_CORES, _no_mark(name, nbytes, duration, nearest.rate * cores)))
     mark = RooflinePoint(
         name,
-        near.name,
-        operations / moved,
-        operations / taken,
-        operations / least,
+        nearest.name,
+        operations / nbytes,
+        operations / duration,
+        operations / min_seconds,
         seconds is not None,
     )
     return Roofline(report.target, "second", compute, memories, (mark,),
@@ -256,7 +256,7 @@ def _of_processor(report: CostReport, name: str, seconds: float | None) -> Roofl
 def _compute_roofs(rates: Rates, dtype: str) -> tuple[Roof, ...]:
     """Return the roofs of computation: vector and scalar."""
     found = ((rates.flops, "vector"), (rates.scalar_flops, "scalar"))
-    return tuple(Roof(f"{dtype} {how}", of[dtype]) for of, how in found if dtype in of)
+    return tuple(Roof(f"{dtype} {kind}", peaks[dtype]) for peaks, kind in found if dtype in peaks)
 
 
 def _level(size: int, caches: Sequence[int]) -> int:
@@ -268,10 +268,10 @@ def _type_of(report: CostReport) -> str:
     """Return the most frequent dtype, or the name of the most frequent dot-product instruction."""
     counts: Counter[str] = Counter()
     if dots := [name for name in report.operations if name.startswith("dot ")]:
-        return max(dots, key=lambda each: report.operations[each])
+        return max(dots, key=lambda key: report.operations[key])
     for name, count in report.operations.items():
         counts[name.rpartition(" ")[2]] += count
-    return max(counts, key=lambda each: counts[each], default="float32")
+    return max(counts, key=lambda key: counts[key], default="float32")
 
 
 def _doubts(mark: RooflinePoint, dtype: str, compute: Sequence[Roof]) -> Iterator[str]:
@@ -284,11 +284,11 @@ def _doubts(mark: RooflinePoint, dtype: str, compute: Sequence[Roof]) -> Iterato
         )
 
 
-def _no_mark(name: str, moved: int, seconds: float, rate: float) -> str:
-    if not moved or not seconds:
+def _no_mark(name: str, nbytes: int, seconds: float, rate: float) -> str:
+    if not nbytes or not seconds:
         return f"{name} executes no operations and moves no data."
-    return (f"{name} executes no operations, and moves {moved / seconds:.4g} bytes per second, "
-            f"{moved / seconds / rate:.0%} of the memory bandwidth.")
+    return (f"{name} executes no operations, and moves {nbytes / seconds:.4g} bytes per second, "
+            f"{nbytes / seconds / rate:.0%} of the memory bandwidth.")
 
 
 def _highest(roofs: Iterable[Roof]) -> tuple[Roof, ...]:

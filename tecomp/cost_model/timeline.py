@@ -105,8 +105,8 @@ def timelines(cores: Sequence[TimelineLane], chip: TimelineLane = TimelineLane((
         end = begin + activity.cycles / SLICES
         found[lane].append(Event(k, piece, begin, end))
         free[lane, activity.resource] = end
-        for each in order.finish_slice(node, end):
-            heappush(heap, (order.ready[each], each))
+        for next_node in order.finish_slice(node, end):
+            heappush(heap, (order.ready[next_node], next_node))
     return [tuple(events) for events in found]
 
 
@@ -137,8 +137,8 @@ class _DependenceGraph:
 
     def nodes(self) -> Iterator[_Node]:
         """Yield all slices."""
-        for lane, each in enumerate(self._lanes):
-            for k in range(len(each.activities)):
+        for lane, row in enumerate(self._lanes):
+            for k in range(len(row.activities)):
                 for piece in range(SLICES):
                     yield lane, k, piece
 
@@ -152,8 +152,8 @@ class _DependenceGraph:
             group.remaining -= 1
             group.end = max(group.end, end)
             if not group.remaining:
-                for each in group.waiting:
-                    yield from self._released(each, group.end)
+                for waiter in group.waiting:
+                    yield from self._released(waiter, group.end)
 
     def _released(self, node: _Node, end: float) -> Iterator[_Node]:
         self.pending[node] -= 1
@@ -175,8 +175,8 @@ class _DependenceGraph:
         chip = len(self._lanes) - 1
         for statement, last in (
             (activity.statement, piece),
-            *((each, last_slice(piece, count)) for each, count in activity.dependences
-              if each < activity.statement),
+            *((writer, last_slice(piece, count)) for writer, count in activity.dependences
+              if writer < activity.statement),
         ):
             # A shared resource serves all cores.
             is_everywhere = lane == chip or statement in activity.everywhere

@@ -48,9 +48,9 @@ def photograph() -> Array:
 def _gabor(angle: float, phase: float) -> NDArray[np.float64]:
     """Return a wave of 4 pixels under a Gaussian window, with no response to a flat image."""
     y, x = np.mgrid[-2:3, -2:3]
-    along = x * math.cos(angle) + y * math.sin(angle)
+    distance = x * math.cos(angle) + y * math.sin(angle)
     window = np.exp(-(x**2 + y**2) / (2 * 1.4**2))
-    wave = window * np.cos(2 * math.pi * along / 4 + phase)
+    wave = window * np.cos(2 * math.pi * distance / 4 + phase)
     return np.asarray(wave - window * (wave.sum() / window.sum()))
 
 
@@ -110,7 +110,7 @@ def filter_bank() -> Bank:
         filters[f"{centre}-{surround}"] = (
             narrow[:, :, None] * colours[centre] - wide[:, :, None] * colours[surround]
         )
-    stacked = np.stack([each / np.abs(each).sum() for each in filters.values()], axis=-1)
+    stacked = np.stack([weights / np.abs(weights).sum() for weights in filters.values()], axis=-1)
     # Filters with a response to flat regions have no threshold; the others have one.
     bias = np.where(stacked.sum(axis=(0, 1, 2)) > 0.1, 0.0, -0.01)
     return Bank(tuple(filters), stacked.astype(np.float32), bias.astype(np.float32))
@@ -153,8 +153,8 @@ def picture(image: Array, features: Array, names: tuple[str, ...], output: Path)
     panels = [("input", image[0], grid[:, :3])]
     for k, name in enumerate(names):
         panels.append((name, features[0, :, :, k], grid[k // columns, 3 + k % columns]))
-    for title, pixels, place in panels:
-        axes = figure.add_subplot(place)
+    for title, pixels, cell in panels:
+        axes = figure.add_subplot(cell)
         # Clip the brightest 0.5%: scaled to a few strong edges, all else would be black.
         axes.imshow(pixels, cmap="gray", vmin=0, vmax=np.percentile(pixels, 99.5))
         axes.set_title(title, fontsize=7)
@@ -234,9 +234,9 @@ def define_filters(height: int, width: int, n_filters: int) -> Tensors:
 
 def schedule_on_cpu(height: int, width: int, n_filters: int) -> FilterProgram:
     """Schedule the filters for a CPU."""
-    made = define_filters(height, width, n_filters)
+    tensors = define_filters(height, width, n_filters)
     weights, padded, response, features = (
-        made.weights, made.padded, made.response, made.features
+        tensors.weights, tensors.padded, tensors.response, tensors.features
     )
     s = te.create_schedule(features.op)
     total = s.cache_write(response, "local")
@@ -270,7 +270,7 @@ def schedule_on_cpu(height: int, width: int, n_filters: int) -> FilterProgram:
     s[total].reorder(n, y, ry, rx, rc, x, k)
     s[total].unroll(x)
     s[total].vectorize(k)
-    return FilterProgram(s, made.args)
+    return FilterProgram(s, tensors.args)
 
 
 FLOAT = "float32"
@@ -297,18 +297,18 @@ def schedule_on_target(
     where = placement_of(target)
     if where is None:
         return None
-    made = define_filters(height, width, n_filters)
-    return FilterProgram(_Device(where, made).schedule(), made.args)
+    tensors = define_filters(height, width, n_filters)
+    return FilterProgram(_Device(where, tensors).schedule(), tensors.args)
 
 
 class _Device:
     """Builder of the schedule for a target with scratchpads."""
 
-    def __init__(self, where: Placement, made: Tensors) -> None:
-        self.where, self.made = where, made
-        self.s = te.create_schedule(made.features.op)
+    def __init__(self, where: Placement, tensors: Tensors) -> None:
+        self.where, self.made = where, tensors
+        self.s = te.create_schedule(tensors.features.op)
         _, self.height, self.width, self.filters = (
-            number(extent, made.features) for extent in made.features.shape
+            number(extent, tensors.features) for extent in tensors.features.shape
         )
         self.part = self._tile()
 
@@ -321,14 +321,14 @@ class _Device:
         weights = self._copy_to_device(made.weights, made.response, layout)
         one_each = (self.filters,)
         bias = self._copy_to_device(made.bias, made.features, self._layout(one_each, where.device))
-        whole = self._copy_from_device()
-        result = s.cache_write(whole, where.scratchpad)
+        full = self._copy_from_device()
+        result = s.cache_write(full, where.scratchpad)
         window = s.cache_read(made.padded, where.scratchpad, [made.response])
         weights = s.cache_read(weights, where.scratchpad, [made.response])
         bias = s.cache_read(bias, where.scratchpad, [result])
         s[made.response].set_scope(where.scratchpad)
 
-        step = self._distribute_tiles(whole)
+        step = self._distribute_tiles(full)
         features = self._feature_layout(where.scratchpad)
         self._set_plane_layout(window, where.scratchpad)
         self._set_layout(weights, self._weight_layout(where.scratchpad))
@@ -336,7 +336,7 @@ class _Device:
         self._set_layout(made.response, features)
         self._set_layout(result, features)
         for x in (window, weights, bias, made.response, result):
-            s[x].compute_at(s[whole], step)
+            s[x].compute_at(s[full], step)
         # Reduce each pixel in the outer loops, vectorized over adjacent filters.
         *pixel, filters = s[made.response].op.axis
         s[made.response].reorder(*pixel, *s[made.response].op.reduce_axis, filters)
@@ -347,8 +347,8 @@ class _Device:
         columns, unit = self.width, self.where.unit(FLOAT)[0]
         rows = self.where.largest(self.height, 1, lambda part: self._tile_bytes(part, columns))
         if self._tile_bytes(rows, columns) > self.where.scratchpad_bytes:
-            most = self.where.largest(columns, unit, lambda part: self._tile_bytes(1, part))
-            columns = balanced_block_size(columns, most, unit)
+            limit = self.where.largest(columns, unit, lambda part: self._tile_bytes(1, part))
+            columns = balanced_block_size(columns, limit, unit)
             if self._tile_bytes(1, columns) > self.where.scratchpad_bytes:
                 raise CapacityError(
                     "filters: a part of {columns} pixels requires {needed} bytes of memory "
@@ -385,18 +385,18 @@ class _Device:
         s, features = self.s, self.made.features
         if self.where.device == HOST:
             return features
-        whole = s.cache_write(features, self.where.device)
-        s[whole].transform_layout(self._feature_layout(self.where.device), loops="logical")
+        full = s.cache_write(features, self.where.device)
+        s[full].transform_layout(self._feature_layout(self.where.device), loops="logical")
         s[features].vectorize(s[features].op.axis[-1])
-        return whole
+        return full
 
-    def _distribute_tiles(self, whole: te.Tensor) -> te.IterVar:
+    def _distribute_tiles(self, full: te.Tensor) -> te.IterVar:
         """Distribute tiles among the cores, and return the loop over the tiles of a core."""
         s = self.s
-        n, y, x, k = s[whole].op.axis
-        y_outer, x_outer, y, x = s[whole].tile(y, x, self.part.rows, self.part.columns)
-        step: te.IterVar = self.where.share(s, whole, s[whole].fuse(n, y_outer, x_outer))
-        s[whole].vectorize(k)
+        n, y, x, k = s[full].op.axis
+        y_outer, x_outer, y, x = s[full].tile(y, x, self.part.rows, self.part.columns)
+        step: te.IterVar = self.where.share(s, full, s[full].fuse(n, y_outer, x_outer))
+        s[full].vectorize(k)
         return step
 
     def _set_layout(self, x: te.Tensor, layout: Any) -> None:

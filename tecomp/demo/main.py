@@ -171,13 +171,13 @@ def _buffers(func: PrimFunc) -> dict[str, Buffer]:
 def _shape_table(program: FilterProgram) -> str:
     """Return a table of the logical, transformed and physical shape of each buffer."""
     stages = ("nest", "apply_buffer_transforms", "flatten_buffer")
-    written, laid_out, flat = (
+    original, laid_out, flat = (
         _buffers(tecomp.lower(program.schedule, program.args, stop_after=stage)) for stage in stages
     )
     lines = [f"{'buffer':<20}{'logical':<20}{'transformed':<24}{'physical':<16}scope"]
     for name, buffer in flat.items():
         shapes = [
-            "x".join(map(str, at[name].shape)) if name in at else "" for at in (written, laid_out)
+            "x".join(map(str, at[name].shape)) if name in at else "" for at in (original, laid_out)
         ]
         physical = "x".join(map(str, buffer.shape))
         lines.append(f"{name:<20}{shapes[0]:<20}{shapes[1]:<24}{physical:<16}{buffer.scope}")

@@ -77,11 +77,11 @@ def launch_ranks(
     if controller:
         command += ["-m", _CONTROLLED]
         environment["PYTHONUNBUFFERED"] = "1"  # the session may be interactive
-    words = ["-m", script] if module else [script]
+    script_args = ["-m", script] if module else [script]
     before = _exit_when_ended()
     process: subprocess.Popen[bytes] | None = None
     try:
-        process = subprocess.Popen([*command, *words, *arguments], env=environment)
+        process = subprocess.Popen([*command, *script_args, *arguments], env=environment)
         status = _watch_launcher(process, job, timeout, survive=survive)
         lost = [] if survive else job.lost()
         if status == 0 and lost:
@@ -151,9 +151,9 @@ class _Job:
             return {int(path.stem): path.read_text() for path in self.folder.glob("*.begun")}
         return {}
 
-    def has(self, process: int, what: str) -> bool:
+    def has(self, process: int, suffix: str) -> bool:
         """Return whether a process has written a file of this kind to the job directory."""
-        return (self.folder / f"{process}.{what}").exists()
+        return (self.folder / f"{process}.{suffix}").exists()
 
     def look(self) -> None:
         """Record the shared memory files of the processes."""
@@ -185,8 +185,8 @@ class _Job:
     def _is_mine(self, process: int) -> bool:
         """Return whether a PID still belongs to the job; the system reuses PIDs."""
         with suppress(OSError):
-            words = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
-            return f"{JOB}={self.folder}".encode() in words
+            entries = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+            return f"{JOB}={self.folder}".encode() in entries
         return False
 
 
@@ -222,7 +222,7 @@ def _watch_launcher(
     """
     begin = time.monotonic()
     limit = math.inf if timeout is None else begin + timeout
-    pause, since = _POLL_SECONDS, math.inf
+    pause, lost_since = _POLL_SECONDS, math.inf
     while True:
         try:
             return process.wait(max(min(pause, limit - time.monotonic()), 0))
@@ -232,8 +232,8 @@ def _watch_launcher(
                 raise subprocess.TimeoutExpired(process.args, timeout or 0) from None
         job.look()
         lost = job.lost(before_mpi=survive)
-        since = min(since, now) if lost else math.inf
-        if now - since > _GRACE_SECONDS:
+        lost_since = min(lost_since, now) if lost else math.inf
+        if now - lost_since > _GRACE_SECONDS:
             raise _ended_early(lost, len(job.ranks_by_pid()))
         pause = min(1.1 * pause, _LONGEST_PAUSE)
 
@@ -275,18 +275,18 @@ def command_of(n: int, *, survive: bool = False) -> list[str]:
     return [_launcher(), *flags, "-n", str(n), sys.executable, "-m", "mpi4py"]
 
 
-def environment_of(n: int, given: Mapping[str, str]) -> dict[str, str]:
+def environment_of(n: int, base: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the processes, with an equal share of processors for each.
 
     >>> environment_of(2, {"TECOMP_NUM_THREADS": "3", "OMP_NUM_THREADS": "1"})["TECOMP_NUM_THREADS"]
     '3'
     """
-    return dict.fromkeys(_THREADS, str(max(_processors() // n, 1))) | dict(given)
+    return dict.fromkeys(_THREADS, str(max(_processors() // n, 1))) | dict(base)
 
 
 def _launcher() -> str:
-    beside = Path(sys.executable).parent / "mpiexec"
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    sibling = Path(sys.executable).parent / "mpiexec"
+    found = str(sibling) if sibling.exists() else shutil.which("mpiexec")
     if found is None:
         raise MissingLibraryError(
             "run: mpiexec not found next to {executable} or on PATH; install the extra that "
@@ -343,7 +343,7 @@ class _StartOfMpi:
         """Return the spec of mpi4py.MPI; None for all other modules."""
         if name != "mpi4py.MPI":
             return None
-        for finder in [each for each in sys.meta_path if each is not self]:
+        for finder in [other for other in sys.meta_path if other is not self]:
             # mpi4py has an own finder, which selects the module for the installed library.
             spec: Any = finder.find_spec(name, path, target)
             if spec is not None:

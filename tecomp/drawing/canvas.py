@@ -29,28 +29,28 @@ ASCENT, DESCENT = 0.8, 0.24
 """Extent of glyphs above and below the baseline, in units of the font size."""
 
 
-def text_width(words: str, size: float, style: str = "") -> float:
+def text_width(text: str, size: float, style: str = "") -> float:
     """Return an upper bound of the width of a line of text, in pixels.
 
     Args:
-        words: Text of one line.
+        text: Text of one line.
         size: Font size in pixels.
         style: Space-separated style classes such as `mono` and `bold`.
 
     >>> text_width("ii", 10), text_width("ii", 10, "mono"), text_width("WW", 10, "bold")
     (5.6, 12.2, 22.2)
     """
-    if "mono" in style and words.isascii():
-        return len(words) * _MONO_WIDTH * size / 100
+    if "mono" in style and text.isascii():
+        return len(text) * _MONO_WIDTH * size / 100
     table = _BOLD if "bold" in style else _SANS_WIDTHS
     is_mono = "mono" in style
     total = 0
-    for letter in words:
-        place = ord(letter) - 32
-        if not 0 <= place < len(table):
+    for char in text:
+        index = ord(char) - 32
+        if not 0 <= index < len(table):
             total += _OTHER
         else:
-            total += _MONO_WIDTH if is_mono else table[place]
+            total += _MONO_WIDTH if is_mono else table[index]
     return total * size / 100
 
 
@@ -65,24 +65,24 @@ def with_tail(name: str, tail: str, width: float, size: float, style: str = "") 
     )
 
 
-def truncate_to_width(words: str, width: float, size: float, style: str = "") -> str:
+def truncate_to_width(text: str, width: float, size: float, style: str = "") -> str:
     """Return the text, truncated with `…` if it is wider than `width`; empty if nothing fits.
 
     >>> truncate_to_width("convolution", 40, 10), truncate_to_width("ReLU", 40,
     ...     10), truncate_to_width("ReLU", 5, 10)
     ('conv…', 'ReLU', '')
     """
-    if text_width(words, size, style) <= width:
-        return words
+    if text_width(text, size, style) <= width:
+        return text
     left = width - text_width("…", size, style)
-    low, high = 0, min(len(words), 1 + int(max(left, 0.0) * 100 / size / 28))
+    low, high = 0, min(len(text), 1 + int(max(left, 0.0) * 100 / size / 28))
     while low < high:
-        middle = (low + high + 1) // 2
-        if text_width(words[:middle], size, style) <= left:
-            low = middle
+        mid = (low + high + 1) // 2
+        if text_width(text[:mid], size, style) <= left:
+            low = mid
         else:
-            high = middle - 1
-    return f"{words[:low]}…" if low else ""
+            high = mid - 1
+    return f"{text[:low]}…" if low else ""
 
 
 HUES = (
@@ -166,7 +166,7 @@ class Canvas:
         self._parts: list[str] = []
 
     def text(
-        self, x: float, y: float, words: str, *, size: float = 11, style: str = "",
+        self, x: float, y: float, text: str, *, size: float = 11, style: str = "",
         anchor: str = "start", title: str = "", width: float | None = None,
     ) -> float:
         """Draw one line of text and return the x coordinate of its right end.
@@ -174,7 +174,7 @@ class Canvas:
         Args:
             x: Left end, middle or right end of the line, depending on `anchor`.
             y: Baseline.
-            words: Text.
+            text: Text.
             size: Font size in pixels.
             style: Space-separated style classes such as `mono soft bold`.
             anchor: `start`, `middle` or `end`.
@@ -182,23 +182,23 @@ class Canvas:
             width: Width at which the text is truncated; the tooltip then holds the full text.
                 Default: no limit.
         """
-        line = _BLANKS.sub(" ", clean(words)).strip()
-        shown = line if width is None else truncate_to_width(line, width, size, style)
-        if not shown:
+        line = _BLANKS.sub(" ", clean(text)).strip()
+        visible = line if width is None else truncate_to_width(line, width, size, style)
+        if not visible:
             return x
-        reach = text_width(shown, size, style) * {"start": 1, "middle": 0.5, "end": 0}[anchor]
-        self._reach(x + reach, y + size * DESCENT)
-        marks = f' class="{style}"' if style else ""
+        advance = text_width(visible, size, style) * {"start": 1, "middle": 0.5, "end": 0}[anchor]
+        self._reach(x + advance, y + size * DESCENT)
+        css_class = f' class="{style}"' if style else ""
         where = "" if anchor == "start" else f' text-anchor="{anchor}"'
         self._parts.append(
-            f'<text x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}"{marks}{where}>'
-            f"{escape(shown)}{_title(title or (line if shown != line else ''))}</text>"
+            f'<text x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}"{css_class}{where}>'
+            f"{escape(visible)}{_title(title or (line if visible != line else ''))}</text>"
         )
-        return x + reach
+        return x + advance
 
     def box(
         self, x: float, y: float, width: float, height: float, fill: str, title: str = "",
-        words: str = "", *, size: float = 9, style: str = "mono dark",
+        label: str = "", *, size: float = 9, style: str = "mono dark",
     ) -> None:
         """Draw a rectangle with a centred label.
 
@@ -209,7 +209,7 @@ class Canvas:
             height: Height in pixels.
             fill: Hex colour, `pad` (hatched) or `plain`.
             title: Tooltip text.
-            words: Label; omitted if it does not fit completely.
+            label: Label; omitted if it does not fit completely.
             size: Font size of the label in pixels.
             style: Style classes of the label.
         """
@@ -223,10 +223,10 @@ class Canvas:
             self._parts.append(f"{shape}{paint}/>")
             paint = 'fill="url(#hatch)"'
         self._parts.append(f"{shape}{paint}>{inner}</rect>" if inner else f"{shape}{paint}/>")
-        if words and text_width(words, size, style) <= width - 2 and size <= height:
-            middle = y + height / 2 + size * (ASCENT - DESCENT) / 2
+        if label and text_width(label, size, style) <= width - 2 and size <= height:
+            baseline = y + height / 2 + size * (ASCENT - DESCENT) / 2
             self.text(
-                x + width / 2, middle, words, size=size, style=style, anchor="middle", title=title
+                x + width / 2, baseline, label, size=size, style=style, anchor="middle", title=title
             )
 
     def frame(
@@ -299,17 +299,17 @@ class Canvas:
         self.right, self.bottom = max(self.right, x), max(self.bottom, y)
 
 
-def clean(words: str) -> str:
+def clean(text: str) -> str:
     r"""Replace characters that are not allowed in XML by U+FFFD.
 
     >>> clean("a\x00b") == "a\ufffdb"
     True
     """
-    return _NO_XML.sub("\ufffd", words)
+    return _NO_XML.sub("\ufffd", text)
 
 
-def _title(words: str) -> str:
-    return f"<title>{escape(clean(words))}</title>" if words else ""
+def _title(text: str) -> str:
+    return f"<title>{escape(clean(text))}</title>" if text else ""
 
 
 def _n(value: float) -> str:

@@ -75,7 +75,7 @@ def lane_named(process: int, lane: int, name: str) -> dict[str, Any]:
 
 def bar(
     name: str, kind: str, start: float, duration: float, *, process: int = 0, lane: int = 0,
-    said: Mapping[str, Any] | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Build a complete event: one activity with start and duration, in microseconds.
 
@@ -86,11 +86,11 @@ def bar(
         duration: Duration in microseconds.
         process: Process number.
         lane: Lane number within the process.
-        said: Further values that viewers show in the details of the event. Default: none.
+        details: Further values that viewers show in the details of the event. Default: none.
     """
     event = {"ph": "X", "name": name, "cat": kind, "pid": process, "tid": lane, "ts": start,
              "dur": duration}
-    return event if said is None else {**event, "args": dict(said)}
+    return event if details is None else {**event, "args": dict(details)}
 
 
 def level(name: str, time: float, unit: str, value: float) -> dict[str, Any]:
@@ -98,5 +98,5 @@ def level(name: str, time: float, unit: str, value: float) -> dict[str, Any]:
     return {"ph": "C", "name": name, "pid": 0, "ts": time, "args": {unit: value}}
 
 
-def _name_event(what: str, process: int, lane: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": process, "tid": lane, "args": {"name": name}}
+def _name_event(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": kind, "pid": process, "tid": lane, "args": {"name": name}}

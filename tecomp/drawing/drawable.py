@@ -38,8 +38,8 @@ class Drawable:
         >>> tecomp.Layout.row_major((4, 8), "int8").picture().startswith("<svg")
         True
         """
-        made: Svg = call_drawing_function(self._drawn_by, self)
-        return made
+        svg: Svg = call_drawing_function(self._drawn_by, self)
+        return svg
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the figure to `x.svg`, or a page with the figure to `x.html`.

@@ -23,10 +23,10 @@ def lanes_of(lives: Mapping[T, tuple[int, int]]) -> dict[T, int]:
     """
     ends: list[int] = []
     found: dict[T, int] = {}
-    for thing, (first, last) in sorted(lives.items(), key=lambda item: item[1]):
+    for key, (first, last) in sorted(lives.items(), key=lambda item: item[1]):
         lane = next((k for k, end in enumerate(ends) if end <= first), len(ends))
         ends[lane:lane + 1] = [last]
-        found[thing] = lane
+        found[key] = lane
     return found
 
 
@@ -44,18 +44,18 @@ def connect(
         ends: For each row, the y coordinate at which connectors arrive.
         names: Tooltip text of each item.
     """
-    taken = {thing: flow for thing, flow in flows.items() if flow[1]}
-    lanes = lanes_of({thing: (row, max(rows)) for thing, (row, rows) in taken.items()})
-    most = min(max(lanes.values(), default=-1) + 1, _MAX_LANES)
-    for thing, lane in lanes.items():
-        row, rows = taken[thing]
+    consumed = {key: flow for key, flow in flows.items() if flow[1]}
+    lanes = lanes_of({key: (row, max(rows)) for key, (row, rows) in consumed.items()})
+    num_lanes = min(max(lanes.values(), default=-1) + 1, _MAX_LANES)
+    for key, lane in lanes.items():
+        row, rows = consumed[key]
         x = right + 14 + _LANE * min(lane, _MAX_LANES - 1)
         start = starts[row]
-        name = names[thing]
+        name = names[key]
         canvas.line([(right, start), (x, start), (x, max(ends[k] for k in rows))], title=name)
         for k in rows:
             canvas.arrow((x, ends[k]), (right + 2, ends[k]), name)
-    return right + 14 + _LANE * most
+    return right + 14 + _LANE * num_lanes
 
 
 MAX_WIDTH = 1100.0
@@ -73,9 +73,9 @@ def head(canvas: Canvas, title: str, *lines: str) -> float:
     return y
 
 
-def heading(canvas: Canvas, x: float, y: float, words: str, remark: str = "") -> float:
+def heading(canvas: Canvas, x: float, y: float, title: str, remark: str = "") -> float:
     """Draw the heading of a panel with a remark beside it; return the right x coordinate."""
-    right = canvas.text(x, y, words, size=13, style="bold")
+    right = canvas.text(x, y, title, size=13, style="bold")
     return canvas.text(right + 8, y, remark, style="soft") if remark else right
 
 
@@ -92,37 +92,37 @@ def legend(
     """
     x = MARGIN
     row = 0
-    for fill, words in entries:
-        wide = 20 + text_width(words, 11) + 24
-        if x > MARGIN and x + wide > MAX_WIDTH:
+    for fill, label in entries:
+        entry_width = 20 + text_width(label, 11) + 24
+        if x > MARGIN and x + entry_width > MAX_WIDTH:
             x, row = MARGIN, row + 1
-        canvas.box(x, y + row * 20, 12, 12, fill, words)
-        canvas.text(x + 18, y + row * 20 + 10, words, style="soft", width=MAX_WIDTH)
-        x += wide
-    below = y + (row + 1) * 20 if x > MARGIN else y
+        canvas.box(x, y + row * 20, 12, 12, fill, label)
+        canvas.text(x + 18, y + row * 20 + 10, label, style="soft", width=MAX_WIDTH)
+        x += entry_width
+    bottom = y + (row + 1) * 20 if x > MARGIN else y
     for number, remark in enumerate(remarks):
-        canvas.text(MARGIN, below + number * 17 + 11, remark, style="soft", width=MAX_WIDTH)
-    return below + len(remarks) * 17
+        canvas.text(MARGIN, bottom + number * 17 + 11, remark, style="soft", width=MAX_WIDTH)
+    return bottom + len(remarks) * 17
 
 
-def format_thousands(count: int, word: str) -> str:
+def format_thousands(count: int, noun: str) -> str:
     """Return a count with its noun, with thousands separators.
 
     >>> format_thousands(1, "run"), format_thousands(262144, "run")
     ('1 run', '262,144 runs')
     """
-    return f"{count:,} {word}{'s' * (count != 1)}"
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def sample_indices(count: int, most: int, last: int = 1) -> list[int | None]:
-    """Return the indices below `count`; if more than `most`, the first ones, None and the last one.
+def sample_indices(count: int, limit: int, last: int = 1) -> list[int | None]:
+    """Return the indices below `count`; if above `limit`, the first ones, None and the last one.
 
     >>> sample_indices(4, 6), sample_indices(1000, 4)
     ([0, 1, 2, 3], [0, 1, 2, None, 999])
     """
-    if count <= most:
+    if count <= limit:
         return list(range(count))
-    return [*range(most - last), None, *range(count - last, count)]
+    return [*range(limit - last), None, *range(count - last, count)]
 
 
 def ticks(
@@ -153,9 +153,9 @@ def format_short(value: float) -> str:
     >>> format_short(0.0), format_short(2500.0), format_short(3e9), format_short(0.5)
     ('0', '2.5k', '3G', '0.5')
     """
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for size, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
-            return f"{value / size:.3g}{letter}" if value < 1e15 else f"{value:.1e}"
+            return f"{value / size:.3g}{suffix}" if value < 1e15 else f"{value:.1e}"
     return f"{value:.3g}"
 
 

@@ -88,8 +88,8 @@ class Svg(str):
         >>> "<pre>row by row</pre>" in picture.with_text("row by row")
         True
         """
-        more = f"<details><summary>text</summary><pre>{in_html(text)}</pre></details>"
-        return self._repr_html_() + more
+        details = f"<details><summary>text</summary><pre>{in_html(text)}</pre></details>"
+        return self._repr_html_() + details
 
     def page(self) -> HtmlPage:
         """Return an HTML page that contains only the figure.
@@ -127,38 +127,38 @@ def write_figure(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
         CallError: If no text belongs to the suffix, or the path cannot be written.
     """
     try:
-        place = Path(path)
+        target = Path(path)
     except TypeError as error:
         raise CallError(
             "save: {path!r} is not a valid path; pass a path such as 'x{least}'",
             kind="invalid-type", path=path, least=min(kinds),
         ) from error
-    text = kinds.get(place.suffix.lower())
+    text = kinds.get(target.suffix.lower())
     if text is None:
         raise CallError(
             "save: {path!r} does not end in {kinds}, which selects the file format",
             kind="unknown-choice", path=str(path), kinds=" or ".join(kinds),
         )
     try:
-        _replace(place, text)
+        _replace(target, text)
     except (OSError, ValueError) as error:
         # `strerror` omits the name of the temporary file, which is internal to this function.
-        why = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or error
         raise CallError(
             "save: {path!r} cannot be written ({reason}); pass a file in an existing directory",
-            kind="invalid-type", path=str(path), reason=why,
+            kind="invalid-type", path=str(path), reason=reason,
         ) from error
 
 
-def _replace(place: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+def _replace(target: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)
-        os.replace(name, place)
+        os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -37,7 +37,7 @@ Loops = tuple[For, ...]
 
 def emit_performance_warnings(schedule: Schedule, lowered: LoweringResult, target: Target) -> None:
     """Warn of slow primitive calls in user code, once per call; ignore calls of the library."""
-    calls = {call[2] for call, place in schedule.calls if place is not None}
+    calls = {call[2] for call, location in schedule.calls if location is not None}
     func = lowered.functions["flatten_buffer"]
     if "compute_at" in calls:
         _check_recomputed(schedule, func)
@@ -49,12 +49,12 @@ def emit_performance_warnings(schedule: Schedule, lowered: LoweringResult, targe
 
 def _statements(func: PrimFunc) -> Iterator[tuple[Stmt, Loops]]:
     """Yield every statement with its enclosing loops, outermost first."""
-    todo: list[tuple[Stmt, Loops]] = [(func.body, ())]
-    while todo:
-        stmt, loops = todo.pop()
+    worklist: list[tuple[Stmt, Loops]] = [(func.body, ())]
+    while worklist:
+        stmt, loops = worklist.pop()
         yield stmt, loops
         inside = (*loops, stmt) if isinstance(stmt, For) else loops
-        todo += [(part, inside) for part in statements_in(stmt)]
+        worklist += [(part, inside) for part in statements_in(stmt)]
 
 
 def _check_recomputed(schedule: Schedule, func: PrimFunc) -> None:
@@ -71,13 +71,13 @@ def _check_recomputed(schedule: Schedule, func: PrimFunc) -> None:
         size = prod(extents)
         if len(extents) < len(stage.op.output(0).shape) or _is_copy(stage.op):
             continue
-        place = last_primitive_call(schedule, "compute_at", stage.name)
-        if place is not None and count >= _TIMES * size and count - size >= _ELEMENTS:
+        location = last_primitive_call(schedule, "compute_at", stage.name)
+        if location is not None and count >= _TIMES * size and count - size >= _ELEMENTS:
             warn(
                 "s[{stage}].compute_at: {count} elements are computed, but {stage} has only "
                 "{size}; compute it in an outer loop, or reuse elements between iterations with "
                 "rolling_buffer",
-                place, kind="redundant-computation", stage=stage.name, count=count, size=size,
+                location, kind="redundant-computation", stage=stage.name, count=count, size=size,
             )
 
 
@@ -93,24 +93,24 @@ def _is_copy(op: object) -> bool:
 
 
 def _check_strides(schedule: Schedule, func: PrimFunc) -> None:
-    told: set[int] = set()
+    warned: set[int] = set()
     for stmt, loops in _statements(func):
         lanes = next((loop for loop in loops if loop.kind is ForKind.VECTORIZED), None)
         if lanes is None or not isinstance(stmt, BufferStore):
             continue
-        place = last_primitive_call(schedule, "vectorize", lanes.loop_var.name)
+        location = last_primitive_call(schedule, "vectorize", lanes.loop_var.name)
         accesses: list[BufferStore | BufferLoad] = [stmt]
         accesses += nodes_of(BufferLoad, stmt.value)
         for access in accesses:
-            if place is None or id(lanes) in told:
+            if location is None or id(lanes) in warned:
                 break
             if step := _step(access.indices, access.buffer, lanes):
-                told.add(id(lanes))
+                warned.add(id(lanes))
                 warn(
                     "vectorize({loop_var}): the lanes have a stride of {step} elements of "
                     "{buffer}, so each lane is loaded or stored separately; vectorize a loop over "
                     "contiguous elements, or call transform_layout",
-                    place, kind="large-stride", loop_var=lanes.loop_var.name, step=step,
+                    location, kind="large-stride", loop_var=lanes.loop_var.name, step=step,
                     buffer=access.buffer.name,
                 )
 
@@ -124,8 +124,8 @@ def _step(indices: tuple[Expr, ...], buffer: Buffer, lanes: For) -> int:
         return 0
     var = lanes.loop_var
     step = simplify(substitute(indices[-1], {var: var + 1}) - indices[-1])
-    far = abs(int(step.value)) if isinstance(step, Const) else 0
-    return far if far * buffer.dtype.bytes >= Core.LINE_BYTES else 0  # lanes share no line
+    stride = abs(int(step.value)) if isinstance(step, Const) else 0
+    return stride if stride * buffer.dtype.bytes >= Core.LINE_BYTES else 0  # lanes share no line
 
 
 def _check_copies(schedule: Schedule, func: PrimFunc, limit: int) -> None:
@@ -137,12 +137,12 @@ def _check_copies(schedule: Schedule, func: PrimFunc, limit: int) -> None:
         if len(extents) < len(stmt.buffer.shape) or size <= limit:
             continue
         for call in ("cache_read", "cache_write"):
-            place = last_primitive_call(schedule, call, stmt.buffer.name)
-            if place is not None:
+            location = last_primitive_call(schedule, call, stmt.buffer.name)
+            if location is not None:
                 warn(
                     "s.{call}: {buffer} takes {size} bytes, but the largest cache holds {limit} "
                     "bytes; compute it inside a loop whose iterations need fewer elements",
-                    place, kind="large-copy", call=call, buffer=stmt.buffer.name, size=size,
+                    location, kind="large-copy", call=call, buffer=stmt.buffer.name, size=size,
                     limit=limit,
                 )
 
@@ -184,7 +184,7 @@ def suggest_smaller_tile(
     schedule: Schedule,
     args: Sequence[object],
     name: str,
-    needed: Callable[[Schedule, LoweringResult], int],
+    bytes_of: Callable[[Schedule, LoweringResult], int],
     limit: int,
 ) -> str:
     """Suggest a smaller split factor that makes a schedule fit a memory, as the end of a message.
@@ -193,28 +193,28 @@ def suggest_smaller_tile(
         schedule: Schedule that exceeds the memory.
         args: Arguments of the kernel.
         name: Name of the kernel.
-        needed: Function from a schedule and its lowered form to the required bytes.
+        bytes_of: Function from a schedule and its lowered form to the required bytes.
         limit: Capacity in bytes.
     """
     found: list[tuple[int, _Choice]] = []
-    tried = nodes = 0
+    attempts = nodes = 0
     for options in _choices(schedule):
         for choice in options:
-            if tried == _MAX_SCHEDULES or nodes > _MAX_NODES:
+            if attempts == _MAX_SCHEDULES or nodes > _MAX_NODES:
                 break
-            tried += 1
-            made = _try_change(schedule, args, name, choice)
-            if made is None:
+            attempts += 1
+            candidate = _try_change(schedule, args, name, choice)
+            if candidate is None:
                 continue
-            nodes += sum(1 for _ in walk(made[1].final.body))
-            need = _need(*made, needed)
-            if need is not None and need <= limit:
-                found.append((need, choice))
+            nodes += sum(1 for _ in walk(candidate[1].final.body))
+            nbytes = _need(*candidate, bytes_of)
+            if nbytes is not None and nbytes <= limit:
+                found.append((nbytes, choice))
                 break
     if not found:
         return "use smaller tiles, or compute it closer to where it is used"
-    need, choice = min(found, key=lambda pair: (pair[1].times, -pair[0]))
-    return f"{choice.text} instead of {choice.old} needs {need}"
+    nbytes, choice = min(found, key=lambda pair: (pair[1].times, -pair[0]))
+    return f"{choice.text} instead of {choice.old} needs {nbytes}"
 
 
 def _choices(schedule: Schedule) -> Iterator[list[_Choice]]:
@@ -227,20 +227,20 @@ def _factors(schedule: Schedule) -> Iterator[list[_Choice]]:
     """Yield the alternatives of each split factor (halves) and number of parts (doubles)."""
     for k, step in enumerate(json.loads(schedule.trace.to_json())["steps"]):
         if step["call"] == "split":
-            for position, (word, changed) in enumerate(_FACTOR_SEARCHES, 1):
-                place: int | str = word if word in step["kwargs"] else position
-                given = step["kwargs"].get(word, next(iter(step["args"][position:]), None))
-                if type(given) is int:
-                    text = f"{_start(step, 0)}{word}="
-                    yield [_Choice(k, place, given, n, f"{text}{n})") for n in changed(given)]
+            for position, (keyword, changed) in enumerate(_FACTOR_SEARCHES, 1):
+                arg: int | str = keyword if keyword in step["kwargs"] else position
+                factor = step["kwargs"].get(keyword, next(iter(step["args"][position:]), None))
+                if type(factor) is int:
+                    text = f"{_start(step, 0)}{keyword}="
+                    yield [_Choice(k, arg, factor, n, f"{text}{n})") for n in changed(factor)]
         elif step["call"] == "tile":
             for axis in (0, 1):
                 if len(step["args"]) > 2 + axis:
-                    given = step["args"][2 + axis]
+                    factor = step["args"][2 + axis]
                     text = f"{_start(step, axis)}{'xy'[axis]}_factor="
-                    if type(given) is int:
-                        yield [_Choice(k, 2 + axis, given, n, f"{text}{n})") for n
-                            in halving_factors(given)]
+                    if type(factor) is int:
+                        yield [_Choice(k, 2 + axis, factor, n, f"{text}{n})") for n
+                            in halving_factors(factor)]
 
 
 def halving_factors(number: int) -> list[int]:
@@ -267,8 +267,8 @@ _FACTOR_SEARCHES = (("factor", halving_factors), ("nparts", doubling_factors))
 def _start(step: Any, axis: int) -> str:
     """Return the text of a call up to its factor."""
     loop = step["args"][axis]
-    shown = loop.get("axis", loop) if isinstance(loop, dict) else loop
-    return f"s[{step['stage']}].{step['call']}({shown}, "
+    axis_name = loop.get("axis", loop) if isinstance(loop, dict) else loop
+    return f"s[{step['stage']}].{step['call']}({axis_name}, "
 
 
 def _try_change(
@@ -288,10 +288,10 @@ def _try_change(
 
 
 def _need(
-    schedule: Schedule, lowered: LoweringResult, needed: Callable[[Schedule, LoweringResult], int]
+    schedule: Schedule, lowered: LoweringResult, bytes_of: Callable[[Schedule, LoweringResult], int]
 ) -> int | None:
     """Return the required bytes, or None if the target cannot run the schedule."""
     try:
-        return needed(schedule, lowered)
+        return bytes_of(schedule, lowered)
     except TecompError:
         return None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def is_program(value: object) -> bool:
     """Return whether a value is a tensor or a non-empty list of tensors."""
     values = value if isinstance(value, list | tuple) else [value]
-    return bool(values) and all(isinstance(each, Tensor) for each in values)
+    return bool(values) and all(isinstance(item, Tensor) for item in values)
 
 
 def build_default_schedule(
@@ -44,13 +44,13 @@ def build_default_schedule(
         near: Tensors that stay resident in the scratchpads of cores.
         bounds: Expected upper bounds of symbolic sizes, which only affect performance.
     """
-    many = outputs if isinstance(outputs, list | tuple) else [outputs]
-    names = ", ".join([each.name for each in many if isinstance(each, Tensor)])
+    tensors = outputs if isinstance(outputs, list | tuple) else [outputs]
+    names = ", ".join([tensor.name for tensor in tensors if isinstance(tensor, Tensor)])
     with log_duration(f"find a schedule of {names} for {target.name}"):
         hints = {"bounds": bounds} if bounds else {}
-        made: Schedule = load_upward("driver.scheduler")(
+        schedule: Schedule = load_upward("driver.scheduler")(
             outputs, target, layouts, division, strides, near, **hints)
     log_debug(
-        "the schedule of %s for %s:\n%s", names, target.name, lambda: str(made.trace).rstrip()
+        "the schedule of %s for %s:\n%s", names, target.name, lambda: str(schedule.trace).rstrip()
     )
-    return made
+    return schedule

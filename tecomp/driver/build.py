@@ -136,8 +136,8 @@ class ScheduledKernel(Kernel):
                 # Do not run code that accesses memory out of bounds.
                 verifier.check_bounds(arguments, self.sizes_of(arguments))
             before = [
-                np.array(each, order="C") if getattr(each, "ndim", 0) else each
-                for each in arguments
+                np.array(item, order="C") if getattr(item, "ndim", 0) else item
+                for item in arguments
             ]
             outcome = quick(*arguments)
             if outcome is False:
@@ -157,14 +157,14 @@ class ScheduledKernel(Kernel):
 
         if not is_open(self.lowered, target):
             return quick
-        fitting: set[tuple[tuple[str, int], ...]] = set()
+        verified: set[tuple[tuple[str, int], ...]] = set()
 
         def checked(*arguments: Any) -> Any:
             sizes = self.sizes_of(arguments)
-            if (key := tuple(sizes.items())) not in fitting:
+            if (key := tuple(sizes.items())) not in verified:
                 check_fits(
                     self._request.schedule, self._request.args, self.lowered, target, sizes)
-                fitting.add(key)
+                verified.add(key)
             return quick(*arguments)
 
         self._fast_call = checked
@@ -301,18 +301,18 @@ class ScheduledKernel(Kernel):
         )
         return trace
 
-    def _zeros(self, what: str, sizes: Mapping[str, int]) -> tuple[Any, ...]:
+    def _zeros(self, method: str, sizes: Mapping[str, int]) -> tuple[Any, ...]:
         """Return arrays of zeros and default scalars, for a call that only measures time."""
-        known = check_sizes(self.lowered.final, sizes, f"{self.name}.{what}")
-        made: list[Any] = []
-        for each in self._request.args:
-            if isinstance(each, Tensor):
-                made.append(self._packing_of(each).empty(known))
-                made[-1].fill(0)
+        known = check_sizes(self.lowered.final, sizes, f"{self.name}.{method}")
+        values: list[Any] = []
+        for arg in self._request.args:
+            if isinstance(arg, Tensor):
+                values.append(self._packing_of(arg).empty(known))
+                values[-1].fill(0)
             else:
-                assert isinstance(each, Var)
-                made.append(known.get(each.name, 0))
-        return tuple(made)
+                assert isinstance(arg, Var)
+                values.append(known.get(arg.name, 0))
+        return tuple(values)
 
     def roofline(
         self, *arguments: Any, measured: bool = False, label: str | None = None, **sizes: int
@@ -372,7 +372,7 @@ class ScheduledKernel(Kernel):
         return found
 
     def _check_measured(
-        self, what: str, measured: bool, arguments: Sequence[Any], sizes: Mapping[str, int]
+        self, method: str, measured: bool, arguments: Sequence[Any], sizes: Mapping[str, int]
     ) -> None:
         """Raise if `measured` contradicts the other arguments or the target.
 
@@ -380,7 +380,7 @@ class ScheduledKernel(Kernel):
             CallError: If arguments are given without `measured`, the target cannot run here, or
                 both arguments and sizes are given.
         """
-        where = f"{self.name}.{what}"
+        where = f"{self.name}.{method}"
         check_kind(measured, bool | np.bool_, f"{where}: measured", "pass True or False", CallError)
         if not measured:
             if arguments:
@@ -532,8 +532,8 @@ def build(
             kind="conflicting-options",
         )
     if isinstance(schedule, Schedule):
-        whole = copy(with_arguments(schedule, args))
-        request = BuildRequest(whole, args, name, machine, options, strided, bool(verify))
+        prepared = copy(with_arguments(schedule, args))
+        request = BuildRequest(prepared, args, name, machine, options, strided, bool(verify))
         return build_kernel(
             request, partial(ScheduledKernel, request),
             partial(_build_code, schedule=schedule, page=_dump_page(name)))
@@ -549,8 +549,8 @@ def _build_unscheduled(request: BuildRequest) -> ScheduledKernel:
     # For targets with scratchpads, layouts are part of the schedule, so the cache cannot be keyed
     # by the unscheduled program.
     is_kept = page is None and is_processor and current_store() is not None
-    tried, keys = tee(program_keys(request) if is_kept else ())
-    found = lookup(tried, request)
+    lookup_keys, keys = tee(program_keys(request) if is_kept else ())
+    found = lookup(lookup_keys, request)
     if found is not None:
         log_debug("build %s: found, as it was built before", request.name)
         kernel = kernel_or_none(

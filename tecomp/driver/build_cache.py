@@ -81,13 +81,13 @@ def _isl() -> str:
     with os.scandir(Path(str(found.origin)).parent) as files:
         states = [(item.name, item.stat()) for item in files if item.is_file()]
     return digest([(name, state.st_size, state.st_mtime_ns) for name, state in sorted(
-        states, key=lambda each: each[0])])
+        states, key=lambda entry: entry[0])])
 
 
-def _files(folder: str, place: str) -> Iterator[str]:
+def _files(folder: str, prefix: str) -> Iterator[str]:
     with os.scandir(folder) as found:
         for item in sorted(found, key=lambda item: item.name):
-            name = f"{place}/{item.name}"
+            name = f"{prefix}/{item.name}"
             if item.name.endswith(".py"):
                 state = item.stat()
                 yield f"{name} {state.st_size} {state.st_mtime_ns}"
@@ -144,8 +144,8 @@ class BuildRequest:
         assert self.target is not None
         strides = strides_of(self.strided_buffers, self.args, "build")
         known = {
-            arg: each for arg, each in zip(self.args, strides, strict=False)
-            if isinstance(arg, Tensor) and each is not None
+            arg: stride for arg, stride in zip(self.args, strides, strict=False)
+            if isinstance(arg, Tensor) and stride is not None
         }
         found = build_default_schedule(
             self.program, self.target, strides=known, bounds=dict(self.bounds)
@@ -194,8 +194,8 @@ def get_or_build(
     Raises:
         TecompError: If lowering, a check of the target or code generation fails.
     """
-    tried, keys = tee(program_keys(request) if current_store() is not None else ())
-    if lowered is None and (found := lookup(tried, request)) is not None:
+    lookup_keys, keys = tee(program_keys(request) if current_store() is not None else ())
+    if lowered is None and (found := lookup(lookup_keys, request)) is not None:
         log_debug("build %s: found, as it was built before", request.name)
         return found, None
     with log_duration(f"build {safe_str(request.name)}"):
@@ -326,10 +326,10 @@ def keys_of(content: object, *makers: str) -> Iterator[str]:
         content: Request.
         makers: Fingerprints of code that affects the result, in addition to the compiler.
     """
-    places: list[Location] = []
+    locations: list[Location] = []
 
     def place(location: Location) -> Word:
-        places.append(location)
+        locations.append(location)
         return "place"
 
     try:
@@ -340,8 +340,8 @@ def keys_of(content: object, *makers: str) -> Iterator[str]:
     compiler = [SOURCES, _isl(), sys.implementation.cache_tag, *compiler_fingerprint(), *makers]
     first = digest(words, compiler)
     yield first
-    if places:
-        yield digest(first, [(location.file, location.line) for location in places])
+    if locations:
+        yield digest(first, [(location.file, location.line) for location in locations])
 
 
 def _signature(args: Sequence[object], lowered: LoweringResult) -> Signature:
@@ -358,10 +358,10 @@ def _logical(lowered: LoweringResult) -> LogicalShapes:
 
 
 def _encode_entry(compiled: CompiledFunction) -> bytes:
-    face = compiled.interface
-    code = code_key(compiled.source, face.entry)
+    iface = compiled.interface
+    code = code_key(compiled.source, iface.entry)
     words = encode((
-        face.head, face.written, face.entry, face.sites, face.is_parallel, face.calls,
+        iface.head, iface.written, iface.entry, iface.sites, iface.is_parallel, iface.calls,
         compiled.signature, compiled.logical, code,
     ))  # fmt: skip
     return json.dumps(words).encode()
@@ -371,12 +371,12 @@ def _load(store: Store, key: str, request: BuildRequest) -> CompiledFunction | N
     found = store.read(key, _decode_entry)
     if found is None:
         return None
-    face, signature, logical, code = found
-    linked = lookup_code(code, face.entry, bind(face.calls))
+    iface, signature, logical, code = found
+    linked = lookup_code(code, iface.entry, bind(iface.calls))
     if linked is None:
         return None
     return CompiledFunction(
-        face, linked, request.options, lambda: request.lowered().final, None, signature, logical)
+        iface, linked, request.options, lambda: request.lowered().final, None, signature, logical)
 
 
 def _decode_entry(content: bytes) -> tuple[KernelInterface, Signature, LogicalShapes, str]:
@@ -388,29 +388,29 @@ def _decode_entry(content: bytes) -> tuple[KernelInterface, Signature, LogicalSh
     head, written, entry, sites, is_parallel, calls, signature, logical, code = decode(
         json.loads(content), FACES
     )
-    face = KernelInterface(head, written, entry, sites, is_parallel, calls)
-    check_face(face)
+    iface = KernelInterface(head, written, entry, sites, is_parallel, calls)
+    check_face(iface)
     check_members(signature, Buffer | Var)
     check_members(logical, tuple | None)
     if not len(head.params) == len(signature) == len(logical) or type(code) is not str:
         raise ValueError("parameters or the key of the code are missing")
-    return face, signature, logical, code
+    return iface, signature, logical, code
 
 
-def check_face(face: KernelInterface) -> None:
+def check_face(iface: KernelInterface) -> None:
     """Raise if a decoded interface has fields of wrong types, which the decoder does not check.
 
     Raises:
         TypeError: If a field has a wrong type.
     """
-    check_members((face.head,), PrimFunc)
-    check_members((face.head.name, face.entry), str)
-    check_members((face.is_parallel,), bool)
-    check_members(face.head.params, Buffer | Var)
-    check_members(face.written, Var)
-    check_members(face.sites, str)
-    check_members(face.calls, tuple)
-    for name, callee in face.calls:
+    check_members((iface.head,), PrimFunc)
+    check_members((iface.head.name, iface.entry), str)
+    check_members((iface.is_parallel,), bool)
+    check_members(iface.head.params, Buffer | Var)
+    check_members(iface.written, Var)
+    check_members(iface.sites, str)
+    check_members(iface.calls, tuple)
+    for name, callee in iface.calls:
         check_members((name,), str)
         check_members((callee,), CallSignature)
 
@@ -421,6 +421,6 @@ def check_members(values: object, kind: type | UnionType) -> None:
     Raises:
         TypeError: If the value is not such a tuple.
     """
-    if type(values) is not tuple or not all(isinstance(each, kind) for each in values):
+    if type(values) is not tuple or not all(isinstance(value, kind) for value in values):
         raise TypeError(f"expected a tuple of {kind}")
 

@@ -115,9 +115,9 @@ def measure_rates(core: Core) -> Rates:
     """Measure the rates of one core of the host; see `calibrate`."""
     probes = [*_compute_probes(core), *_read_probes(core)]
     best = dict.fromkeys((probe.name for probe in probes), float("inf"))
-    until, rounds, steady = time.perf_counter() + _SECONDS, 0, 0
+    deadline, rounds, steady = time.perf_counter() + _SECONDS, 0, 0
     # Interleave the kernels, so that a disturbance does not affect all calls of one kernel.
-    while rounds < _MIN_ROUNDS or (steady < _STEADY_ROUNDS and time.perf_counter() < until):
+    while rounds < _MIN_ROUNDS or (steady < _STEADY_ROUNDS and time.perf_counter() < deadline):
         rounds, steady = rounds + 1, steady + 1
         for probe in probes:
             found = min(probe.seconds() for _ in range(_CALLS))
@@ -141,7 +141,7 @@ def rates_of(found: Mapping[tuple[str, str], float]) -> Rates:
     ({'float32': 4.0}, {'float32': 4.0}, (7.0, 7.0, 2.0))
     """
     of = {
-        kind: {name: rate for (each, name), rate in found.items() if each == kind}
+        kind: {name: rate for (group, name), rate in found.items() if group == kind}
         for kind in ("vectors", "scalars", "read")
     }
     reads = tuple(accumulate(reversed(list(of["read"].values())), max))[::-1]
@@ -173,10 +173,10 @@ class _Probe:
 def _compute_probes(core: Core) -> Iterator[_Probe]:
     """Yield the compute kernels: products of small matrices whose tiles stay in registers."""
     rows = max(3 * core.vector_registers // 8, 1)
-    wide = [("vectors", dtype, core.lanes(dtype)) for dtype in _TYPES]
-    for kind, dtype, lanes in (*wide, *(("scalars", dtype, 1) for dtype in _SCALARS)):
+    vectors = [("vectors", dtype, core.lanes(dtype)) for dtype in _TYPES]
+    for kind, dtype, lanes in (*vectors, *(("scalars", dtype, 1) for dtype in _SCALARS)):
         kernel, tensors = _product(dtype, rows, 2 * lanes, is_vector=lanes > 1)
-        arrays = [_ones([int(n) for n in each.shape], dtype) for each in tensors]
+        arrays = [_ones([int(n) for n in tensor.shape], dtype) for tensor in tensors]
         yield _Probe((kind, dtype), _bind_arguments(kernel, *arrays), 2 * arrays[-1].size * _TERMS)
 
 
@@ -185,15 +185,15 @@ def _product(
 ) -> tuple[Kernel, Sequence[Tensor]]:
     x, y = placeholder((rows, _TERMS), dtype, "x"), placeholder((_TERMS, columns), dtype, "y")
     k = reduce_axis((0, _TERMS), "k")
-    made = _tensor(compute(
+    tiles = _tensor(compute(
         (_TILES, rows, columns), lambda t, i, j: sum_of(x[i, k] * y[k, j], axis=k), "tiles"))
-    s = create_schedule(made)
-    tile = _tensor(s.cache_write(made, "local"))
-    for tensor in (tile, made):
+    s = create_schedule(tiles)
+    tile = _tensor(s.cache_write(tiles, "local"))
+    for tensor in (tile, tiles):
         _, i, j = _axes(tensor)
         s[tensor].unroll(i)
         (s[tensor].vectorize if is_vector else s[tensor].unroll)(j)
-    return _in_registers(s, tile, made, [x, y, made])
+    return _in_registers(s, tile, tiles, [x, y, tiles])
 
 
 def _read_probes(core: Core) -> Iterator[_Probe]:
@@ -202,17 +202,17 @@ def _read_probes(core: Core) -> Iterator[_Probe]:
     rows, times = var("rows"), var("times")
     x = placeholder((rows, _UNROLLED, numbers), "int32", "x")
     k, u = reduce_axis((0, rows), "k"), reduce_axis((0, _UNROLLED), "u")
-    made = _tensor(compute((times, numbers), lambda t, j: sum_of(x[k, u, j], axis=[k, u]), "sums"))
-    s = create_schedule(made)
-    sums = _tensor(s.cache_write(made, "local"))
-    for tensor in (sums, made):
+    total = _tensor(compute((times, numbers), lambda t, j: sum_of(x[k, u, j], axis=[k, u]), "sums"))
+    s = create_schedule(total)
+    sums = _tensor(s.cache_write(total, "local"))
+    for tensor in (sums, total):
         s[tensor].vectorize(_axes(tensor)[-1])
     s[sums].unroll(cast(Any, sums.op).reduce_axis[1])
-    kernel, _ = _in_registers(s, sums, made, [x, made])
+    kernel, _ = _in_registers(s, sums, total, [x, total])
     row = 4 * numbers * _UNROLLED
-    far = min(max(2 * core.cache_bytes[-1], _MIN_MEMORY), _MAX_MEMORY)
-    space = _ones((far // row, _UNROLLED, numbers), "int32")
-    for level, size in enumerate((*(cache // 2 for cache in core.cache_bytes), far)):
+    memory_bytes = min(max(2 * core.cache_bytes[-1], _MIN_MEMORY), _MAX_MEMORY)
+    space = _ones((memory_bytes // row, _UNROLLED, numbers), "int32")
+    for level, size in enumerate((*(cache // 2 for cache in core.cache_bytes), memory_bytes)):
         part = space[: max(size // row, 1)]
         result = _ones((max(_READ // part.nbytes, 1), numbers), "int32")
         work = part.nbytes * len(result)
@@ -225,8 +225,8 @@ def _in_registers(
     """Build a kernel that keeps the tile of each outermost iteration in registers."""
     s[tile].compute_at(s[result], _axes(result)[0])
     s[tile].reorder(*cast(Any, tile.op).reduce_axis, *_axes(tile)[1:])
-    asked = BuildRequest(s, args, "calibrate", None, Options())
-    return build_kernel(asked, lambda compiled, _: Kernel(compiled)), args
+    request = BuildRequest(s, args, "calibrate", None, Options())
+    return build_kernel(request, lambda compiled, _: Kernel(compiled)), args
 
 
 def _ones(shape: Sequence[int], dtype: str) -> Array:
@@ -234,18 +234,18 @@ def _ones(shape: Sequence[int], dtype: str) -> Array:
     count = prod(shape) * np.dtype(dtype).itemsize
     space = np.empty(count + Core.LINE_BYTES, np.uint8)
     start = -space.ctypes.data % Core.LINE_BYTES
-    made = space[start : start + count].view(dtype).reshape(shape)
-    made[...] = 1
-    return made
+    array = space[start : start + count].view(dtype).reshape(shape)
+    array[...] = 1
+    return array
 
 
 def _axes(tensor: Tensor) -> Sequence[IterVar]:
     return cast(Any, tensor.op).axis  # type: ignore[no-any-return]
 
 
-def _tensor(made: object) -> Tensor:
-    assert isinstance(made, Tensor)
-    return made
+def _tensor(value: object) -> Tensor:
+    assert isinstance(value, Tensor)
+    return value
 
 
 def _bind_arguments(kernel: Kernel, *arrays: Array) -> Callable[[], object]:
@@ -254,8 +254,8 @@ def _bind_arguments(kernel: Kernel, *arrays: Array) -> Callable[[], object]:
 
 def _key(core: Core) -> str:
     """Return the cache key of the rates: host name, processor, core description and compiler."""
-    one = replace(core, count=1)
-    facts = ("rates", platform.node(), host().cpu, host().features, one)
+    single_core = replace(core, count=1)
+    facts = ("rates", platform.node(), host().cpu, host().features, single_core)
     return f"rates-{next(iter(keys_of(facts)))}"
 
 

@@ -58,9 +58,9 @@ class LayoutPacker:
         source = np.asarray(as_array(array, "pack"), order="C")
         self._check_logical(source, "pack")
         if not self._stage.layout.maps:
-            plain = self.empty_of(source.shape)
-            plain[...] = source
-            return plain
+            result = self.empty_of(source.shape)
+            result[...] = source
+            return result
         sizes = {
             extent: Size(number, f"axis {axis} of {self.tensor.name}")
             for axis, (extent, number) in enumerate(zip(self._shape, source.shape, strict=True))
@@ -82,27 +82,27 @@ class LayoutPacker:
         self._unpacker(stored, array)
 
     def _check_mark(
-        self, array: Any, wanted: LayoutTag, who: str, sizes: Mapping[str, int]
+        self, array: Any, expected: LayoutTag, call: str, sizes: Mapping[str, int]
     ) -> None:
-        """Raise if an array is tagged with a layout that differs from `wanted` for these sizes.
+        """Raise if an array is tagged with a layout that differs from `expected` for these sizes.
 
         Raises:
             CallError: If the layouts differ.
         """
         found = layout_tag_of(array)
-        if found is None or found.formula == wanted.formula:
+        if found is None or found.formula == expected.formula:
             return
         shape = stored = tuple(array.shape)
-        if who == "unpack":
-            shape, stored = (self._numbers(each, sizes, who)
-                             for each in (self.tensor.shape, physical_shape_of(self._stage)))
-        if not is_in_layout(array, wanted, shape, stored):
+        if call == "unpack":
+            shape, stored = (self._numbers(extents, sizes, call)
+                             for extents in (self.tensor.shape, physical_shape_of(self._stage)))
+        if not is_in_layout(array, expected, shape, stored):
             raise CallError(
                 "{who}: the array is packed as {formula}, but {tensor} is {how} as "
                 "{wanted_formula}; unpack it with the layout that packed it, or pass "
                 "np.asarray(...) of it if the packing is intended",
-                kind="packed", who=who, formula=found.formula, tensor=self.tensor.name,
-                how="given" if who == "pack" else "stored", wanted_formula=wanted.formula,
+                kind="packed", who=call, formula=found.formula, tensor=self.tensor.name,
+                how="given" if call == "pack" else "stored", wanted_formula=expected.formula,
             )
 
     def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
@@ -114,11 +114,11 @@ class LayoutPacker:
         known = {**sizes, **_sizes_in(physical_shape_of(self._stage), array)}
         self._check_mark(array, self._mark, "unpack", known)
         if not self._stage.layout.maps:
-            plain = as_array(array, "unpack")
+            data = as_array(array, "unpack")
             if all(isinstance(extent, int) for extent in self.tensor.shape):
-                self._check_logical(plain, "unpack")
-            if self._fits(plain):
-                return plain.copy(order="C")
+                self._check_logical(data, "unpack")
+            if self._fits(data):
+                return data.copy(order="C")
         result = np.empty(
             self._numbers(self.tensor.shape, known, "unpack"), self.tensor.dtype.numpy)
         self._unpacker(array, result)
@@ -152,18 +152,18 @@ class LayoutPacker:
             for extent, found in zip(shape, array.shape, strict=True)
         )
 
-    def _check_logical(self, array: np.ndarray[Any, Any], who: str) -> None:
+    def _check_logical(self, array: np.ndarray[Any, Any], call: str) -> None:
         if not self._fits(array):
             raise CallError(
                 "{who}: expected an array of {shape} for {tensor}, got {shape2}; pass an array "
                 "with that dtype and shape",
-                kind="argument-mismatch", who=who, tensor=self.tensor.name,
+                kind="argument-mismatch", who=call, tensor=self.tensor.name,
                 shape=array_text(self.tensor.dtype, self.tensor.shape),
                 shape2=array_text(str(array.dtype), array.shape),
             )
 
     def _numbers(
-        self, shape: tuple[Extent, ...], sizes: Mapping[str, int], who: str
+        self, shape: tuple[Extent, ...], sizes: Mapping[str, int], call: str
     ) -> tuple[int, ...]:
         """Return the values of the extents of `shape` for `sizes`.
 
@@ -176,21 +176,21 @@ class LayoutPacker:
                 raise CallError(
                     "{who}: the shape of {tensor} depends on {count} size variables named {name}; "
                     "use unique names",
-                    kind="unbound-size", who=who, tensor=self.tensor.name,
+                    kind="unbound-size", who=call, tensor=self.tensor.name,
                     count=found.count(name), name=name,
                 )
             if name not in sizes:
-                given = "tensor, array" if who == "unpack" else "tensor"
+                params = "tensor, array" if call == "unpack" else "tensor"
                 raise CallError(
                     "{who}: the shape of {tensor} depends on {name}, which is unknown; pass it as "
                     "a keyword, e.g. kernel.{who}({given}, {name}=8)",
-                    kind="unbound-size", who=who, tensor=self.tensor.name, name=name, given=given,
+                    kind="unbound-size", who=call, tensor=self.tensor.name, name=name, given=params,
                 )
             size = sizes[name]
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
                 raise CallError(
                     "{who}: {name} must be an integer >= 0, got {size!r}",
-                    kind="invalid-value", who=who, name=name, size=size,
+                    kind="invalid-value", who=call, name=name, size=size,
                 )
         known = {name: int(size) for name, size in sizes.items()}
         return tuple(extent_at(extent, known) or 0 for extent in shape)
@@ -264,8 +264,8 @@ class LayoutPacker:
 
 
 def _compile(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
-    asked = BuildRequest(schedule, args, name, None, Options())
-    return build_kernel(asked, lambda compiled, _: Kernel(compiled))
+    request = BuildRequest(schedule, args, name, None, Options())
+    return build_kernel(request, lambda compiled, _: Kernel(compiled))
 
 
 def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:
@@ -342,14 +342,14 @@ def call_with_logical_arrays(
         packings: Function from a parameter to the packing of its tensor.
         sizes: Values of the size variables of the kernel.
     """
-    given = list(arguments)
+    actual_args = list(arguments)
     mapped = [(p, packings(p)) for p in parameters if p.logical is not None]
     for parameter, packing in mapped:
         stored = packing.empty_of(shape_value(parameter.shape, sizes))
         if not parameter.is_written:
             packing.copy_in(arguments[parameter.position], stored)
-        given[parameter.position] = stored
-    run(*given)
+        actual_args[parameter.position] = stored
+    run(*actual_args)
     for parameter, packing in mapped:
         if parameter.is_written:
-            packing.copy_out(given[parameter.position], arguments[parameter.position])
+            packing.copy_out(actual_args[parameter.position], arguments[parameter.position])

@@ -129,7 +129,7 @@ def differences(before: str, after: str) -> str:
     """Return HTML with the line differences of two texts, and the second text in full."""
     if before == after:
         return '<p class="soft">the same</p>'
-    whole = f'<div class="w">{preformatted_html(after)}</div>'
+    full_html = f'<div class="w">{preformatted_html(after)}</div>'
     old, new = before.splitlines(), after.splitlines()
     if not old or max(len(old), len(new)) > _MAX_LINES:
         return preformatted_html(after)
@@ -142,22 +142,22 @@ def differences(before: str, after: str) -> str:
                 continue
             lines += [_line(f"- {line}", "o") for line in old[i:j]]
             lines += [_line(f"+ {line}", "n") for line in new[k:n]]
-    return f'<pre class="d">{"".join(lines)}</pre>{whole}'
+    return f'<pre class="d">{"".join(lines)}</pre>{full_html}'
 
 
 def side_by_side_html(left: Sequence[tuple[int, str]], right: Sequence[tuple[int, str]]) -> str:
     """Return HTML with two texts side by side; hovering highlights lines of the same number."""
-    sides = (
-        f"<pre>{''.join(_line(text, number=number) for number, text in side)}</pre>"
-        for side in (left, right)
+    columns = (
+        f"<pre>{''.join(_line(text, number=number) for number, text in lines)}</pre>"
+        for lines in (left, right)
     )
-    return f'<div class="two">{"".join(sides)}</div>'
+    return f'<div class="two">{"".join(columns)}</div>'
 
 
 def _line(text: str, kind: str = "", number: int = 0) -> str:
     style = f' class="{kind}"' if kind else ""
-    told = f' data-line="{number}"' if number else ""
-    return f"<div{style}{told}>{escape(text)}</div>"
+    attribute = f' data-line="{number}"' if number else ""
+    return f"<div{style}{attribute}>{escape(text)}</div>"
 
 
 def dump_destination(name: str) -> Path | None:
@@ -179,7 +179,7 @@ def dump_destination(name: str) -> Path | None:
         ) from error
     plain_name = re.sub(r"\W", "_", name)
     names = (plain_name if k == 1 else f"{plain_name}-{k}" for k in count(1))
-    return next(path for each in names if not (path := Path(folder) / f"{each}.html").exists())
+    return next(path for stem in names if not (path := Path(folder) / f"{stem}.html").exists())
 
 
 @dataclass(slots=True)
@@ -207,10 +207,10 @@ class Dump:
         self.sections.append(Section(name, content))
         if seconds is not None:
             self._times.append((name, seconds))
-        beside = self.path.with_name(f"{self.path.name}.part")
+        temp_path = self.path.with_name(f"{self.path.name}.part")
         try:
-            beside.write_text(page(self.title, self.sections, self._times), encoding="utf-8")
-            beside.replace(self.path)
+            temp_path.write_text(page(self.title, self.sections, self._times), encoding="utf-8")
+            temp_path.replace(self.path)
         except OSError as error:
             raise LowerError(
                 "dump: cannot write {path} ({reason}); specify a file in a writable folder",
@@ -275,11 +275,11 @@ def _dump(build: BuildRequest, dump: Dump) -> LoweringResult:
 
 def _dump_code(build: BuildRequest, lowered: LoweringResult, dump: Dump) -> None:
     begin = monotonic()
-    made, source = module_with_lines(lowered.final, build.options)
+    versions, source = module_with_lines(lowered.final, build.options)
     seconds = monotonic() - begin
-    for name, func in zip(("name_quotients", "whole_vectors"), made[1:], strict=True):
+    for name, func in zip(("name_quotients", "whole_vectors"), versions[1:], strict=True):
         dump.after(name, func, seconds / 2)
-    ir = list(enumerate(str(made[-1]).rstrip("\n").splitlines(), 1))
+    ir = list(enumerate(str(versions[-1]).rstrip("\n").splitlines(), 1))
     dump.add("LLVM", side_by_side_html(ir, list(number_llvm_lines(source.text))), seconds)
     begin = monotonic()
     text = assembly(replace(source, text=with_line_table(source.text)), LlvmTarget())
@@ -311,9 +311,9 @@ def _picture(stage: StageState) -> str:
     shape = constant_shape(tensor.shape)
     if shape is None:
         return ""
-    whole = reduce(IndexMap.then, stage.layout.maps)
+    combined_map = reduce(IndexMap.then, stage.layout.maps)
     try:
-        return Layout.of(shape, tensor.dtype, whole).picture()._repr_html_()
+        return Layout.of(shape, tensor.dtype, combined_map).picture()._repr_html_()
     except TecompError as error:
         # Show the error in place of the figure, so that the page keeps its other sections.
         return preformatted_html(error.message)
@@ -371,6 +371,6 @@ def lower(
     check_kind(dump, str | Path, "lower: dump", "pass a file path", LowerError)
     check_kind(schedule, Schedule, "lower: the schedule", "make one with te.create_schedule",
                LowerError)
-    whole = copy(with_arguments(schedule, args))
-    build = BuildRequest(whole, args, name, Target.of("cpu"), Options(), dict(binds or {}))
+    prepared = copy(with_arguments(schedule, args))
+    build = BuildRequest(prepared, args, name, Target.of("cpu"), Options(), dict(binds or {}))
     return dump_build(build, dump).functions[stop_after or STAGES[-1]]

@@ -45,16 +45,16 @@ def check_grid(state: ScheduleState, target: Target) -> None:
             enclosing loop is bound to the axis.
     """
     for stage in state:
-        around = _thread_tags_around(stage, state)
+        outer_tags = _thread_tags_around(stage, state)
         for leaf, tag in stage.threads.items():
             if not is_grid_axis(tag):
                 continue
             loop = f"s[{stage.name}].bind({leaf.name})"
-            if tag in around:
+            if tag in outer_tags:
                 raise TargetError(
                     "{loop}: this loop is inside {around}, which is bound to the same core axis "
                     "`{tag}`; bind only one of them, or bind them to two axes",
-                    kind="cores", loop=loop, around=around[tag], tag=tag,
+                    kind="cores", loop=loop, around=outer_tags[tag], tag=tag,
                 )
             target.check_axis(tag, leaf.extent if isinstance(leaf.extent, int) else None, loop)
 
@@ -107,7 +107,7 @@ class MemoryPlan:
 
     def peak(self, name: str) -> int:
         """Return the peak usage of a memory in bytes."""
-        fixed = sum(each.bytes for each in self.residents if each.memory.name == name)
+        fixed = sum(resident.bytes for resident in self.residents if resident.memory.name == name)
         return fixed + max((a.peak for a in self.arenas if a.memory.name == name), default=0)
 
 
@@ -126,10 +126,10 @@ def place_in_memories(
     _check_spans(lowered, target)
     if all(memory.capacity_bytes is None for memory in target.memories.values()):
         return lowered
-    found = plan(lowered, target)
-    _check_capacities(schedule, args, lowered, found, target)
-    placed = place_buffers(found.func, found.arenas, guards=guards)
-    return LoweringResult({**lowered.functions, "place_buffers": placed})
+    memory_plan = plan(lowered, target)
+    _check_capacities(schedule, args, lowered, memory_plan, target)
+    placed_func = place_buffers(memory_plan.func, memory_plan.arenas, guards=guards)
+    return LoweringResult({**lowered.functions, "place_buffers": placed_func})
 
 
 def check_fits(
@@ -184,7 +184,7 @@ def _check_spans(
     by_cores = tuple(site for site in sites.sites if site.statement not in copies)
     uses = uses_by_core_loop(replace(sites, sites=by_cores))
     for buffer in large:
-        span = max((_span(buffer, each) for each in uses.get(buffer.data, ())), default=0)
+        span = max((_span(buffer, use) for use in uses.get(buffer.data, ())), default=0)
         if span > limit:
             shape = ", ".join(map(str, buffer.shape))
             raise TargetError(
@@ -222,10 +222,10 @@ def _span(buffer: Buffer, uses: Sequence[CoreAccess]) -> int:
 def is_open(lowered: LoweringResult, target: Target) -> bool:
     """Return whether a memory of limited capacity holds a buffer of symbolic size."""
     func = lowered.functions["flatten_buffer"]
-    made = (node.buffer for node in _allocations(func.body))
+    allocated = (node.buffer for node in _allocations(func.body))
     return any(
         not is_sized(buffer) and target.memory(buffer.scope).capacity_bytes is not None
-        for buffer in (*(p for p in func.params if isinstance(p, Buffer)), *made)
+        for buffer in (*(p for p in func.params if isinstance(p, Buffer)), *allocated)
     )
 
 
@@ -278,14 +278,14 @@ def _residents(
 
     sites = sites_of(func, {})
     uses = uses_of(sites)
-    crossing = {each.data for each in _allocated_around_cores(func)}
+    crossing = {crossed.data for crossed in _allocated_around_cores(func)}
     params = [param for param in func.params if isinstance(param, Buffer)]
     for buffer in (*params, *_allocated_around_cores(func)):
         memory = target.memory(buffer.scope)
         if memory.scope == "core" and (buffer.data in crossing or buffer.data in uses):
-            own = uses.get(buffer.data) or BufferUses()
+            buffer_uses = uses.get(buffer.data) or BufferUses()
             shape = shapes.get(buffer.data, buffer.shape)
-            part = _part_of_a_core(buffer, shape, memory, own, sites.axes, target)
+            part = _part_of_a_core(buffer, shape, memory, buffer_uses, sites.axes, target)
             yield ResidentBuffer(buffer, memory, part)
         elif buffer.data not in crossing and memory.capacity_bytes is not None and is_sized(buffer):
             yield ResidentBuffer(buffer, memory, bytes_of(buffer, memory))
@@ -306,25 +306,25 @@ def _part_of_a_core(
     link = link_between(target, memory.name, memory.name)
     if not axes:
         return bytes_of(buffer, memory) if is_sized(buffer) else 0
-    cure = _cure(memory, link, axes)
+    remedy = _cure(memory, link, axes)
     with isl_work("build", TargetError):
         try:
-            found = find_shared_element(uses.local_accesses, uses.copies)
-            if link is None and found.cores is None and uses.copies:
-                found = find_shared_element((*uses.local_accesses, *uses.copies))
-                cure = f"the target has no link from `{memory.name}` to `{memory.name}`; {cure}"
+            sharing = find_shared_element(uses.local_accesses, uses.copies)
+            if link is None and sharing.cores is None and uses.copies:
+                sharing = find_shared_element((*uses.local_accesses, *uses.copies))
+                remedy = f"the target has no link from `{memory.name}` to `{memory.name}`; {remedy}"
         except NotAffine as error:
             raise TargetError(
                 "{where}, but the elements that each core uses depend on `{expr}`, which is not "
                 "affine; {remedy}",
-                kind="cores", where=where, expr=error.expr, remedy=cure,
+                kind="cores", where=where, expr=error.expr, remedy=remedy,
             ) from None
-    if found.cores is not None:
+    if sharing.cores is not None:
         raise TargetError(
             "{where}, but {buffer}; {remedy}",
-            kind="cores", where=where, buffer=_clash(buffer, shape, found, axes), remedy=cure,
+            kind="cores", where=where, buffer=_clash(buffer, shape, sharing, axes), remedy=remedy,
         )
-    return prod(found.span) * buffer.dtype.bytes
+    return prod(sharing.span) * buffer.dtype.bytes
 
 
 def _cure(memory: Memory, link: Link | None, axes: Sequence[str]) -> str:
@@ -341,11 +341,11 @@ def _cure(memory: Memory, link: Link | None, axes: Sequence[str]) -> str:
 def _clash(buffer: Buffer, shape: Shape, found: CoreSharing, axes: Sequence[str]) -> str:
     assert found.cores is not None
     element = ", ".join(map(str, _in_shape(found.index, shape)))
-    one, other = (
+    first, second = (
         " ".join(f"{axis}={value}" for axis, value in zip(axes, core, strict=True))
         for core in found.cores
     )
-    return f"element [{element}] of {buffer.name} is used by {one} and by {other}"
+    return f"element [{element}] of {buffer.name} is used by {first} and by {second}"
 
 
 def _in_shape(index: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
@@ -353,20 +353,20 @@ def _in_shape(index: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
     extents = [extent for extent in shape if isinstance(extent, int)]
     if len(index) > 1 or len(extents) < len(shape):
         return index
-    (rest,) = index
-    found = []
+    (flat,) = index
+    indices = []
     for extent in reversed(extents):
-        rest, place = divmod(rest, extent)
-        found.append(place)
-    return tuple(reversed(found))
+        flat, remainder = divmod(flat, extent)
+        indices.append(remainder)
+    return tuple(reversed(indices))
 
 
 def _allocated_around_cores(func: PrimFunc) -> list[Buffer]:
     """Return the buffers allocated outside of a loop over cores that uses them."""
     found: list[Buffer] = []
     for node in _allocations(func.body):
-        every = walk(node.body, parts=statements_in)
-        inner = (loop for loop in every if isinstance(loop, For) and loop.thread)
+        nodes = walk(node.body, parts=statements_in)
+        inner = (loop for loop in nodes if isinstance(loop, For) and loop.thread)
         if any(buffer.data is node.buffer.data for loop in inner for buffer in _buffers(loop)):
             found.append(node.buffer)
     return found
@@ -385,38 +385,38 @@ def _check_capacities(
     schedule: Schedule,
     args: Sequence[object],
     lowered: LoweringResult,
-    found: MemoryPlan,
+    memory_plan: MemoryPlan,
     target: Target,
     known: Known = lambda func: func,
 ) -> None:
     for memory in target.memories.values():
         limit = memory.usable_bytes
-        need = found.peak(memory.name)
-        if limit is None or need <= limit:
+        required = memory_plan.peak(memory.name)
+        if limit is None or required <= limit:
             continue
-        each = " of each core" if memory.scope == "core" else ""
-        named = "; ".join(_largest(lowered, found, memory))
+        per_core = " of each core" if memory.scope == "core" else ""
+        named = "; ".join(_largest(lowered, memory_plan, memory))
 
-        def needed(changed: Schedule, other: LoweringResult, name: str = memory.name) -> int:
+        def usage(changed: Schedule, lowering: LoweringResult, name: str = memory.name) -> int:
             check_grid(changed.state, target)
-            return plan(other, target, known).peak(name)
+            return plan(lowering, target, known).peak(name)
 
         raise CapacityError(
             "{final}: memory `{memory}`{each} of target {target} holds {limit} bytes, but {need} "
             "are needed at one time ({named}); {remedy}",
-            final=lowered.final.name, memory=memory.name, each=each, target=target.name,
-            limit=limit, need=need, named=named,
-            remedy=suggest_smaller_tile(schedule, args, lowered.final.name, needed, limit),
+            final=lowered.final.name, memory=memory.name, each=per_core, target=target.name,
+            limit=limit, need=required, named=named,
+            remedy=suggest_smaller_tile(schedule, args, lowered.final.name, usage, limit),
         )
 
 
-def _largest(lowered: LoweringResult, found: MemoryPlan, memory: Memory) -> list[str]:
+def _largest(lowered: LoweringResult, memory_plan: MemoryPlan, memory: Memory) -> list[str]:
     """Return text for the largest three buffers at the peak of a memory, with shape and bytes."""
-    arenas = [arena for arena in found.arenas if arena.memory is memory]
-    parts = [(each.buffer, each.bytes) for each in found.residents if each.memory is memory]
+    arenas = [arena for arena in memory_plan.arenas if arena.memory is memory]
+    parts = [(item.buffer, item.bytes) for item in memory_plan.residents if item.memory is memory]
     if arenas:
         fullest = max(arenas, key=lambda arena: arena.peak)
-        parts += [(each.buffer, each.bytes) for each in fullest.at_peak]
+        parts += [(item.buffer, item.bytes) for item in fullest.at_peak]
     shapes = _shapes(lowered)
     texts = []
     for buffer, size in sorted(parts, key=lambda part: -part[1])[:3]:

@@ -104,8 +104,8 @@ def with_clock(func: PrimFunc) -> tuple[PrimFunc, list[Stmt]]:
 
     def tick(number: int) -> Stmt:
         k = Var("k", INT64)
-        taken = array_argument(clock, (k,), (Const(2),), (k + 2 * number,), is_written=True)
-        return ExternCall(_CLOCK, CallingConvention.C, (Const(time.CLOCK_MONOTONIC, INT32), taken))
+        arg = array_argument(clock, (k,), (Const(2),), (k + 2 * number,), is_written=True)
+        return ExternCall(_CLOCK, CallingConvention.C, (Const(time.CLOCK_MONOTONIC, INT32), arg))
 
     def ended(part: Stmt) -> Stmt:
         parts.append(part)
@@ -119,7 +119,7 @@ def _map_statements(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
     """Apply `change` to each outermost loop or statement, below allocations and bindings."""
     match stmt:
         case SeqStmt(stmts):
-            return seq(*[_map_statements(each, change) for each in stmts])
+            return seq(*[_map_statements(child, change) for child in stmts])
         case Allocate() | DeclBuffer() | Let():
             return replace(stmt, body=_map_statements(stmt.body, change))
     return change(stmt)
@@ -140,9 +140,9 @@ def _trace(name: str, parts: Sequence[Stmt], ticks: Sequence[int]) -> ChromeTrac
     events = [process_named(0, f"{name}, measured")]
     for part, start, end in zip(parts, ticks, ticks[1:], strict=False):
         stores = nodes_of(BufferStore, part)
-        written = ", ".join(dict.fromkeys(store.buffer.name for store in stores))
-        events.append(bar(written or "call", "measured", start / 1e3, (end - start) / 1e3,
-                          said={"statement": str(part).splitlines()[0]}))
+        names = ", ".join(dict.fromkeys(store.buffer.name for store in stores))
+        events.append(bar(names or "call", "measured", start / 1e3, (end - start) / 1e3,
+                          details={"statement": str(part).splitlines()[0]}))
     return trace_of(events)
 
 

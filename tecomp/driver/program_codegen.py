@@ -108,14 +108,14 @@ class BackgroundCompiler:
 @contextmanager
 def codes(*, is_fresh: bool = False) -> Iterator[BackgroundCompiler]:
     """Run a compilation thread; tasks that have not started when the block ends are discarded."""
-    made = BackgroundCompiler(is_fresh)
+    compiler = BackgroundCompiler(is_fresh)
     with no_fork:
-        thread = Thread(target=no_fork.guard_thread(made.work), name="tecomp-code")
+        thread = Thread(target=no_fork.guard_thread(compiler.work), name="tecomp-code")
         thread.start()
         try:
-            yield made
+            yield compiler
         finally:
-            made.end()
+            compiler.end()
             thread.join()
 
 
@@ -172,9 +172,9 @@ class ProgramKernel:
         """Measure the minimum time of a call on arrays of zeros, in seconds."""
         image = get_or_compile_object(self.module.source)
         linked = link([image], self.module.entry, bind(self.module.calls))
-        face = interface_of(self.lowered.final, self.module)
+        interface = interface_of(self.lowered.final, self.module)
         kernel = Kernel(
-            CompiledFunction(face, linked, self.build.options, lambda: self.lowered.final))
+            CompiledFunction(interface, linked, self.build.options, lambda: self.lowered.final))
         params = [p for p in self.lowered.final.params if isinstance(p, Buffer)]
         # Write the zeros explicitly: untouched pages of `np.zeros` all map to one physical page,
         # which stays in the first-level cache.
@@ -226,14 +226,14 @@ def sequence_of(
         InternalError: If LLVM rejects a module.
     """
     parts = list({id(part): part for part, _ in calls}.values())
-    steps = [SequenceCall(p.module.entry, tuple(given), p.module.sites, p.rows) for p, given
+    steps = [SequenceCall(p.module.entry, tuple(args), p.module.sites, p.rows) for p, args
         in calls]
     is_parallel = any(part.is_parallel for part in parts)
     text = sequence_text(name, steps, len(params), bytes_held, is_parallel=is_parallel)
-    own = get_or_compile_object(text.source, is_fresh=codes.is_fresh)
-    images = (*(codes.image(part.module) for part in parts), own)
+    sequence_image = get_or_compile_object(text.source, is_fresh=codes.is_fresh)
+    images = (*(codes.image(part.module) for part in parts), sequence_image)
     head = PrimFunc(name, tuple(map(flatten_axis_groups, params)), SeqStmt(()), ())
     written = tuple(buffer.data for buffer in params if buffer in outputs)
     outside = tuple(dict.fromkeys(call for part in parts for call in part.module.calls))
-    face = KernelInterface(head, written, text.entry, text.sites, is_parallel, outside)
-    return SequenceCode(face, tuple(params), images, any(part.has_places for part in parts))
+    interface = KernelInterface(head, written, text.entry, text.sites, is_parallel, outside)
+    return SequenceCode(interface, tuple(params), images, any(part.has_places for part in parts))

@@ -100,14 +100,14 @@ def _run(kernel: ScheduledKernel, array: Array, row: int, out: Array, new_row: i
         kernel(
             flat[: rows * row].reshape(rows, row), result[: rows * new_row].reshape(rows, new_row)
         )
-    if rest := len(flat) - rows * row:
-        last, its_result = np.zeros((1, row), flat.dtype), np.empty((1, new_row), out.dtype)
-        last[0, :rest] = flat[rows * row :]
-        kernel(last, its_result)
-        result[rows * new_row :] = its_result[0, : len(result) - rows * new_row]
+    if tail := len(flat) - rows * row:
+        last, last_result = np.zeros((1, row), flat.dtype), np.empty((1, new_row), out.dtype)
+        last[0, :tail] = flat[rows * row :]
+        kernel(last, last_result)
+        result[rows * new_row :] = last_result[0, : len(result) - rows * new_row]
 
 
-def _resize(storage: Format, array: Array, old: int, new: int, what: str) -> tuple[int, ...]:
+def _resize(storage: Format, array: Array, old: int, new: int, unit: str) -> tuple[int, ...]:
     shape: tuple[int, ...] = array.shape
     if old == new == 1:
         return shape
@@ -115,7 +115,7 @@ def _resize(storage: Format, array: Array, old: int, new: int, what: str) -> tup
         raise LayoutError(
             "format {storage}: the last axis of the array, shape {shape}, is not a multiple of "
             "the block of {old} {what}; pad it, or merge the last axes",
-            kind="storage-format", storage=storage.name, shape=list(shape), old=old, what=what,
+            kind="storage-format", storage=storage.name, shape=list(shape), old=old, what=unit,
         )
     return (*shape[:-1], shape[-1] // old * new)
 
@@ -138,15 +138,15 @@ def _decoder(storage: Format, dtype: DType) -> ScheduledKernel:
     return _build(units, storage.decode(units, dtype), "decode")
 
 
-def _build(given: Tensor, result: Tensor, name: str) -> ScheduledKernel:
+def _build(source: Tensor, result: Tensor, name: str) -> ScheduledKernel:
     s = create_schedule(result)
     for stage in s.stages:
         if stage.op.input_tensors:
-            row, along = stage.op.axis
-            _, lane = stage.split(along, factor=_LANES)
+            row, axis = stage.op.axis
+            _, lane = stage.split(axis, factor=_LANES)
             stage.vectorize(lane)
             stage.parallel(row)
-    return build(s, [given, result], name=name)
+    return build(s, [source, result], name=name)
 
 
 Array = np.ndarray[Any, Any]
@@ -191,8 +191,8 @@ class Relayout(Pictured):
         Raises:
             LayoutError: If `src` and `dst` differ in shape or dtype, or one is not a layout.
         """
-        for given in (src, dst):
-            check_layout(given, "relayout")
+        for layout in (src, dst):
+            check_layout(layout, "relayout")
         if src.shape != dst.shape or src.dtype != dst.dtype:
             raise LayoutError(
                 "relayout: source {dtype}{shape} and result {dst_dtype}{dst_shape} do not match; "
@@ -232,17 +232,17 @@ class Relayout(Pictured):
 
     def _convert(self, array: Any, out: Any) -> None:
         src, dst = self.src, self.dst
-        for name, given, layout in (("array", array, src), ("out", out, dst)):
-            check_array(f"relayout: {name}", given, layout.storage.stored, layout.storage_shape)
+        for name, operand, layout in (("array", array, src), ("out", out, dst)):
+            check_array(f"relayout: {name}", operand, layout.storage.stored, layout.storage_shape)
         check_writable("relayout: out", out)
         values = array
         if not _is_plain(src):
             values = src.storage.decode_array(array.reshape(-1), src.dtype)
-        placed = np.empty(dst.physical_shape, dst.dtype.numpy)
-        self.kernel(np.ascontiguousarray(values).reshape(src.physical_shape), placed)
+        packed = np.empty(dst.physical_shape, dst.dtype.numpy)
+        self.kernel(np.ascontiguousarray(values).reshape(src.physical_shape), packed)
         if not _is_plain(dst):
-            placed = dst.storage.encode_array(placed.reshape(-1))
-        out[...] = placed.reshape(dst.storage_shape)
+            packed = dst.storage.encode_array(packed.reshape(-1))
+        out[...] = packed.reshape(dst.storage_shape)
 
     def source(self, kind: Literal["ir", "llvm", "asm"] = "ir") -> str:
         """Return the kernel as text: lowered IR, LLVM IR or assembly.
@@ -335,13 +335,13 @@ def pack_array(layout: Layout, array: Any, out: Any) -> Array:
             "packed from, use relayout, or pass np.asarray(...) of it to ignore its layout",
             kind="packed", formula=found.formula,
         )
-    given = as_array(array, "pack")
-    check_array("pack: the array", given, layout.dtype, layout.shape)
-    order = _dense_order(given)
+    source = as_array(array, "pack")
+    check_array("pack: the array", source, layout.dtype, layout.shape)
+    order = _dense_order(source)
     if order is None:
-        given, order = np.ascontiguousarray(given), tuple(range(given.ndim))
+        source, order = np.ascontiguousarray(source), tuple(range(source.ndim))
     host = _row_major(layout.shape, layout.dtype, order)
-    return relayout(host, layout)(given.transpose(order).reshape(host.physical_shape), out)
+    return relayout(host, layout)(source.transpose(order).reshape(host.physical_shape), out)
 
 
 def unpack_array(layout: Layout, array: Any, out: Any) -> Array:
@@ -388,11 +388,11 @@ def _dense_order(array: Array) -> tuple[int, ...] | None:
     return order if array.transpose(order).flags.c_contiguous else None
 
 
-def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> None:
+def check_array(subject: str, array: Any, dtype: str, shape: tuple[int, ...]) -> None:
     """Check that an array has the given dtype and shape.
 
     Args:
-        what: Description of the array in the error message.
+        subject: Description of the array in the error message.
         array: Array to check.
         dtype: Expected dtype.
         shape: Expected shape.
@@ -406,15 +406,15 @@ def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> No
         text = f"{found}{list(array.shape)}" if is_shaped else type(array).__name__
         raise CallError(
             "{what} is {text}, expected {dtype}{shape}; convert it first",
-            kind="argument-mismatch", what=what, text=text, dtype=dtype, shape=list(shape),
+            kind="argument-mismatch", what=subject, text=text, dtype=dtype, shape=list(shape),
         )
 
 
-def check_mark(what: str, array: Any, layout: Layout) -> None:
+def check_mark(subject: str, array: Any, layout: Layout) -> None:
     """Check that an array is not tagged with another layout.
 
     Args:
-        what: Description of the array in the error message.
+        subject: Description of the array in the error message.
         array: Array to check; an array without a layout tag passes.
         layout: Expected layout.
 
@@ -428,15 +428,15 @@ def check_mark(what: str, array: Any, layout: Layout) -> None:
         raise CallError(
             "{what} is packed with layout {formula}, expected {mark_formula}; pass an array with "
             "that layout, or np.asarray(...) of it to ignore its layout",
-            kind="packed", what=what, formula=found.formula, mark_formula=layout.mark.formula,
+            kind="packed", what=subject, formula=found.formula, mark_formula=layout.mark.formula,
         )
 
 
-def check_writable(what: str, array: Array) -> None:
+def check_writable(subject: str, array: Array) -> None:
     """Check that an array is writable.
 
     Args:
-        what: Description of the array in the error message.
+        subject: Description of the array in the error message.
         array: Array to check.
 
     Raises:
@@ -445,7 +445,7 @@ def check_writable(what: str, array: Array) -> None:
     if not array.flags.writeable:
         raise CallError(
             "{what} is written to, but it is read-only; pass a copy",
-            kind="unsupported-memory", what=what,
+            kind="unsupported-memory", what=subject,
         )
 
 

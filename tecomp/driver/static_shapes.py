@@ -49,11 +49,11 @@ def check_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[st
                 "{where}: {name} must be an integer >= 0, got {size!r}",
                 kind="invalid-value", where=where, name=name, size=size,
             )
-    for given in sizes:
-        if given not in names:
+    for key in sizes:
+        if key not in names:
             raise CallError(
                 "{where}: {func} has no size variable {given}; its size variables are {names}",
-                kind="unbound-size", where=where, func=func.name, given=given,
+                kind="unbound-size", where=where, func=func.name, given=key,
                 names=", ".join(names) or "none",
             )
     return {name: sizes[name] for name in names}
@@ -70,8 +70,8 @@ def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
         return func
     params = tuple(_with_sizes(p, values) if isinstance(p, Buffer) else p for p in func.params)
     body = replace_variables(func.body, values)
-    kept = tuple(var for var in func.sizes if var not in values and var not in scalars)
-    return simplify(PrimFunc(func.name, params, body, kept, sites=func.sites))
+    remaining = tuple(var for var in func.sizes if var not in values and var not in scalars)
+    return simplify(PrimFunc(func.name, params, body, remaining, sites=func.sites))
 
 
 def _with_sizes(buffer: Buffer, values: Mapping[Var, Expr]) -> Buffer:

@@ -56,19 +56,19 @@ class Verifier:
         Raises:
             InternalError: If an element differs; the message names the first pass that is wrong.
         """
-        wanted = self._results("nest", before, sizes)
-        found = self._elements(after, sizes)
+        expected = self._results("nest", before, sizes)
+        actual = self._elements(after, sizes)
         for position in self.written:
-            at = _first_difference(found[position], wanted[position])
-            if at is not None:
-                told = self._told(position, at, found[position], wanted[position])
+            index = _first_difference(actual[position], expected[position])
+            if index is not None:
+                difference = self._told(position, index, actual[position], expected[position])
                 raise InternalError(
                     "{told}; {culprit}; report this program as a bug",
-                    kind="verification-failed", told=told,
-                    culprit=self._culprit(before, wanted, sizes),
+                    kind="verification-failed", told=difference,
+                    culprit=self._culprit(before, expected, sizes),
                 )
 
-    def check_bounds(self, given: Sequence[Any], sizes: Mapping[str, int]) -> None:
+    def check_bounds(self, args: Sequence[Any], sizes: Mapping[str, int]) -> None:
         """Raise if a lowering pass introduced an out-of-bounds access.
 
         Faults that already occur in the loops over tensors, such as data-dependent indices, are
@@ -77,9 +77,9 @@ class Verifier:
         Raises:
             InternalError: If the interpreter fails on the final function but not on the first one.
         """
-        if self._fault("simplify", given, sizes) is None or self._fault("nest", given, sizes):
+        if self._fault("simplify", args, sizes) is None or self._fault("nest", args, sizes):
             return
-        faults = ((name, self._fault(name, given, sizes)) for name in self.lowered.functions)
+        faults = ((name, self._fault(name, args, sizes)) for name in self.lowered.functions)
         name, fault = next((name, fault) for name, fault in faults if fault)
         raise InternalError(
             "{name}: after the pass {name2} the interpreter fails: {fault}; no result was "
@@ -87,31 +87,31 @@ class Verifier:
             kind="verification-failed", name=self.name, name2=name, fault=fault,
         )
 
-    def _fault(self, name: str, given: Sequence[Any], sizes: Mapping[str, int]) -> str | None:
+    def _fault(self, name: str, args: Sequence[Any], sizes: Mapping[str, int]) -> str | None:
         """Return the error of the interpreter on the function after a pass, or None."""
         try:
-            self._results(name, given, sizes)
+            self._results(name, args, sizes)
         except (CallError, InternalError) as error:
             return error.message.partition("; ")[0]
         return None
 
     def _told(
-        self, position: int, at: tuple[int, ...], found: NDArray[Any], wanted: NDArray[Any]
+        self, position: int, index: tuple[int, ...], actual: NDArray[Any], expected: NDArray[Any]
     ) -> str:
         tensor = self.args[position]
         assert isinstance(tensor, Tensor)
-        place: list[Any] = list(at)
+        memory_index: list[Any] = list(index)
         for index_map in self.state.stage(tensor.op).layout.maps:
-            place = list(index_map.map_indices(place))
-        logical, physical = (f"[{', '.join(map(str, each))}]" for each in (at, place))
+            memory_index = list(index_map.map_indices(memory_index))
+        logical, physical = (f"[{', '.join(map(str, idx))}]" for idx in (index, memory_index))
         where = f", at {physical} in memory," if logical != physical else ""
         return (
-            f"{self.name}: {tensor.name}{logical}{where} is {found[at]}, but the interpreter "
-            f"has {wanted[at]}"
+            f"{self.name}: {tensor.name}{logical}{where} is {actual[index]}, but the interpreter "
+            f"has {expected[index]}"
         )
 
     def _culprit(
-        self, before: Sequence[Any], wanted: Mapping[int, NDArray[Any]], sizes: Mapping[str, int]
+        self, before: Sequence[Any], expected: Mapping[int, NDArray[Any]], sizes: Mapping[str, int]
     ) -> str:
         """Return text that names the first pass after which the results differ."""
         last: PrimFunc = self.lowered.functions["nest"]
@@ -120,7 +120,7 @@ class Verifier:
                 continue
             last = func
             results = self._results(name, before, sizes)
-            if any(_first_difference(results[k], wanted[k]) is not None for k in self.written):
+            if any(_first_difference(results[k], expected[k]) is not None for k in self.written):
                 return f"the results changed in the pass {name}"
         return (
             "the results are correct after all passes, but the code generated from the last one "
@@ -134,8 +134,8 @@ class Verifier:
         func = in_numbers(self.lowered.functions[name], sizes)
         if name == "nest":
             elements = self._elements(before, sizes)
-            given = [elements.get(k, value) for k, value in enumerate(before)]
-            evaluate(func, given)
+            args = [elements.get(k, value) for k, value in enumerate(before)]
+            evaluate(func, args)
             return elements
         stored = [
             value.copy() if isinstance(value, np.ndarray) else value for value in before
@@ -156,19 +156,19 @@ class Verifier:
         }
 
 
-def _first_difference(found: NDArray[Any], wanted: NDArray[Any]) -> tuple[int, ...] | None:
+def _first_difference(actual: NDArray[Any], expected: NDArray[Any]) -> tuple[int, ...] | None:
     """Return the first index at which elements differ by more than the tolerance, or None."""
-    if found.dtype.kind in "biu":
-        wrong = found != wanted
+    if actual.dtype.kind in "biu":
+        differs = actual != expected
     else:
-        kind = np.complex128 if found.dtype.kind == "c" else np.float64
-        a, b = found.astype(kind), wanted.astype(kind)
-        known = np.abs(b[np.isfinite(b)])
-        largest = float(known.max()) if known.size else 0.0
-        room = _ROUNDINGS * float(_unit(found.dtype)) * largest
-        wrong = ~(np.isclose(a, b, rtol=0.0, atol=room, equal_nan=True))
-    places = np.argwhere(wrong)
-    return tuple(map(int, places[0])) if len(places) else None
+        kind = np.complex128 if actual.dtype.kind == "c" else np.float64
+        a, b = actual.astype(kind), expected.astype(kind)
+        finite = np.abs(b[np.isfinite(b)])
+        largest = float(finite.max()) if finite.size else 0.0
+        tolerance = _ROUNDINGS * float(_unit(actual.dtype)) * largest
+        differs = ~(np.isclose(a, b, rtol=0.0, atol=tolerance, equal_nan=True))
+    indices = np.argwhere(differs)
+    return tuple(map(int, indices[0])) if len(indices) else None
 
 
 def _unit(dtype: np.dtype[Any]) -> float:

@@ -72,16 +72,16 @@ class _Conversions:
             return op
         body = top_down(op.body[0], self._stored_before)
         op = op if body is op.body[0] else replace(op, body=(body,))
-        made = self._of_formula(op) if _is_formula(op) else op
+        converted = self._of_formula(op) if _is_formula(op) else op
         result = op.output(0).dtype
         if not self._is_stored(result) and not op.reduce_axis:
-            wide = next((x for x in (FLOAT32, INT32)
+            wide_type = next((x for x in (FLOAT32, INT32)
                          if x in self.target.formats and represents_all(x, result)),
                          None)  # fmt: skip
-            if wide is not None:
-                held = self._of_formula(_value(op, Cast(wide, body)).op)
-                self.stored[made.output(0)] = held.output(0)
-        return made
+            if wide_type is not None:
+                widened = self._of_formula(_value(op, Cast(wide_type, body)).op)
+                self.stored[converted.output(0)] = widened.output(0)
+        return converted
 
     def _is_stored(self, dtype: DType) -> bool:
         return not self.target.formats or dtype in self.target.formats
@@ -89,18 +89,18 @@ class _Conversions:
     def _stored_before(self, node: Any) -> Expr | None:
         if not isinstance(node, TensorLoad) or node.tensor not in self.stored:
             return None
-        held = TensorLoad(self.stored[node.tensor], node.indices, node.location)
-        return Cast(node.dtype, held)
+        stored_load = TensorLoad(self.stored[node.tensor], node.indices, node.location)
+        return Cast(node.dtype, stored_load)
 
     def _of_formula(self, op: Operation) -> Operation:
         assert isinstance(op, ComputeOp)
-        own, result = self._lanes(op.output(0).dtype), op.body[0]
-        wide = result.value.dtype if isinstance(result, Cast) else op.output(0).dtype
-        if isinstance(result, Cast) and self._is_stored(wide) and self._lanes(wide) != own:
-            is_wide = any(self._lanes(x.dtype) != own for x in op.input_tensors)
+        lanes, result = self._lanes(op.output(0).dtype), op.body[0]
+        dtype = result.value.dtype if isinstance(result, Cast) else op.output(0).dtype
+        if isinstance(result, Cast) and self._is_stored(dtype) and self._lanes(dtype) != lanes:
+            is_wide = any(self._lanes(x.dtype) != lanes for x in op.input_tensors)
             return self._converted_at_last(op, result) if is_wide else op
         body = top_down(result, lambda node: self._of_lanes(node, op.output(0).dtype))
-        if any(_is_known(load) and self._lanes(load.dtype) != own for load in loads_of(body)):
+        if any(_is_known(load) and self._lanes(load.dtype) != lanes for load in loads_of(body)):
             return self._in_wide_types(op)
         return op if body is result else replace(op, body=(body,))
 
@@ -115,21 +115,21 @@ class _Conversions:
 
     def _of_lanes(self, node: Any, dtype: DType) -> Expr | None:
         """Return the replacement of a cast or load whose lane count differs from `dtype`'s."""
-        is_cast, own = isinstance(node, Cast), self._lanes(dtype)
+        is_cast, lanes = isinstance(node, Cast), self._lanes(dtype)
         load: Any = node.value if is_cast else node
         if not isinstance(load, TensorLoad):
             return None
-        stays: Expr = node
-        if self._lanes(load.dtype) == own or not _is_known(load):
-            return stays
+        result: Expr = node
+        if self._lanes(load.dtype) == lanes or not _is_known(load):
+            return result
         if is_cast:
-            return self._converted(load, node.dtype) if self._lanes(node.dtype) == own else stays
-        return self._converted(load, dtype) != const(0, dtype) if load.dtype == BOOL else stays
+            return self._converted(load, node.dtype) if self._lanes(node.dtype) == lanes else result
+        return self._converted(load, dtype) != const(0, dtype) if load.dtype == BOOL else result
 
     def _converted_at_last(self, op: ComputeOp, result: Cast) -> Operation:
         """Compute the uncast value as a separate tensor and cast that to the result dtype."""
-        made = _value(op, result.value)
-        return replace(op, body=(Cast(result.dtype, self.change(made.op).output(0)[op.axis]),))
+        uncast = _value(op, result.value)
+        return replace(op, body=(Cast(result.dtype, self.change(uncast.op).output(0)[op.axis]),))
 
     def _in_wide_types(self, op: ComputeOp) -> Operation:
         """Compute the operation in dtypes with the lane count of its widest dtype.
@@ -140,14 +140,14 @@ class _Conversions:
         result = op.output(0).dtype
         kinds = dict.fromkeys((result, *(x.dtype for x in loads_of(op.body[0]) if _is_known(x))))
         lanes = min(map(self._lanes, kinds))
-        types = {x: wide for x in kinds if (wide := self._wider(x, lanes)) is not None}
+        types = {x: wide_type for x in kinds if (wide_type := self._wider(x, lanes)) is not None}
 
         def rule(node: Any) -> Expr | None:
             if not isinstance(node, TensorLoad):
                 return None
-            stays: Expr = node
+            unchanged: Expr = node
             if not _is_known(node) or types[node.dtype] == node.dtype:
-                return stays
+                return unchanged
             return Cast(node.dtype, self._converted(node, types[node.dtype]))
 
         if len(types) < len(kinds):
@@ -155,15 +155,15 @@ class _Conversions:
         body = top_down(op.body[0], rule)
         if types[result] == result:
             return replace(op, body=(body,))
-        made = _value(op, Cast(types[result], body))
-        return replace(op, body=(Cast(result, made[op.axis]),))
+        widened = _value(op, Cast(types[result], body))
+        return replace(op, body=(Cast(result, widened[op.axis]),))
 
     def _wider(self, dtype: DType, lanes: int) -> DType | None:
         """Return a dtype with `lanes` lanes that represents all values of `dtype`, or None."""
         return next((
-            each for each in (dtype, FLOAT32, INT32)
-            if each in self.target.formats and self._lanes(each) == lanes
-            and represents_all(each, dtype)
+            candidate for candidate in (dtype, FLOAT32, INT32)
+            if candidate in self.target.formats and self._lanes(candidate) == lanes
+            and represents_all(candidate, dtype)
         ), None)
 
 
@@ -173,9 +173,9 @@ def _value(op: ComputeOp, value: Expr) -> Tensor:
     def element(*axes: Expr) -> Expr:
         return substitute(value, dict(zip(op.axis, axes, strict=True)))
 
-    made = compute(op.shape, element, name=f"{op.name}_{value.dtype}")
-    assert isinstance(made, Tensor)
-    return made
+    result = compute(op.shape, element, name=f"{op.name}_{value.dtype}")
+    assert isinstance(result, Tensor)
+    return result
 
 
 def _is_formula(op: Operation) -> bool:
@@ -195,11 +195,11 @@ def _is_known(load: TensorLoad) -> bool:
 
 def _conversion(tensor: Tensor, dtype: DType) -> Tensor:
     """Cast the whole tensor, so that no guarded out-of-bounds element is read."""
-    made = compute(
+    result = compute(
         tensor.shape, lambda *axes: Cast(dtype, tensor[axes]), name=f"{tensor.name}_{dtype}"
     )
-    assert isinstance(made, Tensor)
-    return made
+    assert isinstance(result, Tensor)
+    return result
 
 
 def linearize_factors(op: Operation) -> Operation:
@@ -312,6 +312,6 @@ def _view(load: TensorLoad, axes: list[IterVar]) -> Tensor:
             load.tensor, tuple(substitute(index, values) for index in load.indices), load.location
         )
 
-    made = compute(tuple(axis.extent for axis in axes), element, name=f"{load.tensor.name}_view")
-    assert isinstance(made, Tensor)
-    return made
+    result = compute(tuple(axis.extent for axis in axes), element, name=f"{load.tensor.name}_view")
+    assert isinstance(result, Tensor)
+    return result

@@ -39,35 +39,35 @@ class _RefusedError(Exception):
         self.result, self.reason = result, reason
 
 
-def details_of(asked: CompileRequest) -> ProgramDetails:
+def details_of(request: CompileRequest) -> ProgramDetails:
     """Return the details of a program without generating machine code."""
-    return details_from(plan_program(asked))
+    return details_from(plan_program(request))
 
 
-def layouts_of(asked: CompileRequest) -> ProgramLayouts:
+def layouts_of(request: CompileRequest) -> ProgramLayouts:
     """Assign the layouts of a program."""
-    return choose_program_layouts(asked, requested_graph(asked))
+    return choose_program_layouts(request, requested_graph(request))
 
 
 def compile_native(
-    asked: CompileRequest, *, is_fresh: bool = False
+    request: CompileRequest, *, is_fresh: bool = False
 ) -> tuple[NativeProgram, ProgramDetails]:
     """Compile a program to machine code, and return the code with the program details.
 
     Args:
-        asked: Compilation request.
+        request: Compilation request.
         is_fresh: If True, do not use object code from the cache.
     """
-    outline = plan_program(asked)
-    builder = KernelBuilder(asked.target, outline.locations)
+    outline = plan_program(request)
+    builder = KernelBuilder(request.target, outline.locations)
     outline = keep_between_kernels(outline, partial(_planned, builder))
-    with codes(is_fresh=is_fresh) as made:
-        made_for = _planned(builder, outline, partial(_generate, made))
-        outline, found = made_for.plan, made_for.kernels
+    with codes(is_fresh=is_fresh) as compiler:
+        planned = _planned(builder, outline, partial(_generate, compiler))
+        outline, found = planned.plan, planned.kernels
         plan = outline.plan(_written_over(outline, found))
         pairs = list(zip(outline.groups, found, strict=True))
         native = native_of(
-            asked.name, outline.graph, pairs, outline.known, plan, made, outline.stored,
+            request.name, outline.graph, pairs, outline.known, plan, compiler, outline.stored,
             outline.packed,
         )
     return native, _details(outline, found, plan)
@@ -88,10 +88,10 @@ def details_from(outline: ProgramPlan, *, is_final: bool = False) -> ProgramDeta
     return _details(found.plan, found.kernels, plan)
 
 
-def _generate(made: BackgroundCompiler, kernel: FusedKernel) -> None:
+def _generate(compiler: BackgroundCompiler, kernel: FusedKernel) -> None:
     """Enqueue the modules of a kernel for compilation."""
     for part in kernel.parts:
-        made.add(part.module)
+        compiler.add(part.module)
 
 
 def _planned(
@@ -117,19 +117,19 @@ def _planned(
 def _kernels_of(
     builder: KernelBuilder, outline: ProgramPlan, add: Callable[[FusedKernel], None]
 ) -> tuple[FusedKernel, ...]:
-    stays, found = outline.residency, list[FusedKernel]()
+    residency, found = outline.residency, list[FusedKernel]()
     kernels = replace(
         builder,
         locations=outline.locations,
         division_hints=outline.division_hints,
-        resident_divisions=stays.cuts,
-        resident_bytes=stays.resident_bytes,
+        resident_divisions=residency.cuts,
+        resident_bytes=residency.resident_bytes,
     )
-    with progress(f"compile {outline.request.name}", len(outline.groups)) as shown:
+    with progress(f"compile {outline.request.name}", len(outline.groups)) as bar:
         for group in outline.groups:
             found.append(_kernel_of(group, outline, kernels))
             add(found[-1])
-            shown.step()
+            bar.step()
     return tuple(found)
 
 
@@ -251,10 +251,10 @@ class _Steps:
         results = group.result.outputs
         folded = [self._folded(kernel, number, border) for number in range(len(kernel.folded))]
         is_once = self.known.issuperset(results)
-        place = self._once if is_once else self._each
-        reads = [place(border[k]) for k in kernel.reads]
-        made = [SequenceArgument(0 if is_once else self.last, offset) for offset in folded]
-        step = kernel.kernel, [*reads, *made, *map(place, results)]
+        argument_of = self._once if is_once else self._each
+        reads = [argument_of(border[k]) for k in kernel.reads]
+        folded_args = [SequenceArgument(0 if is_once else self.last, offset) for offset in folded]
+        step = kernel.kernel, [*reads, *folded_args, *map(argument_of, results)]
         (self.once if is_once else self.each).append(step)
 
     def _folded(self, kernel: FusedKernel, number: int, border: Sequence[Tensor]) -> int:

@@ -43,33 +43,33 @@ def compile_program(
     packed: Sequence[Tensor],
 ) -> Program:
     """Compile a program; `tecomp.compile` documents the arguments and errors."""
-    asked = validate_request(
+    request = validate_request(
         outputs, inputs, target, constants, name, layouts, hints, relayouts=relayouts,
         packed=packed,
     )
-    found = load_cached_program(asked)
+    found = load_cached_program(request)
     if found is not None:
         try:
-            return Program(asked, found, partial(_details_of, asked))
+            return Program(request, found, partial(_details_of, request))
         except Exception:  # a corrupted entry whose code cannot be linked
-            discard(asked)
+            discard(request)
     from tecomp.graph.compilation_steps import compile_native
 
-    native, details = compile_native(asked)
+    native, details = compile_native(request)
     try:
-        program = Program(asked, native, lambda: details)
+        program = Program(request, native, lambda: details)
     except InternalError:  # corrupted object code in the cache
-        native, details = compile_native(asked, is_fresh=True)
-        program = Program(asked, native, lambda: details)
-    store_cached_program(asked, native)
+        native, details = compile_native(request, is_fresh=True)
+        program = Program(request, native, lambda: details)
+    store_cached_program(request, native)
     return program
 
 
 def load_program(folder: str | PathLike[str]) -> Program:
     """Load a program; `tecomp.load` documents the argument and the errors."""
-    asked, native = load(folder)
+    request, native = load(folder)
     try:
-        return Program(asked, native, partial(_details_of, asked))
+        return Program(request, native, partial(_details_of, request))
     except (InternalError, AttributeError, IndexError) as error:
         raise corrupted_program_error(Path(folder), "its code cannot be linked") from error
 

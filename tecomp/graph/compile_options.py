@@ -54,20 +54,20 @@ class CompileRequest:
     @property
     def stick_hints(self) -> tuple[Hint, ...]:
         """Layout hints."""
-        return tuple(each for each in self.hints if isinstance(each, Hint))
+        return tuple(hint for hint in self.hints if isinstance(hint, Hint))
 
     @property
     def division_hints(self) -> tuple[DivisionHint, ...]:
         """Work-division hints."""
-        return tuple(each for each in self.hints if isinstance(each, DivisionHint))
+        return tuple(hint for hint in self.hints if isinstance(hint, DivisionHint))
 
     @property
     def is_laid_out(self) -> bool:
         """Whether layouts must be assigned, because of the target or of a request of the caller."""
         if has_layouts(self.target) or self.layouts or self.stick_hints:
             return True
-        every = post_order([x.op for x in self.outputs])
-        return any(isinstance(requested_layout_of(op), Layout) for op in every)
+        operations = post_order([x.op for x in self.outputs])
+        return any(isinstance(requested_layout_of(op), Layout) for op in operations)
 
 
 def validate_request(
@@ -89,61 +89,61 @@ def validate_request(
         CallError: If a constant has another shape or dtype than its tensor.
     """
     machine = Target.of(target)
-    wanted: Any = [outputs] if isinstance(outputs, Tensor) else outputs
-    cure = "pass one array per placeholder"
-    check_kind(constants, Mapping, "compile: constants", cure, DefinitionError)
-    check_list([*constants], Tensor, "compile: constants", cure, DefinitionError)
-    for what, given in (("outputs", wanted), ("inputs", inputs)):
-        check_list(given, Tensor, f"compile: {what}", "give a list of tensors", DefinitionError)
+    output_list: Any = [outputs] if isinstance(outputs, Tensor) else outputs
+    remedy = "pass one array per placeholder"
+    check_kind(constants, Mapping, "compile: constants", remedy, DefinitionError)
+    check_list([*constants], Tensor, "compile: constants", remedy, DefinitionError)
+    for kind, tensors in (("outputs", output_list), ("inputs", inputs)):
+        check_list(tensors, Tensor, f"compile: {kind}", "give a list of tensors", DefinitionError)
     if not isinstance(name, str) or not name.isidentifier():
         raise DefinitionError(
             "compile: the name of a program must be an identifier, got {name!r}",
             kind="invalid-type", name=name,
         )
-    cure = "pass one layout per tensor"
-    check_kind(layouts, Mapping, "compile: layouts", cure, DefinitionError)
-    check_list([*layouts], Tensor, "compile: layouts", cure, DefinitionError)
-    for tensor, asked in layouts.items():
-        for layout in layouts_in(asked):
+    remedy = "pass one layout per tensor"
+    check_kind(layouts, Mapping, "compile: layouts", remedy, DefinitionError)
+    check_list([*layouts], Tensor, "compile: layouts", remedy, DefinitionError)
+    for tensor, spec in layouts.items():
+        for layout in layouts_in(spec):
             if layout != "default":
                 check_layout(layout, f"compile: the layout of {tensor.name}")
-    layouts = {tensor: _extend_layouts(tensor, asked) for tensor, asked in layouts.items()}
+    layouts = {tensor: _extend_layouts(tensor, spec) for tensor, spec in layouts.items()}
     check_list(
         hints, (Hint, DivisionHint), "compile: hints", "pass a list of results of tecomp.hint",
         DefinitionError,
     )
-    cure = "give True or False"
-    check_kind(relayouts, bool, "compile: relayouts", cure, DefinitionError)
-    there = _check_packed(packed, wanted, inputs, layouts)
-    for x in there:
+    remedy = "give True or False"
+    check_kind(relayouts, bool, "compile: relayouts", remedy, DefinitionError)
+    device_tensors = _check_packed(packed, output_list, inputs, layouts)
+    for x in device_tensors:
         if layouts.get(x) == "default" and (shape := constant_shape(x.shape)) is not None:
             layouts[x] = candidates(machine, shape, x.dtype)[0]
     return CompileRequest(
-        tuple(wanted), tuple(inputs), machine, _arrays(constants), name, layouts,
-        tuple(hints), relayouts, there,
+        tuple(output_list), tuple(inputs), machine, _arrays(constants), name, layouts,
+        tuple(hints), relayouts, device_tensors,
     )
 
 
-def _extend_layouts(tensor: Tensor, asked: Wanted) -> Wanted:
+def _extend_layouts(tensor: Tensor, spec: Wanted) -> Wanted:
     """Return the layouts, extended to the tensor size if they differ from it by padding only."""
     shape = constant_shape(tensor.shape)
     found: list[Layout | Literal["default"]] = [
-        each if each == "default" else with_tensor_shape(each, shape) for each in layouts_in(asked)
+        x if x == "default" else with_tensor_shape(x, shape) for x in layouts_in(spec)
     ]
-    return found if isinstance(asked, list | tuple) else found[0]
+    return found if isinstance(spec, list | tuple) else found[0]
 
 
 def _check_packed(
-    given: Sequence[Tensor], outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+    packed: Sequence[Tensor], outputs: Sequence[Tensor], inputs: Sequence[Tensor],
     layouts: Mapping[Tensor, Wanted],
 ) -> tuple[Tensor, ...]:
     """Check and return the inputs and outputs that are passed in device layout."""
-    cure = "pass a list of inputs and outputs"
-    check_list(given, Tensor, "compile: packed", cure, DefinitionError)
-    for tensor in given:
+    remedy = "pass a list of inputs and outputs"
+    check_list(packed, Tensor, "compile: packed", remedy, DefinitionError)
+    for tensor in packed:
         if tensor in inputs:
-            asked = layouts.get(tensor)
-            if not isinstance(asked, Layout) and asked != "default":
+            requested = layouts.get(tensor)
+            if not isinstance(requested, Layout) and requested != "default":
                 raise DefinitionError(
                     "compile: packed: the input {tensor} is passed in its device layout, but no "
                     "layout is specified; pass its layout in `layouts`",
@@ -152,28 +152,28 @@ def _check_packed(
         elif tensor not in outputs:
             raise DefinitionError(
                 "compile: packed: {tensor} is neither an input nor an output; {remedy}",
-                kind="program", tensor=tensor.name, remedy=cure,
+                kind="program", tensor=tensor.name, remedy=remedy,
             )
-    return tuple(given)
+    return tuple(packed)
 
 
-def _arrays(given: Mapping[Tensor, Any]) -> dict[Tensor, Array]:
+def _arrays(constants: Mapping[Tensor, Any]) -> dict[Tensor, Array]:
     found: dict[Tensor, Array] = {}
-    for tensor, value in given.items():
-        cure = f"give an array of {tensor.dtype} of shape {tuple(tensor.shape)}"
+    for tensor, value in constants.items():
+        remedy = f"give an array of {tensor.dtype} of shape {tuple(tensor.shape)}"
         try:
             array = np.require(value, requirements=["C", "A"])
         except (TypeError, ValueError, RuntimeError) as error:
             raise CallError(
                 "compile: the constant {tensor} is not a valid array ({reason}); {remedy}",
-                kind="argument-mismatch", tensor=tensor.name, reason=error, remedy=cure,
+                kind="argument-mismatch", tensor=tensor.name, reason=error, remedy=remedy,
             ) from None
         shape = constant_shape(tensor.shape)
         if (shape is not None and array.shape != shape) or array.dtype != tensor.dtype.numpy:
             raise CallError(
                 "compile: the constant {tensor} has dtype {dtype} and shape {shape}; {remedy}",
                 kind="argument-mismatch", tensor=tensor.name, dtype=array.dtype, shape=array.shape,
-                remedy=cure,
+                remedy=remedy,
             )
         found[tensor] = array
     return found

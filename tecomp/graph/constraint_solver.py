@@ -85,15 +85,15 @@ def minimise(
     """
     if 0 in domains:
         return Assignment((0,) * len(domains), inf, inf, 0, is_exact=True)
-    given = [factor for factor in factors if factor.variables]
-    steps, bound, width = _eliminate(domains, given, budget)
+    tables = [factor for factor in factors if factor.variables]
+    steps, bound, width = _eliminate(domains, tables, budget)
     values = _back_substitute(domains, steps)
     if all(step.costs is not None for step in steps):
         # Recompute the cost in input order: float sums depend on the order in the last bits.
-        cost = _cost(given, values)
+        cost = _cost(tables, values)
         return Assignment(tuple(values), cost, cost, width, is_exact=True)
-    values = _descend(domains, given, values)
-    cost = _cost(given, values)
+    values = _descend(domains, tables, values)
+    cost = _cost(tables, values)
     return Assignment(tuple(values), cost, bound, width, is_exact=cost <= bound)
 
 
@@ -102,28 +102,28 @@ def _eliminate(
 ) -> tuple[list[_Elimination], float, int]:
     """Eliminate all variables; return the steps, a lower bound of the cost, and the width."""
     tables: dict[int, list[CostTable]] = {v: [] for v in range(len(domains))}
-    place = {v: k for k, v in enumerate(_order(domains, factors))}
+    position = {v: k for k, v in enumerate(_order(domains, factors))}
 
     def put(factor: CostTable) -> float:
         if not factor.variables:
             return float(factor.costs)
-        tables[min(factor.variables, key=place.__getitem__)].append(factor)
+        tables[min(factor.variables, key=position.__getitem__)].append(factor)
         return 0.0
 
     bound = sum(put(factor) for factor in factors)
     steps, width = [], 0
-    for variable in sorted(place, key=place.__getitem__):
-        own = tables.pop(variable)
-        neighbours = tuple(sorted({v for f in own for v in f.variables} - {variable}))
+    for variable in sorted(position, key=position.__getitem__):
+        bucket = tables.pop(variable)
+        neighbours = tuple(sorted({v for f in bucket for v in f.variables} - {variable}))
         scope = (*neighbours, variable)
         width = max(width, len(scope))
         if prod(domains[v] for v in scope) <= budget:
-            costs = _join(own, scope, domains)
+            costs = _join(bucket, scope, domains)
             steps.append(_Elimination(variable, neighbours, costs))
             bound += put(CostTable(neighbours, costs.min(axis=-1)))
             continue
         steps.append(_Elimination(variable, neighbours, None))
-        for part in _parts(own, variable, domains, budget):
+        for part in _parts(bucket, variable, domains, budget):
             others = tuple(sorted({v for f in part for v in f.variables} - {variable}))
             costs = _join(part, (*others, variable), domains)
             bound += put(CostTable(others, costs.min(axis=-1)))
@@ -154,8 +154,8 @@ def _join(factors: Iterable[CostTable], scope: tuple[int, ...], domains: Sequenc
     total = np.zeros([domains[v] for v in scope])
     for factor in factors:
         order = sorted(range(len(factor.variables)), key=lambda k: scope.index(factor.variables[k]))
-        held = {factor.variables[k] for k in order}
-        shape = [domains[v] if v in held else 1 for v in scope]
+        variables = {factor.variables[k] for k in order}
+        shape = [domains[v] if v in variables else 1 for v in scope]
         total += factor.costs.transpose(order).reshape(shape)
     return total
 
@@ -181,8 +181,8 @@ def _back_substitute(domains: Sequence[int], steps: Sequence[_Elimination]) -> l
     values = [0] * len(domains)
     for step in reversed(steps):
         if step.costs is not None:
-            around = tuple(values[v] for v in step.neighbours)
-            values[step.variable] = int(step.costs[around].argmin())
+            neighbours = tuple(values[v] for v in step.neighbours)
+            values[step.variable] = int(step.costs[neighbours].argmin())
     return values
 
 
@@ -195,15 +195,15 @@ def _descend(
 ) -> list[int]:
     """Improve an assignment by coordinate descent: fewest forbidding tables, then lowest cost."""
     best = list(values)
-    around: dict[int, list[CostTable]] = {v: [] for v in range(len(domains))}
+    tables_of: dict[int, list[CostTable]] = {v: [] for v in range(len(domains))}
     for factor in factors:
         for variable in factor.variables:
-            around[variable].append(factor)
+            tables_of[variable].append(factor)
     changed = True
     while changed:
         changed = False
-        for variable, near in around.items():
-            costs = [_price(near, best, variable, value) for value in range(domains[variable])]
+        for variable, tables in tables_of.items():
+            costs = [_price(tables, best, variable, value) for value in range(domains[variable])]
             cheapest = min(range(domains[variable]), key=costs.__getitem__)
             if costs[cheapest] < costs[best[variable]]:
                 best[variable], changed = cheapest, True
@@ -231,9 +231,9 @@ def minimal_conflict(wishes: Sequence[T], is_possible: Callable[[Sequence[T]], b
         wishes: Constraints that are infeasible together; at least one.
         is_possible: Predicate that tests whether a subset is feasible.
     """
-    left = list(wishes)
-    for each in wishes:
-        without = [other for other in left if other is not each]
+    remaining = list(wishes)
+    for wish in wishes:
+        without = [other for other in remaining if other is not wish]
         if without and not is_possible(without):
-            left = without
-    return left
+            remaining = without
+    return remaining

@@ -50,9 +50,9 @@ class ProgramGraph:
         """Results of all operations."""
         return tuple(x for op in self.operations for x in op.outputs)
 
-    def of(self, written: Tensor) -> Tensor:
+    def of(self, tensor: Tensor) -> Tensor:
         """Return the tensor that replaces a tensor of the caller's program."""
-        return self.origins.get(written, written)
+        return self.origins.get(tensor, tensor)
 
 
 def graph_of(
@@ -68,14 +68,14 @@ def graph_of(
             given twice, an input or constant is computed, an output is a placeholder or an input,
             there is no output, or a size is symbolic.
     """
-    given = (*inputs, *constants)
-    _check_given(given)
-    _check_outputs(outputs, given)
-    known = {tensor.op for tensor in given}
-    every = post_order([x.op for x in outputs])
-    known |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
-    written = [op for op in every if op not in known]
-    for op in written:
+    sources = (*inputs, *constants)
+    _check_given(sources)
+    _check_outputs(outputs, sources)
+    known = {tensor.op for tensor in sources}
+    all_ops = post_order([x.op for x in outputs])
+    known |= {x.op for op in all_ops if isinstance(op, ScanOp) for x in op.states}
+    ops = [op for op in all_ops if op not in known]
+    for op in ops:
         for shape in op.shapes:
             _check_sizes(op.name, shape)
         if isinstance(op, PlaceholderOp):
@@ -85,22 +85,22 @@ def graph_of(
                 kind="program", op=op.name,
             )
         _check_variables(op)
-    steps = steps_of_scans(written)
-    apart = extract_casts(target) if target is not None else lambda op: op
-    plain = ProgramGraph(
-        tuple(inputs), tuple(constants), tuple(outputs), tuple(written), MappingProxyType({}),
+    steps = steps_of_scans(ops)
+    split_casts = extract_casts(target) if target is not None else lambda op: op
+    initial = ProgramGraph(
+        tuple(inputs), tuple(constants), tuple(outputs), tuple(ops), MappingProxyType({}),
         MappingProxyType({}),
     )
 
     if target is not None:
-        plain = _with_top_k_on_cores(plain, target)
-        steps = steps_of_scans(plain.operations)
+        initial = _with_top_k_on_cores(initial, target)
+        steps = steps_of_scans(initial.operations)
 
-    def canonical(now: Operation) -> Operation:
-        own = now if target is None else with_factors_of_unit(now, target)
-        return apart(linearize_factors(own))
+    def canonical(rebuilt: Operation) -> Operation:
+        factored = rebuilt if target is None else with_factors_of_unit(rebuilt, target)
+        return split_casts(linearize_factors(factored))
 
-    return graph_with(plain, lambda op, now: now if op in steps else canonical(now))
+    return graph_with(initial, lambda op, rebuilt: rebuilt if op in steps else canonical(rebuilt))
 
 
 def _with_top_k_on_cores(graph: ProgramGraph, target: Target) -> ProgramGraph:
@@ -112,7 +112,7 @@ def graph_with(
     graph: ProgramGraph,
     change: Callable[
         [Operation, Operation], Operation | tuple[Tensor, ...]
-    ] = lambda before, now: now,
+    ] = lambda before, rebuilt: rebuilt,
     inputs: Mapping[Tensor, Tensor] = MappingProxyType({}),
 ) -> ProgramGraph:
     """Rewrite the operations of a program.
@@ -126,14 +126,14 @@ def graph_with(
             Default: none.
     """
     before = iter(graph.operations)
-    moved = substitute_inputs(graph.operations, inputs, change=lambda op: change(next(before), op))
-    outputs = tuple(moved.get(x, x) for x in graph.outputs)
-    every = post_order([x.op for x in outputs])
+    subst = substitute_inputs(graph.operations, inputs, change=lambda op: change(next(before), op))
+    outputs = tuple(subst.get(x, x) for x in graph.outputs)
+    all_ops = post_order([x.op for x in outputs])
     known = {x.op for x in (*graph.inputs, *graph.constants)}
-    known |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
-    ops = tuple(op for op in every if op not in known)
-    origins = {x: made for x, made in moved.items() if x not in inputs}
-    origins |= {x: moved.get(made, made) for x, made in graph.origins.items()}
+    known |= {x.op for op in all_ops if isinstance(op, ScanOp) for x in op.states}
+    ops = tuple(op for op in all_ops if op not in known)
+    origins = {x: replacement for x, replacement in subst.items() if x not in inputs}
+    origins |= {x: subst.get(replacement, replacement) for x, replacement in graph.origins.items()}
     return ProgramGraph(
         graph.inputs, graph.constants, outputs, ops, readers_of(ops), MappingProxyType(origins)
     )
@@ -164,9 +164,9 @@ def steps_of_scans(operations: Sequence[Operation]) -> dict[Operation, Operation
     return found
 
 
-def _check_given(given: Sequence[Tensor]) -> None:
+def _check_given(sources: Sequence[Tensor]) -> None:
     seen: set[Tensor] = set()
-    for tensor in given:
+    for tensor in sources:
         if not isinstance(tensor.op, PlaceholderOp):
             raise DefinitionError(
                 "compile: {tensor} is an input, but it is also computed; pass only placeholders as "
@@ -182,13 +182,13 @@ def _check_given(given: Sequence[Tensor]) -> None:
         _check_sizes(tensor.name, tensor.shape)
 
 
-def _check_outputs(outputs: Sequence[Tensor], given: Sequence[Tensor]) -> None:
+def _check_outputs(outputs: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
     if not outputs:
         raise DefinitionError(
             "compile: no output is specified; pass one or more tensors", kind="missing-input"
         )
     for tensor in outputs:
-        if tensor in given:
+        if tensor in sources:
             raise DefinitionError(
                 "compile: {tensor} is both an input and an output; remove it from the outputs",
                 kind="program", tensor=tensor.name,

@@ -97,11 +97,11 @@ def definition_key(
     def without_name(op: Operation) -> Operation:
         return replace(op, name=f"s{next(numbers)}") if isinstance(op, ComputeOp) else op
 
-    moved = substitute_inputs(operations, unnamed, change=without_name)
-    ops = tuple(moved.get(x, x).op for op in operations for x in op.outputs)
-    place: Callable[[Location], Word] = _place if with_places else _nowhere
+    subst = substitute_inputs(operations, unnamed, change=without_name)
+    ops = tuple(subst.get(x, x).op for op in operations for x in op.outputs)
+    encode_location: Callable[[Location], Word] = _place if with_places else _nowhere
     try:
-        return digest(encode(ops, {Location: place}))
+        return digest(encode(ops, {Location: encode_location}))
     except NotSerializableError:
         # Attributes of an operation may be arbitrary user objects, which equal no other object.
         return f"operation {id(operations[-1])}"

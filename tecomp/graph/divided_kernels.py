@@ -81,11 +81,11 @@ class DividedKernel:
         """Return the extra traffic over the best division, in bytes, scaled to the busiest core."""
         assert isinstance(self.division, DividedResult)
         assert isinstance(best.division, DividedResult)
-        largest, least = prod(self.division.outline.core), prod(best.division.outline.core)
-        moved: int = self.division.outline.read + self.size
-        before: int = best.division.outline.read + best.size
-        more: int = moved * largest // least - before
-        return more
+        largest, smallest = prod(self.division.outline.core), prod(best.division.outline.core)
+        traffic: int = self.division.outline.read + self.size
+        best_traffic: int = best.division.outline.read + best.size
+        extra: int = traffic * largest // smallest - best_traffic
+        return extra
 
 
 @dataclass(frozen=True, slots=True)

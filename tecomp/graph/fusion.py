@@ -42,9 +42,9 @@ def group_inputs(group: FusionGroup) -> list[Tensor]:
 
 
 def form_fusion_groups(
-    graph: ProgramGraph, apart: Container[Operation] = (), stored: Iterable[Operation] = (),
+    graph: ProgramGraph, isolated: Container[Operation] = (), stored: Iterable[Operation] = (),
     parts: Mapping[Operation, Operation] = MappingProxyType({}),
-    near: Container[Operation] = (),
+    kept: Container[Operation] = (),
 ) -> tuple[FusionGroup, ...]:
     """Partition the operations into fusion groups, in topological order.
 
@@ -54,38 +54,38 @@ def form_fusion_groups(
 
     Args:
         graph: Operations.
-        apart: Operations that form groups of their own, together with the views that they read.
+        isolated: Operations that form groups of their own, together with the views that they read.
         stored: Operations whose results must be in memory.
         parts: Operations that must join the group of another operation, with that operation.
-        near: Views among `stored` that their readers must not recompute.
+        kept: Views among `stored` that their readers must not recompute.
     """
     steps = steps_of_scans(graph.operations)
-    homes: dict[Operation, dict[Operation, None]] = {}
+    groups: dict[Operation, dict[Operation, None]] = {}
     reductions: dict[Operation, list[Operation]] = {op: [] for op in graph.operations}
     outputs = {*stored, *(tensor.op for tensor in graph.outputs)}
     for op in reversed(graph.operations):
         readers = graph.readers[op]
-        found = {home: None for reader in readers for home in homes[reader]}
-        if (whole := parts.get(op)) is not None:
-            found = homes[whole]
+        found = {group: None for reader in readers for group in groups[reader]}
+        if (host := parts.get(op)) is not None:
+            found = groups[host]
         elif op in steps:
             found = {steps[op]: None}
         elif op in outputs:
-            is_own = op in apart or op in near or not _is_view(op)
-            found = {op: None} | ({} if is_own else found)
-        elif op in apart or (not _is_view(op) and not (
-            len(found) == 1 and all(r not in apart and _fits(op, r) for r in readers)
+            is_root = op in isolated or op in kept or not _is_view(op)
+            found = {op: None} | ({} if is_root else found)
+        elif op in isolated or (not _is_view(op) and not (
+            len(found) == 1 and all(r not in isolated and _fits(op, r) for r in readers)
         )):  # fmt: skip
             found = {op: None}
-        if op.reduce_axis and not all(_may_reduce(op, reductions[home]) for home in found):
+        if op.reduce_axis and not all(_may_reduce(op, reductions[group]) for group in found):
             found = {op: None}
-        for home in found:
-            reductions[home] += [op] if op.reduce_axis else []
-        homes[op] = found
+        for group in found:
+            reductions[group] += [op] if op.reduce_axis else []
+        groups[op] = found
     members: dict[Operation, list[Operation]] = {}
     for op in graph.operations:
-        for home in homes[op]:
-            members.setdefault(home, []).append(op)
+        for group in groups[op]:
+            members.setdefault(group, []).append(op)
     # Groups keep the order of the graph, which is topological for their results too.
     return tuple(FusionGroup(tuple(members[op])) for op in graph.operations if op in members)
 
@@ -102,11 +102,11 @@ def scan_only_operations(graph: ProgramGraph) -> dict[Operation, Operation]:
         if d is None:
             continue
         rules = [x.op for scan in (d.sums, d.before) for x in scan.op.input_tensors]
-        own = {d.columns.op, d.sums.op, d.totals.op, d.before.op, *rules}
-        inside = {op, *own}
-        is_own = not outputs & own and own.issubset(graph.readers)
-        if is_own and all(reader in inside for x in own for reader in graph.readers[x]):
-            found |= dict.fromkeys(own, op)
+        members = {d.columns.op, d.sums.op, d.totals.op, d.before.op, *rules}
+        inside = {op, *members}
+        is_private = not outputs & members and members.issubset(graph.readers)
+        if is_private and all(reader in inside for x in members for reader in graph.readers[x]):
+            found |= dict.fromkeys(members, op)
     return found
 
 
@@ -119,11 +119,11 @@ def _fits(op: Operation, reader: Operation) -> bool:
     """Return whether an operation can be computed inside the loops of a reader."""
     if not _is_plain(op) or not _is_computed(reader):
         return False
-    made, found = accesses(op.output(0)), accesses(reader.output(0))
-    reads = [read for read in found.reads if read.tensor.op is op]
-    if made.reduce_axis:
-        return not found.reduce_axis and all(_is_in_place(read, found.axis) for read in reads)
-    return all(_is_once(read, found) for read in reads)
+    producer, consumer = accesses(op.output(0)), accesses(reader.output(0))
+    reads = [read for read in consumer.reads if read.tensor.op is op]
+    if producer.reduce_axis:
+        return not consumer.reduce_axis and all(_is_in_place(read, consumer.axis) for read in reads)
+    return all(_is_once(read, consumer) for read in reads)
 
 
 def _may_reduce(op: Operation, others: Sequence[Operation]) -> bool:
@@ -134,7 +134,7 @@ def _may_reduce(op: Operation, others: Sequence[Operation]) -> bool:
     """
     if not op.reduce_axis or not others:
         return True
-    return not any(_reads_again(each) for each in (op, *others))
+    return not any(_reads_again(reduction) for reduction in (op, *others))
 
 
 def _reads_again(op: Operation) -> bool:
@@ -152,19 +152,19 @@ def _is_computed(op: Operation) -> bool:
 
 def _is_in_place(read: Access, axes: Sequence[IterVar]) -> bool:
     """Return whether an element is read at the same indices at which it is used."""
-    own = [axis for axis in read.axes if axis is not None]
-    return len(own) == len(read.index) and _in_order(own, axes)
+    read_axes = [axis for axis in read.axes if axis is not None]
+    return len(read_axes) == len(read.index) and _in_order(read_axes, axes)
 
 
-def _is_once(read: Access, found: Accesses) -> bool:
+def _is_once(read: Access, accesses: Accesses) -> bool:
     """Return whether the reader reads each element at most once, in any order."""
-    own = {axis for axis in read.axes if axis is not None}
-    every = (*found.axis, *found.reduce_axis)
-    return len(own) == len(read.index) and all(
-        axis in own or (isinstance(axis.extent, int) and axis.extent == 1) for axis in every
+    read_axes = {axis for axis in read.axes if axis is not None}
+    loops = (*accesses.axis, *accesses.reduce_axis)
+    return len(read_axes) == len(read.index) and all(
+        axis in read_axes or (isinstance(axis.extent, int) and axis.extent == 1) for axis in loops
     )
 
 
-def _in_order(own: Sequence[IterVar], axes: Sequence[IterVar]) -> bool:
-    places = [k for axis in own for k, other in enumerate(axes) if other is axis]
-    return places == sorted(places) and len(places) == len(own)
+def _in_order(read_axes: Sequence[IterVar], axes: Sequence[IterVar]) -> bool:
+    positions = [k for axis in read_axes for k, other in enumerate(axes) if other is axis]
+    return positions == sorted(positions) and len(positions) == len(read_axes)

@@ -65,41 +65,41 @@ class ProgramWithLayouts:
         name = f"{x.name}_copy" if readers else x.name
         copy = compute(x.shape, lambda *i: x[i if i else ()], name=name)
         assert isinstance(copy, Tensor)
-        known: dict[Tensor, Tensor] = {} if readers else {x: copy}
+        replacements: dict[Tensor, Tensor] = {} if readers else {x: copy}
         for op in self.graph.operations:
-            own = {y: known[y] for y in op.input_tensors if y in known}
-            moved = substitute_inputs([op], {**own, x: copy} if op in readers else own)
-            known |= {y: moved[y] for y in op.outputs if y in moved}
+            operands = {y: replacements[y] for y in op.input_tensors if y in replacements}
+            subst = substitute_inputs([op], {**operands, x: copy} if op in readers else operands)
+            replacements |= {y: subst[y] for y in op.outputs if y in subst}
         others = readers or self.graph.readers.get(x.op, ())
-        every = tuple(op for op in self.graph.operations if op in others)
-        return self._moved(known, copy, x, every), known
+        other_ops = tuple(op for op in self.graph.operations if op in others)
+        return self._moved(replacements, copy, x, other_ops), replacements
 
     def _moved(
-        self, known: Mapping[Tensor, Tensor], copy: Tensor, x: Tensor,
+        self, replacements: Mapping[Tensor, Tensor], copy: Tensor, x: Tensor,
         readers: tuple[Operation, ...],
     ) -> ProgramWithLayouts:
-        def now(op: Operation) -> Operation:
-            return known.get(op.output(0), op.output(0)).op
+        def replaced(op: Operation) -> Operation:
+            return replacements.get(op.output(0), op.output(0)).op
 
         graph = self.graph
-        outputs = tuple(known.get(y, y) for y in graph.outputs)
-        given = {y.op for y in (*graph.inputs, *graph.constants)}
-        every = post_order([y.op for y in outputs])
-        given |= {y.op for op in every if isinstance(op, ScanOp) for y in op.states}
-        ops = tuple(op for op in every if op not in given)
-        stored = {known.get(y, y): layout for y, layout in self.stored.items()}
+        outputs = tuple(replacements.get(y, y) for y in graph.outputs)
+        leaves = {y.op for y in (*graph.inputs, *graph.constants)}
+        all_ops = post_order([y.op for y in outputs])
+        leaves |= {y.op for op in all_ops if isinstance(op, ScanOp) for y in op.states}
+        ops = tuple(op for op in all_ops if op not in leaves)
+        stored = {replacements.get(y, y): layout for y, layout in self.stored.items()}
         stored |= {copy: stored[x]} if x in stored else {}
         copies = {
-            now(op): (known.get(y, y), tuple(map(now, own)))
-            for op, (y, own) in self.copies.items()
+            replaced(op): (replacements.get(y, y), tuple(map(replaced, users)))
+            for op, (y, users) in self.copies.items()
         }
         return ProgramWithLayouts(
             replace(graph, outputs=outputs, operations=ops, readers=readers_of(ops)),
             stored,
-            frozenset(map(now, self.copy_operations)),
-            frozenset({*map(now, self.requested_ops), x.op, copy.op}),
-            {y: known.get(made, made) for y, made in self.replacements.items()},
-            {**copies, copy.op: (x, tuple(map(now, readers)))},
+            frozenset(map(replaced, self.copy_operations)),
+            frozenset({*map(replaced, self.requested_ops), x.op, copy.op}),
+            {y: replacements.get(new, new) for y, new in self.replacements.items()},
+            {**copies, copy.op: (x, tuple(map(replaced, readers)))},
         )
 
     def homes(self, layouts: ProgramLayouts, groups: Sequence[FusionGroup]) -> ProgramLayouts:
@@ -120,36 +120,36 @@ class ProgramWithLayouts:
 
 
 def insert_relayouts(
-    found: ProgramLayouts, packed: Container[Tensor] = frozenset(),
-    near: Container[Tensor] = frozenset()
+    layouts: ProgramLayouts, packed: Container[Tensor] = frozenset(),
+    resident: Container[Tensor] = frozenset()
 ) -> ProgramWithLayouts:
     """Insert the copies that the assigned layouts require.
 
     Args:
-        found: Assigned layouts.
+        layouts: Assigned layouts.
         packed: Inputs and outputs that the caller passes in device layout.
-        near: Values, including copies, that must stay in scratchpads.
+        resident: Values, including copies, that must stay in scratchpads.
     """
-    making = _Making(found, packed, near, {}, {}, {}, set())
-    graph = found.graph
+    making = _Making(layouts, packed, resident, {}, {}, {}, set())
+    graph = layouts.graph
     for x in (*graph.inputs, *graph.constants):
         making.enter(x)
     for op in graph.operations:
         making.add(op)
     outputs = tuple(making.leave(x) for x in graph.outputs)
-    given = {x.op for x in (*graph.inputs, *graph.constants)}
-    every = post_order([x.op for x in outputs])
-    given |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
-    ops = tuple(op for op in every if op not in given)
+    leaves = {x.op for x in (*graph.inputs, *graph.constants)}
+    all_ops = post_order([x.op for x in outputs])
+    leaves |= {x.op for op in all_ops if isinstance(op, ScanOp) for x in op.states}
+    ops = tuple(op for op in all_ops if op not in leaves)
     inside = replace(graph, outputs=outputs, operations=ops, readers=readers_of(ops))
-    asked = frozenset(
+    requested = frozenset(
         making.replacements[x].op
         for op in graph.operations
-        if op in found.requested_ops
+        if op in layouts.requested_ops
         for x in op.outputs
     )
     return ProgramWithLayouts(
-        inside, making.stored, frozenset(making.copy_operations), asked, making.replacements
+        inside, making.stored, frozenset(making.copy_operations), requested, making.replacements
     )
 
 
@@ -188,13 +188,13 @@ class _Making:
 
     def leave(self, tensor: Tensor) -> Tensor:
         """Return an output in the form that the caller receives."""
-        own = self.replacements[tensor]
+        result = self.replacements[tensor]
         if tensor in self.packed:
-            return own
+            return result
         copies = self.layouts.copies_of(tensor) if self._is_scattered(tensor) else ()
-        whole = (copy for copy in copies if not is_scattered(copy.layout, tensor))
-        own = next((self.relaid[tensor, copy.layout] for copy in whole), own)
-        return self._copy(own, tensor.name, None) if own in self.stored else own
+        contiguous = (copy for copy in copies if not is_scattered(copy.layout, tensor))
+        result = next((self.relaid[tensor, copy.layout] for copy in contiguous), result)
+        return self._copy(result, tensor.name, None) if result in self.stored else result
 
     def _is_scattered(self, tensor: Tensor) -> bool:
         """Return whether the host would get an output element by element."""
@@ -204,27 +204,27 @@ class _Making:
 
     def add(self, op: Operation) -> None:
         """Add an operation that reads the assigned copies."""
-        moved = self._reading(op)
-        for before, after in zip(op.outputs, moved, strict=True):
-            seat = self.layouts.layouts_or_views[before]
+        rewritten = self._reading(op)
+        for before, after in zip(op.outputs, rewritten, strict=True):
+            storage = self.layouts.layouts_or_views[before]
             is_shown = before in self.layouts.shown
-            if isinstance(seat, Layout) and not is_shown and not is_passed_as(seat):
-                self.stored[after] = seat
+            if isinstance(storage, Layout) and not is_shown and not is_passed_as(storage):
+                self.stored[after] = storage
             self._add(before, after)
         if op in self.layouts.copying and op.output(0) not in self.resident_values:
-            self.copy_operations.add(moved[0].op)
+            self.copy_operations.add(rewritten[0].op)
 
     def _reading(self, op: Operation) -> tuple[Tensor, ...]:
         reads = self.layouts.reads[op]
-        own = {x: self.replacements[x] for x in op.input_tensors if x in self.replacements}
+        operands = {x: self.replacements[x] for x in op.input_tensors if x in self.replacements}
         for slot, layout in reads:
             if layout is not None and not slot.indices:
-                own[slot.tensor] = self.relaid[slot.tensor, layout]
-        moved = op
+                operands[slot.tensor] = self.relaid[slot.tensor, layout]
+        rewritten = op
         if isinstance(op, ComputeOp) and any(slot.indices for slot, _ in reads):
-            moved = replace(op, body=tuple(self._with_copies(e, reads) for e in op.body))
-        known = substitute_inputs([moved], own)
-        return tuple(known.get(x, x) for x in moved.outputs)
+            rewritten = replace(op, body=tuple(self._with_copies(e, reads) for e in op.body))
+        subst = substitute_inputs([rewritten], operands)
+        return tuple(subst.get(x, x) for x in rewritten.outputs)
 
     def _with_copies(self, body: Expr, reads: Sequence[tuple[OperandSlot, Layout | None]]) -> Expr:
         """Return an expression in which loads are redirected to the copies assigned to them."""
@@ -240,24 +240,24 @@ class _Making:
 
         return top_down(body, rule)
 
-    def _add(self, tensor: Tensor, own: Tensor) -> None:
+    def _add(self, tensor: Tensor, replacement: Tensor) -> None:
         """Record the replacement of a value, and add its copies in other layouts."""
-        self.replacements[tensor] = own
+        self.replacements[tensor] = replacement
         for copy in self.layouts.copies_of(tensor):
-            source = tensor if copy.is_of_host else own
-            made = self._copy(source, f"{tensor.name}_relaid", copy.layout)
-            self.relaid[tensor, copy.layout] = made
+            source = tensor if copy.is_of_host else replacement
+            relaid = self._copy(source, f"{tensor.name}_relaid", copy.layout)
+            self.relaid[tensor, copy.layout] = relaid
 
     def _copy(self, tensor: Tensor, name: str, layout: Layout | None) -> Tensor:
         """Copy a tensor to a layout (None: row-major), unless it already has this layout."""
         if tensor not in self.stored and (layout is None or is_passed_as(layout)):
             return tensor
-        made = compute(tensor.shape, lambda *i: tensor[i if i else ()], name=name)
-        assert isinstance(made, Tensor)
-        self.copy_operations.add(made.op)
+        copy = compute(tensor.shape, lambda *i: tensor[i if i else ()], name=name)
+        assert isinstance(copy, Tensor)
+        self.copy_operations.add(copy.op)
         if layout is not None and not is_passed_as(layout):
-            self.stored[made] = layout
-        return made
+            self.stored[copy] = layout
+        return copy
 
 
 def is_passed_as(layout: Layout) -> bool:
@@ -265,5 +265,5 @@ def is_passed_as(layout: Layout) -> bool:
     if layout.memory != HOST:
         return False
     index_map = layout.index_map
-    axes, places = index_map.initial_indices, index_map.final_indices
-    return len(axes) == len(places) and all(a is b for a, b in zip(axes, places, strict=True))
+    axes, indices = index_map.initial_indices, index_map.final_indices
+    return len(axes) == len(indices) and all(a is b for a, b in zip(axes, indices, strict=True))

@@ -108,12 +108,12 @@ class FusedKernel:
     @property
     def parts(self) -> tuple[ProgramKernel, ...]:
         """Kernels of the folded operands and of the results."""
-        return (*(each.kernel for each in self.folded), self.kernel)
+        return (*(operand.kernel for operand in self.folded), self.kernel)
 
     def packed(self, group: FusionGroup) -> tuple[PackedConstants, ...]:
         """Return the packed constants of a group."""
         border = group_inputs(group)
-        return tuple(each.of(border[each.sources[0]]) for each in self.folded if each.sources)
+        return tuple(item.of(border[item.sources[0]]) for item in self.folded if item.sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +152,16 @@ class KernelBuilder:
         border = group_inputs(group)
         if self.target.core is None:
             constants = ()  # core memories keep nothing between calls
-        around = (*border, *group.result.outputs)
+        tensors = (*border, *group.result.outputs)
         stored = self.locations.stored
-        lying = repr([
+        placements = repr([
             (str(stored[x].index_map), self.locations.is_near(x)) if x in stored
-            else self.locations.is_outside(x) for x in around
+            else self.locations.is_outside(x) for x in tensors
         ])
-        folding = "".join(str(int(x in constants)) for x in border) + lying
+        folding = "".join(str(int(x in constants)) for x in border) + placements
         # Hint outcomes name the hinted value, so groups share a kernel only if they share hints.
         folding += "".join(
-            f" {id(each.hint)}" for each in self.division_hints.get(group.result, ())
+            f" {id(spec.hint)}" for spec in self.division_hints.get(group.result, ())
         )
         number = {op: k for k, op in enumerate(group.operations)}
         cuts = self.resident_divisions.get(group.result, {}).items()
@@ -180,53 +180,53 @@ class KernelBuilder:
 
     def _of(
         self, key: str, group: FusionGroup, border: Sequence[Tensor], constants: Container[Tensor],
-        over: int | None = None,
+        reused: int | None = None,
     ) -> FusedKernel:
         if key not in self._kernels_by_key:
-            made, refused = compile_with_hints(
+            kernel, refused = compile_with_hints(
                 self.division_hints.get(group.result, ()),
-                lambda cut: self._made(group, border, constants, over, cut),
+                lambda cut: self._made(group, border, constants, reused, cut),
             )
-            self._kernels_by_key[key] = replace(made, refused=refused) if refused else made
+            self._kernels_by_key[key] = replace(kernel, refused=refused) if refused else kernel
         return self._kernels_by_key[key]
 
     def _made(
         self, group: FusionGroup, border: Sequence[Tensor], constants: Container[Tensor],
-        over: int | None, cut: DivisionSpec | None,
+        reused: int | None, cut: DivisionSpec | None,
     ) -> FusedKernel:
-        own = {x: placeholder(x.shape, x.dtype, x.name) for x in border}
-        moved = substitute_inputs(group.operations, own)
-        results = [moved.get(x, x) for x in group.result.outputs]
-        pairs = zip((*border, *group.result.outputs), (*own.values(), *results), strict=True)
-        places = {new: self.locations.of(x) for x, new in pairs}
+        inputs = {x: placeholder(x.shape, x.dtype, x.name) for x in border}
+        subst = substitute_inputs(group.operations, inputs)
+        results = [subst.get(x, x) for x in group.result.outputs]
+        pairs = zip((*border, *group.result.outputs), (*inputs.values(), *results), strict=True)
+        locations = {new: self.locations.of(x) for x, new in pairs}
         division = {
-            moved[x]: each for x, each in self.resident_divisions.get(group.result, {}).items()
+            subst[x]: spec for x, spec in self.resident_divisions.get(group.result, {}).items()
         }
         for x in self.resident_divisions.get(group.result, {}):
             if x in self.locations.stored:
-                places.setdefault(moved[x], self.locations.of(x))
-        maps = {x: place for x, place in places.items() if place is not None}
+                locations.setdefault(subst[x], self.locations.of(x))
+        maps = {x: location for x, location in locations.items() if location is not None}
         if self.target.core is not None:
-            inside = [moved.get(op.output(0), op.output(0)).op for op in group.operations]
-            ordered = follow_memory_order(inside, [*own.values()], maps)
-            own = {x: ordered.made.get(new, new) for x, new in own.items()}
+            inside = [subst.get(op.output(0), op.output(0)).op for op in group.operations]
+            ordered = follow_memory_order(inside, [*inputs.values()], maps)
+            inputs = {x: ordered.made.get(new, new) for x, new in inputs.items()}
             results, maps = [ordered.made.get(x, x) for x in results], dict(ordered.places)
-        near = [x for x in division if x not in results]
+        intermediates = [x for x in division if x not in results]
         division |= {} if cut is None else {results[0]: cut}
         target = _with_less_room(self.target, self.resident_bytes.get(group.result, 0))
-        schedule = build_default_schedule(results, target, maps, division, near=near)
-        args = [*own.values(), *results]
-        asked = BuildRequest(schedule, args, group.result.name, target, Options())
-        asked, folds = fold(asked, [own[x] for x in border if x in constants])
+        schedule = build_default_schedule(results, target, maps, division, near=intermediates)
+        args = [*inputs.values(), *results]
+        request = BuildRequest(schedule, args, group.result.name, target, Options())
+        request, folds = fold(request, [inputs[x] for x in border if x in constants])
         folded = tuple(FoldedOperand(self._part(self._named(x)), sources) for x, sources in folds)
-        asked = self._named(asked)
-        reads = tuple(k for k, x in enumerate(own.values()) if x in asked.args)
-        lowered = asked.lowered()
-        merged = reuse_input_buffer(lowered, reads.index(over)) if over in reads else None
+        request = self._named(request)
+        reads = tuple(k for k, x in enumerate(inputs.values()) if x in request.args)
+        lowered = request.lowered()
+        merged = reuse_input_buffer(lowered, reads.index(reused)) if reused in reads else None
         if merged is None:
-            return FusedKernel(self._part(asked, lowered), reads, folded)
-        reads = tuple(k for k in reads if k != over)
-        return FusedKernel(self._part(asked, merged), reads, folded, over)
+            return FusedKernel(self._part(request, lowered), reads, folded)
+        reads = tuple(k for k in reads if k != reused)
+        return FusedKernel(self._part(request, merged), reads, folded, reused)
 
     def _named(self, build: BuildRequest) -> BuildRequest:
         # Function names are unique in a program; tensor names are arbitrary text.
@@ -236,14 +236,14 @@ class KernelBuilder:
         return part_of(build, lowered)
 
 
-def _with_less_room(target: Target, held: int) -> Target:
+def _with_less_room(target: Target, occupied: int) -> Target:
     """Return a target whose scratchpads have fewer bytes, because other values occupy them."""
-    where = placement_of(target) if held else None
-    if where is None:
+    placement = placement_of(target) if occupied else None
+    if placement is None:
         return target
-    memory = target.memory(where.scratchpad)
-    less = replace(memory, reserved_bytes=memory.reserved_bytes + held)
-    return replace(target, memories={**target.memories, memory.name: less})
+    memory = target.memory(placement.scratchpad)
+    reduced = replace(memory, reserved_bytes=memory.reserved_bytes + occupied)
+    return replace(target, memories={**target.memories, memory.name: reduced})
 
 
 def labels_of(calls: Sequence[KernelCall]) -> Mapping[Operation, str]:
@@ -254,13 +254,13 @@ def labels_of(calls: Sequence[KernelCall]) -> Mapping[Operation, str]:
     """
     names = Counter(call.group.result.name for call in calls)
     seen = Counter[str]()
-    found: dict[Operation, str] = {}
+    labels: dict[Operation, str] = {}
     for call in calls:
         result = call.group.result
         seen[result.name] += 1
         number = f"#{seen[result.name]}" if names[result.name] > 1 else ""
-        found[result] = f"{result.name}{number}"
-    return found
+        labels[result] = f"{result.name}{number}"
+    return labels
 
 
 def compile_time_constants(graph: ProgramGraph, groups: Sequence[FusionGroup]) -> frozenset[Tensor]:
@@ -274,12 +274,12 @@ def compile_time_constants(graph: ProgramGraph, groups: Sequence[FusionGroup]) -
 
 
 def fold(
-    asked: BuildRequest, constants: Sequence[Tensor]
+    request: BuildRequest, constants: Sequence[Tensor]
 ) -> tuple[BuildRequest, tuple[tuple[BuildRequest, tuple[int, ...]], ...]]:
     """Split the stages that depend on constants only off a kernel.
 
     Args:
-        asked: Build request of the kernel.
+        request: Build request of the kernel.
         constants: Arguments that are equal in every call.
 
     Returns:
@@ -287,16 +287,16 @@ def fold(
         in order, and the results; and, for each folded stage, the kernel that computes it with the
         positions of its operands among the original arguments.
     """
-    state = asked.schedule.state
+    state = request.schedule.state
     stages = stages_of(state, constants)
     if not stages:
-        return asked, ()
-    left, places = consumers_schedule(state, stages)
-    reads = [x for x in asked.args if isinstance(x, Tensor) and _is_read(left, x)]
-    results = [x for x in asked.args if isinstance(x, Tensor) and x.op in state.outputs]
-    args = [*reads, *(places[stage.key] for stage in stages), *results]
-    folded = tuple(_fold(asked, producers_schedule(state, stage), stage) for stage in stages)
-    return replace(asked, program=Schedule(left), args=args), folded
+        return request, ()
+    remaining, folded_inputs = consumers_schedule(state, stages)
+    reads = [x for x in request.args if isinstance(x, Tensor) and _is_read(remaining, x)]
+    results = [x for x in request.args if isinstance(x, Tensor) and x.op in state.outputs]
+    args = [*reads, *(folded_inputs[stage.key] for stage in stages), *results]
+    folded = tuple(_fold(request, producers_schedule(state, stage), stage) for stage in stages)
+    return replace(request, program=Schedule(remaining), args=args), folded
 
 
 def _is_read(state: ScheduleState, tensor: Tensor) -> bool:
@@ -305,13 +305,13 @@ def _is_read(state: ScheduleState, tensor: Tensor) -> bool:
 
 
 def _fold(
-    asked: BuildRequest, state: ScheduleState, stage: StageState
+    request: BuildRequest, state: ScheduleState, stage: StageState
 ) -> tuple[BuildRequest, tuple[int, ...]]:
     sources = [
-        (k, x) for k, x in enumerate(asked.args) if isinstance(x, Tensor) and _is_read(state, x)
+        (k, x) for k, x in enumerate(request.args) if isinstance(x, Tensor) and _is_read(state, x)
     ]
     args = [*(x for _, x in sources), stage.op.output(0)]
-    build = replace(asked, program=Schedule(state), args=args)
+    build = replace(request, program=Schedule(state), args=args)
     return build, tuple(k for k, _ in sources)
 
 

@@ -49,7 +49,7 @@ from tecomp.machine.descriptor import Target
 
 
 def _infeasible(
-    op: Operation, target: Target, seats: Mapping[Tensor, Seat], outs: Sequence[Seat],
+    op: Operation, target: Target, storages: Mapping[Tensor, Seat], outs: Sequence[Seat],
     *, can_mend: bool,
 ) -> LayoutError:
     """Return the error for an infeasible operation: violated rules with examples, and a remedy.
@@ -57,11 +57,11 @@ def _infeasible(
     Args:
         op: Operation.
         target: Target.
-        seats: Storage of the operands.
+        storages: Storage of the operands.
         outs: Candidate storage of the result.
         can_mend: Whether an explicit relayout would make the operation feasible.
     """
-    found = _fewest_violations(op, target, seats, outs)
+    found = _fewest_violations(op, target, storages, outs)
     reads = ", ".join(dict.fromkeys(x.name for x in op.input_tensors)) or "nothing"
     where: dict[str, Any] = {"operation": op.name, "target": target.name}
     if not found:
@@ -71,8 +71,8 @@ def _infeasible(
             kind="layout-requirement", **where, reads=reads,
         )
     # One violation per rule suffices as an example.
-    each = {id(violation.rule): violation for violation in reversed(found)}
-    problems = "; ".join(_text(x, can_mend=can_mend) for x in reversed(each.values()))
+    by_rule = {id(violation.rule): violation for violation in reversed(found)}
+    problems = "; ".join(_text(x, can_mend=can_mend) for x in reversed(by_rule.values()))
     if not can_mend:
         return LayoutError(
             "layouts: {operation} is infeasible on {target}: {problems}; no relayouts bring "
@@ -80,7 +80,7 @@ def _infeasible(
             "that begins with {operation}",
             kind="layout-requirement", **where, problems=problems, reads=reads,
         )
-    if any(violation.relayout is not None for violation in each.values()):
+    if any(violation.relayout is not None for violation in by_rule.values()):
         return LayoutError(
             "layouts: {operation} is infeasible on {target}: {problems}",
             kind="layout-requirement", **where, problems=problems,
@@ -93,7 +93,7 @@ def _infeasible(
 
 
 def _fewest_violations(
-    op: Operation, target: Target, seats: Mapping[Tensor, Seat], outs: Sequence[Seat]
+    op: Operation, target: Target, storages: Mapping[Tensor, Seat], outs: Sequence[Seat]
 ) -> tuple[Violation, ...]:
     """Return the rules that are violated, for the result layout with the fewest violations.
 
@@ -101,18 +101,18 @@ def _fewest_violations(
     """
     if is_layout_opaque(op) or not isinstance(op, ComputeOp):
         return ()
-    plain = {
-        x: seat for x, seat in seats.items() if isinstance(seat, Layout) and x in op.input_tensors
+    known = {
+        x: s for x, s in storages.items() if isinstance(s, Layout) and x in op.input_tensors
     }
     best: tuple[Violation, ...] = ()
     for out in outs:
-        own = {**plain, op.output(0): out} if isinstance(out, Layout) else plain
-        each = computation(op, op.body[0], own)
+        layouts = {**known, op.output(0): out} if isinstance(out, Layout) else known
+        analyzed = computation(op, op.body[0], layouts)
         inputs = tuple(
-            use if isinstance(seats.get(use.tensor), Layout | None) else use.at(seats[use.tensor])
-            for use in each.inputs
+            u if isinstance(storages.get(u.tensor), Layout | None) else u.at(storages[u.tensor])
+            for u in analyzed.inputs
         )
-        found = violations_of(each.with_inputs(inputs), target)
+        found = violations_of(analyzed.with_inputs(inputs), target)
         if found and (not best or len(found) < len(best)):
             best = found
     return best
@@ -134,7 +134,7 @@ _MAX_ROUNDS = 8
 def choose_layouts(
     graph: ProgramGraph,
     target: Target,
-    given: Mapping[Tensor, Wanted] = MappingProxyType({}),
+    specs: Mapping[Tensor, Wanted] = MappingProxyType({}),
     hints: Sequence[Hint] = (),
     *,
     relayouts: bool = True,
@@ -144,7 +144,7 @@ def choose_layouts(
     Args:
         graph: Program.
         target: Target.
-        given: Required layout, or alternatives, of some values. By default inputs arrive in the
+        specs: Required layout, or alternatives, of some values. By default inputs arrive in the
             default layout of the target; constants may have any layout, as they are packed once.
         hints: Layout hints. Hard hints are honoured; soft hints are honoured unless that moves
             more elements than the cost of the hint.
@@ -155,7 +155,7 @@ def choose_layouts(
             or if two requirements conflict.
     """
     machine = LayoutCapabilities(target)
-    demands = demands_of(graph, target, given, hints)
+    demands = demands_of(graph, target, specs, hints)
     # On targets without lanes soft hints have no benefit: layouts affect memory order only.
     problem = build_layout_problem(graph, machine, demands, hints if has_layouts(target) else ())
     choice = minimum_cost_layouts(
@@ -164,17 +164,17 @@ def choose_layouts(
     if choice.assignment.cost < inf:
         return _layouts(problem, choice, hints, relayouts=relayouts)
     if relayouts:
-        found = _in_parts(graph, target, given, hints)
+        found = _in_parts(graph, target, specs, hints)
         if isinstance(found, ProgramLayouts):
             return found
         graph, machine = found.graph, found.machine
-        demands = demands_of(graph, target, given, hints)
+        demands = demands_of(graph, target, specs, hints)
     # Input layouts are facts, not requests: if they alone are infeasible, an operation is to blame.
-    facts = [each for each in demands if each.axis is None and each.tensor in graph.inputs]
-    least = build_layout_problem(graph, machine, facts, ())
-    if len(facts) < len(demands) and _is_possible(least, relayouts=relayouts):
+    facts = [demand for demand in demands if demand.axis is None and demand.tensor in graph.inputs]
+    facts_only = build_layout_problem(graph, machine, facts, ())
+    if len(facts) < len(demands) and _is_possible(facts_only, relayouts=relayouts):
         raise _clash(graph, machine, demands, relayouts=relayouts)
-    raise _refusal(least, relayouts=relayouts)
+    raise _refusal(facts_only, relayouts=relayouts)
 
 
 def _states(problem: LayoutProblem, *, relayouts: bool) -> dict[Tensor, list[LayoutState]]:
@@ -182,7 +182,7 @@ def _states(problem: LayoutProblem, *, relayouts: bool) -> dict[Tensor, list[Lay
 
 
 def _in_parts(
-    graph: ProgramGraph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
+    graph: ProgramGraph, target: Target, specs: Mapping[Tensor, Wanted], hints: Sequence[Hint]
 ) -> ProgramLayouts | LayoutProblem:
     """Assign layouts after legalizing the operations that are infeasible as they are.
 
@@ -198,7 +198,7 @@ def _in_parts(
         )
         for _ in range(_MAX_ROUNDS):
             problem = build_layout_problem(
-                graph, machine, demands_of(graph, target, given, hints), hints
+                graph, machine, demands_of(graph, target, specs, hints), hints
             )
             choice = minimum_cost_layouts(
                 problem, _states(problem, relayouts=True), len(problem.combinations)
@@ -222,18 +222,18 @@ def _clash(
     relayouts: bool
 ) -> LayoutError:
     """Return the error for conflicting layout requirements."""
-    left = minimal_conflict(
+    core = minimal_conflict(
         demands,
-        lambda some: _is_possible(build_layout_problem(graph, machine, some, ()),
+        lambda subset: _is_possible(build_layout_problem(graph, machine, subset, ()),
         relayouts=relayouts),
     )
-    texts = " and ".join(each.text for each in left)
-    if len(left) == 1:
-        why = _refusal(build_layout_problem(graph, machine, left, ()), relayouts=relayouts).message
+    texts = " and ".join(demand.text for demand in core)
+    if len(core) == 1:
+        text = _refusal(build_layout_problem(graph, machine, core, ()), relayouts=relayouts).message
         return LayoutError(
             "layouts: {demand} cannot be satisfied on {target}{instead}; {reason}",
             kind="layout-requirement", demand=texts, target=machine.target.name,
-            instead=_instead(left[0], machine), reason=why.removeprefix("layouts: "),
+            instead=_instead(core[0], machine), reason=text.removeprefix("layouts: "),
         )
     return LayoutError(
         "layouts: conflict between {demands}: no assignment of layouts satisfies them together; "
@@ -264,14 +264,14 @@ def _refusal(problem: LayoutProblem, *, relayouts: bool) -> LayoutError:
             low = middle
     before, op = minimum_cost_layouts(problem, states, low), ops[high - 1]
     # With relayouts every operand can be brought to the default layout, so report that one.
-    made = {x: value.computable_candidates[0] for x, value in problem.values.items()}
-    made |= {} if relayouts else {x: state.computed_candidate for x, state in before.states.items()}
-    seats = {x: problem.values[x].candidates[number] for x, number in made.items()}
+    pick = {x: value.computable_candidates[0] for x, value in problem.values.items()}
+    pick |= {} if relayouts else {x: state.computed_candidate for x, state in before.states.items()}
+    storages = {x: problem.values[x].candidates[number] for x, number in pick.items()}
     outs = [
         problem.values[op.output(0)].candidates[k]
         for k in problem.values[op.output(0)].computable_candidates
     ]
-    return _infeasible(op, problem.machine.target, seats, outs, can_mend=not relayouts)
+    return _infeasible(op, problem.machine.target, storages, outs, can_mend=not relayouts)
 
 
 def _layouts(
@@ -286,42 +286,42 @@ def _layouts(
     first = {
         x: LayoutState(value.computable_candidates[0], frozenset()) for x, value in values.items()
     }
-    taken = first | dict(choice.states)
-    copies = tuple(each for x in values for each in _copies(problem, choice, x, taken[x]))
-    for_host = _copies_for_host(problem, taken) if relayouts else ()
-    seats = {x: value.candidates[taken[x].computed_candidate] for x, value in values.items()}
-    of = {x: seat if isinstance(seat, Layout) else seat.layout for x, seat in seats.items()}
-    reads = {op: tuple(_reads(problem, op, way, taken)) for op, way in choice.combinations.items()}
+    states = first | dict(choice.states)
+    copies = tuple(copy for x in values for copy in _copies(problem, choice, x, states[x]))
+    for_host = _copies_for_host(problem, states) if relayouts else ()
+    storages = {x: value.candidates[states[x].computed_candidate] for x, value in values.items()}
+    layouts = {x: s if isinstance(s, Layout) else s.layout for x, s in storages.items()}
+    reads = {op: tuple(_reads(problem, op, c, states)) for op, c in choice.combinations.items()}
     views = {
         op for op in problem.combinations if op not in problem.opaque and view_of(op) is not None
     }
-    asked = frozenset(op for op in views if op in problem.copying)
+    explicit = frozenset(op for op in views if op in problem.copying)
     return ProgramLayouts(
-        of, copies, certificate, seats, frozenset(op.output(0) for op in views - asked),
-        reads, asked, frozenset(x.op for x in problem.permitted_layouts),
-        tuple(_wish(problem, each, seats) for each in hints),
+        layouts, copies, certificate, storages, frozenset(op.output(0) for op in views - explicit),
+        reads, explicit, frozenset(x.op for x in problem.permitted_layouts),
+        tuple(_wish(problem, hint, storages) for hint in hints),
         problem.graph, tuple(for_host),
     )
 
 
-def _wish(problem: LayoutProblem, hint: Hint, seats: Mapping[Tensor, Seat]) -> HintOutcome:
+def _wish(problem: LayoutProblem, hint: Hint, storages: Mapping[Tensor, Seat]) -> HintOutcome:
     tensor, target = problem.graph.of(hint.tensor), problem.machine.target
     reason = f"at a cost of {hint.cost:,.0f} elements" if has_layouts(target) else (
         f"as target {target.name} has no lanes; only a hard hint determines the memory layout"
     )
-    return HintOutcome(hint, "" if satisfies_hint(seats[tensor], tensor, hint) else reason)
+    return HintOutcome(hint, "" if satisfies_hint(storages[tensor], tensor, hint) else reason)
 
 
 def _reads(
-    problem: LayoutProblem, op: Operation, way: LayoutCombination,
-    taken: Mapping[Tensor, LayoutState]
+    problem: LayoutProblem, op: Operation, combo: LayoutCombination,
+    states: Mapping[Tensor, LayoutState]
 ) -> Iterator[tuple[OperandSlot, Layout | None]]:
     """Yield the operand slots of an operation, each with the layout of the copy read, if any."""
-    for slot, number in zip(problem.slots[op], way.inputs, strict=True):
-        seat = problem.values[slot.tensor].candidates[number]
-        is_made = taken[slot.tensor].computed_candidate == number
-        assert is_made or isinstance(seat, Layout)
-        yield slot, None if is_made or not isinstance(seat, Layout) else seat
+    for slot, number in zip(problem.slots[op], combo.inputs, strict=True):
+        storage = problem.values[slot.tensor].candidates[number]
+        is_computed = states[slot.tensor].computed_candidate == number
+        assert is_computed or isinstance(storage, Layout)
+        yield slot, None if is_computed or not isinstance(storage, Layout) else storage
 
 
 def _copies(
@@ -338,21 +338,21 @@ def _copies(
         )
         source, layout = value.candidates[state.computed_candidate], value.candidates[number]
         assert isinstance(layout, Layout)
-        held = source.layout if isinstance(source, IndirectAccess) else source
-        moved = 0 if value.is_known else written_elements(source, layout)
+        origin = source.layout if isinstance(source, IndirectAccess) else source
+        count = 0 if value.is_known else written_elements(source, layout)
         is_of_host = value.detour > 0 and not can_copy(
             problem, tensor, state.computed_candidate, number
         )
         yield InsertedCopy(
-            tensor, held, layout, readers, int(value.detour) if is_of_host else moved, is_of_host
+            tensor, origin, layout, readers, int(value.detour) if is_of_host else count, is_of_host
         )
 
 
-def _copies_for_host(problem: LayoutProblem, taken: Mapping[Tensor, LayoutState]) -> Iterator[
+def _copies_for_host(problem: LayoutProblem, states: Mapping[Tensor, LayoutState]) -> Iterator[
         InsertedCopy]:
     """Yield relayouts of outputs that the host would otherwise get element by element."""
     for x in dict.fromkeys(problem.graph.outputs):
-        value, state = problem.values[x], taken[x]
+        value, state = problem.values[x], states[x]
         if not value.scattered.issuperset({state.computed_candidate, *state.copies}):
             continue
         source = value.candidates[state.computed_candidate]
@@ -363,6 +363,6 @@ def _copies_for_host(problem: LayoutProblem, taken: Mapping[Tensor, LayoutState]
                 and not is_one_to_a_row(layout)
                 and can_copy(problem, x, state.computed_candidate, number)
             ):
-                held = source.layout if isinstance(source, IndirectAccess) else source
-                yield InsertedCopy(x, held, layout, (), written_elements(source, layout))
+                origin = source.layout if isinstance(source, IndirectAccess) else source
+                yield InsertedCopy(x, origin, layout, (), written_elements(source, layout))
                 break

@@ -23,9 +23,9 @@ Wanted: TypeAlias = "Layout | Literal['default'] | Sequence[Layout | Literal['de
 """Layout request of a caller: a layout, "default" (the target's own), or alternatives."""
 
 
-def layouts_in(wanted: Wanted) -> list[Layout | Literal["default"]]:
+def layouts_in(spec: Wanted) -> list[Layout | Literal["default"]]:
     """Return the alternatives of a layout request."""
-    return list(wanted) if isinstance(wanted, list | tuple) else [wanted]  # type: ignore[list-item]
+    return list(spec) if isinstance(spec, list | tuple) else [spec]  # type: ignore[list-item]
 
 
 def has_layouts(target: Target) -> bool:
@@ -128,13 +128,13 @@ def _tiles(tile: Tile, shape: Shape, dtype: DType, order: Sequence[int]) -> Layo
     """Return a layout with tiles over the last two dimensions; tensor rows map to tile rows."""
     axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
     *outer, column = (axes[dim] for dim in order)
-    across, lane = column // tile.columns, column % tile.columns
+    tile_column, lane = column // tile.columns, column % tile.columns
     zero = remainder(index_value(0), tile.rows)
     results: list[Expr] = [*outer[:-1]]
     if outer:
-        results += [outer[-1] // tile.rows, across, outer[-1] % tile.rows, lane]
+        results += [outer[-1] // tile.rows, tile_column, outer[-1] % tile.rows, lane]
     else:
-        results += [across, zero, lane]
+        results += [tile_column, zero, lane]
     return Layout.of(shape, dtype, IndexMap(axes, tuple(results)))
 
 
@@ -170,5 +170,5 @@ def _without_dimensions(target: Target, dtype: DType) -> Layout:
     if target.tile is None:
         return Layout.row_major((), dtype)
     zero = index_value(0)
-    places = remainder(zero, target.tile.rows), remainder(zero, target.tile.columns)
-    return Layout.of((), dtype, IndexMap((), places))
+    indices = remainder(zero, target.tile.rows), remainder(zero, target.tile.columns)
+    return Layout.of((), dtype, IndexMap((), indices))

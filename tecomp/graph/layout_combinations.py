@@ -97,18 +97,18 @@ def slots_of(
     found: dict[Tensor, dict[tuple[str, ...], TensorLoad]] = {}
     for load in loads_of(op.body[0]):
         found.setdefault(load.tensor, {})[tuple(map(str, load.indices))] = load
-    return tuple(OperandSlot(tensor, own) for tensor, reads in found.items() for own
+    return tuple(OperandSlot(tensor, group) for tensor, reads in found.items() for group
         in _partition_reads(reads))
 
 
 def _partition_reads(reads: Mapping[tuple[str, ...], TensorLoad]) -> list[
         frozenset[tuple[str, ...]]]:
     """Partition the reads of a tensor by shared layout; one empty set represents all reads."""
-    alike: dict[object, list[tuple[str, ...]]] = {}
+    groups: dict[object, list[tuple[str, ...]]] = {}
     for text, load in reads.items():
         loops = tuple(frozenset(free_variables(index)) for index in load.indices)
-        alike.setdefault(loops if len(reads) > _MAX_SEPARATE_READS else text, []).append(text)
-    return [frozenset(own) for own in alike.values()] if 1 < len(alike) <= _MAX_LAYOUTS else [
+        groups.setdefault(loops if len(reads) > _MAX_SEPARATE_READS else text, []).append(text)
+    return [frozenset(group) for group in groups.values()] if 1 < len(groups) <= _MAX_LAYOUTS else [
         frozenset()]
 
 
@@ -130,12 +130,12 @@ def view_of(op: Operation) -> TensorLoad | None:
     return load if is_known else None
 
 
-def view_in_layout(op: Operation, load: TensorLoad, seat: Seat) -> IndirectAccess:
+def view_in_layout(op: Operation, load: TensorLoad, storage: Seat) -> IndirectAccess:
     """Return the view of a load, given the storage of the loaded tensor."""
     assert isinstance(op, ComputeOp)
-    if isinstance(seat, IndirectAccess):
-        return seat.of(op.axis, load.indices)
-    return IndirectAccess(seat, op.axis, tuple(load.indices))
+    if isinstance(storage, IndirectAccess):
+        return storage.of(op.axis, load.indices)
+    return IndirectAccess(storage, op.axis, tuple(load.indices))
 
 
 def is_same_place(view: IndirectAccess, layout: Layout) -> bool:
@@ -147,26 +147,26 @@ def is_same_place(view: IndirectAccess, layout: Layout) -> bool:
         return False
     if view.layout.storage != layout.storage or view.layout.pad_value != layout.pad_value:
         return False
-    same = view.texts == texts_of(layout)
-    if same or type(view.layout) is type(layout) is StickLayout:
-        return same and view.layout.physical_shape == layout.physical_shape
-    shown = IndexMap(view.axes, view.indices, ()).then(view.layout.index_map)
-    return shown.is_equivalent_to(layout.index_map, layout.shape)
+    is_equal = view.texts == texts_of(layout)
+    if is_equal or type(view.layout) is type(layout) is StickLayout:
+        return is_equal and view.layout.physical_shape == layout.physical_shape
+    composed = IndexMap(view.axes, view.indices, ()).then(view.layout.index_map)
+    return composed.is_equivalent_to(layout.index_map, layout.shape)
 
 
-def runs_along(seat: Seat, tensor: Tensor, axis: int) -> bool:
+def runs_along(view: Seat, tensor: Tensor, axis: int) -> bool:
     """Return whether an axis of a tensor runs along the lanes of its storage."""
-    if isinstance(seat, Layout):
-        seat = IndirectAccess(seat, seat.index_map.initial_indices, seat.index_map.initial_indices)
-    places = seat.layout.index_map.at(seat.indices)
-    return LaneAddresses(tuple(seat.axes), sizes_of(tensor), places).runs_along(axis)
+    if isinstance(view, Layout):
+        view = IndirectAccess(view, view.index_map.initial_indices, view.index_map.initial_indices)
+    addresses = view.layout.index_map.at(view.indices)
+    return LaneAddresses(tuple(view.axes), sizes_of(tensor), addresses).runs_along(axis)
 
 
-def key_of(seat: Seat) -> object:
+def key_of(storage: Seat) -> object:
     """Return a key that is equal for candidates on which the same operations are possible."""
-    if isinstance(seat, Layout):
-        return seat
-    return seat.layout, seat.texts, len(seat.axes)
+    if isinstance(storage, Layout):
+        return storage
+    return storage.layout, storage.texts, len(storage.axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,28 +199,28 @@ class LayoutCapabilities:
         return self.is_strict and has_roles(self.target)
 
     def combinations(
-        self, op: Operation, slots: Sequence[OperandSlot], seats: Mapping[Tensor, Sequence[Seat]]
+        self, op: Operation, slots: Sequence[OperandSlot], storages: Mapping[Tensor, Sequence[Seat]]
     ) -> tuple[LayoutCombination, ...]:
         """Return the supported combinations of an operation for the given candidates.
 
         Raises:
             LayoutError: If the operation cannot be analyzed.
         """
-        around = (op.output(0), *dict.fromkeys(slot.tensor for slot in slots))
+        values = (op.output(0), *dict.fromkeys(slot.tensor for slot in slots))
         key = definition_key([op], op.input_tensors), *(
-            tuple(map(key_of, seats[x])) for x in around
+            tuple(map(key_of, storages[x])) for x in values
         )
         if key not in self.allowed:
             assert isinstance(op, ComputeOp)
-            self.allowed[key] = tuple(self._ways(op, slots, seats))
+            self.allowed[key] = tuple(self._ways(op, slots, storages))
         return self.allowed[key]
 
     def _ways(
-        self, op: ComputeOp, slots: Sequence[OperandSlot], seats: Mapping[Tensor, Sequence[Seat]]
+        self, op: ComputeOp, slots: Sequence[OperandSlot], storages: Mapping[Tensor, Sequence[Seat]]
     ) -> list[LayoutCombination]:
         with isl_work("layouts", LayoutError):
             try:
-                return _combinations(op, slots, seats, self)
+                return _combinations(op, slots, storages, self)
             except NotAffine as error:
                 raise LayoutError(
                     "layouts: `{reason}` in {op} or a layout of its operands is not affine, so "
@@ -239,12 +239,12 @@ class LayoutCapabilities:
             after = compute(tensor.shape, lambda *i: before[i if i else ()], name="copy")
             assert isinstance(after, Tensor)
             assert isinstance(after.op, ComputeOp)
-            ways = self._ways(after.op, [OperandSlot(before)], {after: results, before: sources})
+            combos = self._ways(after.op, [OperandSlot(before)], {after: results, before: sources})
             self.copy_costs[key] = {
-                (way.inputs[0], way.outs[0]): float(
-                    written_elements(sources[way.inputs[0]], results[way.outs[0]])
+                (combo.inputs[0], combo.outs[0]): float(
+                    written_elements(sources[combo.inputs[0]], results[combo.outs[0]])
                 )
-                for way in ways
+                for combo in combos
             }
         return self.copy_costs[key]
 
@@ -261,7 +261,7 @@ def written_elements(source: Seat, result: Layout) -> int:
 
 
 def _combinations(
-    op: ComputeOp, slots: Sequence[OperandSlot], seats: Mapping[Tensor, Sequence[Seat]],
+    op: ComputeOp, slots: Sequence[OperandSlot], storages: Mapping[Tensor, Sequence[Seat]],
     machine: LayoutCapabilities
 ) -> list[LayoutCombination]:
     result, target = op.output(0), machine.target
@@ -270,21 +270,21 @@ def _combinations(
     number = [next(k for k, s in enumerate(slots) if s.has(u.tensor, r.indices))
               for u, r in zip(base.inputs, loads_of(op.body[0]), strict=True)]  # fmt: skip
     # Uses cache query results, so each is created once for all combinations.
-    read = [[[use.at(seat) for use, k in zip(base.inputs, number, strict=True) if k == n]
-             for seat in seats[slot.tensor]] for n, slot in enumerate(slots)]  # fmt: skip
+    read = [[[use.at(storage) for use, k in zip(base.inputs, number, strict=True) if k == n]
+             for storage in storages[slot.tensor]] for n, slot in enumerate(slots)]  # fmt: skip
     found: dict[tuple[int, tuple[int, ...]], LayoutCombination] = {}
-    for each, turn in _readings(base, machine):
-        cost = 0.0 if each.kind == base.kind else float(elements_of(result))
-        for k, seat in enumerate(seats[result]):
-            out = base.out.at(seat)
-            alone = [
-                [n for n, uses in enumerate(own) if _fit(each, out, uses, target)] for own in read
+    for form, step in _readings(base, machine):
+        cost = 0.0 if form.kind == base.kind else float(elements_of(result))
+        for k, storage in enumerate(storages[result]):
+            out = base.out.at(storage)
+            compatible = [
+                [n for n, uses in enumerate(row) if _fit(form, out, uses, target)] for row in read
             ]
-            for chosen in product(*alone):
-                taken = [iter(own[n]) for own, n in zip(read, chosen, strict=True)]
-                inputs = tuple(next(taken[n]) for n in number)[::turn]
+            for chosen in product(*compatible):
+                iterators = [iter(row[n]) for row, n in zip(read, chosen, strict=True)]
+                inputs = tuple(next(iterators[n]) for n in number)[::step]
                 if (k, chosen) not in found and satisfies_constraints(
-                    replace(each, inputs=inputs, out=out), target
+                    replace(form, inputs=inputs, out=out), target
                 ):
                     found[k, chosen] = LayoutCombination((k,), chosen, cost)
     return list(found.values())

@@ -41,62 +41,62 @@ class LayoutRequirement:
 
 
 def demands_of(
-    graph: ProgramGraph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
+    graph: ProgramGraph, target: Target, specs: Mapping[Tensor, Wanted], hints: Sequence[Hint]
 ) -> list[LayoutRequirement]:
     """Collect the layout requirements of the caller on the values of the program."""
-    every = dict.fromkeys((*graph.inputs, *graph.constants, *graph.computed))
+    values = dict.fromkeys((*graph.inputs, *graph.constants, *graph.computed))
     found = []
     for op in graph.operations:
-        wanted = requested_layout_of(op)
-        if is_near(wanted, target):
+        layout = requested_layout_of(op)
+        if is_near(layout, target):
             found.append(LayoutRequirement(op.output(0), f"the copy {op.name}"))
-        elif isinstance(wanted, Layout) or (wanted is not None and has_layouts(target)):
+        elif isinstance(layout, Layout) or (layout is not None and has_layouts(target)):
             x, text = op.output(0), f"the copy {op.name}"
             found.append(
-                LayoutRequirement(x, text, axis=wanted) if isinstance(wanted, int)
-                else LayoutRequirement(x, text, wanted)
+                LayoutRequirement(x, text, axis=layout) if isinstance(layout, int)
+                else LayoutRequirement(x, text, layout)
             )
-    for x, asked in given.items():
-        own = _on_device(x, asked, target)
-        found.append(LayoutRequirement(graph.of(x), f"the layout of {x.name}", own))
-    for each in hints:
-        x = graph.of(each.tensor)
-        if x not in every:
+    for x, spec in specs.items():
+        device_spec = _on_device(x, spec, target)
+        found.append(LayoutRequirement(graph.of(x), f"the layout of {x.name}", device_spec))
+    for hint in hints:
+        x = graph.of(hint.tensor)
+        if x not in values:
             raise LayoutError(
                 "hints: {tensor} has a hint, but is not a value of the program; its values are "
                 "{every}",
-                kind="layout-requirement", tensor=each.tensor.name,
-                every=", ".join(x.name for x in every),
+                kind="layout-requirement", tensor=hint.tensor.name,
+                every=", ".join(x.name for x in values),
             )
-        if each.is_hard:
-            found.append(LayoutRequirement(x, str(each), axis=each.stick))
+        if hint.is_hard:
+            found.append(LayoutRequirement(x, str(hint), axis=hint.stick))
     for demand in found:
-        if demand.tensor not in every:
+        if demand.tensor not in values:
             raise LayoutError(
                 "layouts: {tensor} has a layout, but is not a value of the program; its values are "
                 "{every}",
                 kind="layout-requirement", tensor=demand.tensor.name,
-                every=", ".join(x.name for x in every),
+                every=", ".join(x.name for x in values),
             )
     return found
 
 
-def _on_device(x: Tensor, asked: Wanted, target: Target) -> Wanted:
+def _on_device(x: Tensor, spec: Wanted, target: Target) -> Wanted:
     """Return the requested layout of a value, as far as the value is in device memory.
 
     Raises:
         LayoutError: If one of several alternatives is in scratchpads.
     """
-    if is_near(asked, target):
+    if is_near(spec, target):
         return "default"
-    near = [each for each in layouts_in(asked) if is_near(each, target)]
-    if near:
+    resident = [layout for layout in layouts_in(spec) if is_near(layout, target)]
+    if resident:
         raise LayoutError(
             "layouts: one of several alternatives for {x} is in `{memory}`; pass that layout "
             "alone, or remove it",
-            kind="layout-requirement", x=x.name, memory=near[0].memory,
+            kind="layout-requirement", x=x.name, memory=resident[0].memory,
         )
-    return asked
+    return spec
 
 
 def is_near(layout: object, target: Target) -> TypeGuard[ShardLayout]:
@@ -109,7 +109,7 @@ def is_near(layout: object, target: Target) -> TypeGuard[ShardLayout]:
 
 
 def copy_resident_inputs(
-    graph: ProgramGraph, target: Target, given: Mapping[Tensor, Wanted], packed: Container[Tensor]
+    graph: ProgramGraph, target: Target, specs: Mapping[Tensor, Wanted], packed: Container[Tensor]
 ) -> ProgramGraph:
     """Copy inputs whose layout is in the scratchpads of the target to their shards.
 
@@ -119,13 +119,13 @@ def copy_resident_inputs(
     copies = {
         x: relayout_to(x, layout, f"{x.name}_shards")
         for x in graph.inputs
-        if x not in packed and is_near(layout := given.get(x), target)
+        if x not in packed and is_near(layout := specs.get(x), target)
     }
     return graph_with(graph, inputs=copies) if copies else graph
 
 
 def shards_of(
-    graph: ProgramGraph, target: Target, given: Mapping[Tensor, Wanted], packed: Container[Tensor]
+    graph: ProgramGraph, target: Target, specs: Mapping[Tensor, Wanted], packed: Container[Tensor]
 ) -> dict[Tensor, Shards]:
     """Return the values that must be in scratchpads, with their shards.
 
@@ -134,11 +134,11 @@ def shards_of(
     Raises:
         LayoutError: If the value is a constant, or if cores cannot compute the shards.
     """
-    wanted: dict[Tensor, object] = {op.output(0): requested_layout_of(op) for op
+    layouts: dict[Tensor, object] = {op.output(0): requested_layout_of(op) for op
         in graph.operations}
-    wanted |= {graph.of(x): layout for x, layout in given.items() if isinstance(layout, Layout)}
+    layouts |= {graph.of(x): layout for x, layout in specs.items() if isinstance(layout, Layout)}
     found: dict[Tensor, Shards] = {}
-    for x, layout in wanted.items():
+    for x, layout in layouts.items():
         if not is_near(layout, target) or (x in graph.inputs and x not in packed):
             continue
         if x in graph.constants:
@@ -175,8 +175,8 @@ def check_near(tensor: Tensor, layout: ShardLayout, target: Target) -> None:
             linear=layout.linear, tile=layout.tile, target=target.name,
         )
     units = (1, 1) if tile is None else (tile.rows, tile.columns)
-    places = zip(layout.shape[-2:], count[-2:], units[max(2 - len(layout.shape), 0):], strict=True)
-    parts = [(ceil_div(extent, parts), unit) for extent, parts, unit in places if parts > 1]
+    dims = zip(layout.shape[-2:], count[-2:], units[max(2 - len(layout.shape), 0):], strict=True)
+    parts = [(ceil_div(extent, parts), unit) for extent, parts, unit in dims if parts > 1]
     if any(part % unit for part, unit in parts):
         raise LayoutError(
             "layouts: the shards of {tensor} in `{memory}` have {scalar_shard_shape} elements, but "
@@ -224,29 +224,29 @@ def parts_along(layout: ShardLayout) -> tuple[int, ...] | None:
     zero = _collapse(layout, [0] * len(shape))
     units = [[int(k == axis) for k in range(len(shape))] for axis in range(len(shape))]
     steps = [
-        [at - start for at, start in zip(_collapse(layout, unit), zero, strict=True)]
+        [index - start for index, start in zip(_collapse(layout, unit), zero, strict=True)]
         for unit in units
     ]
     for k, (cores, shard) in enumerate(zip(layout.grid, layout.scalar_shard_shape, strict=True)):
-        own = [axis for axis, extent in enumerate(shape) if steps[axis][k] and extent > 1]
+        collapsed = [axis for axis, extent in enumerate(shape) if steps[axis][k] and extent > 1]
         results = walk(layout.linear.final_indices[k])
         is_sum = all(x.op in _LINEAR for x in results if isinstance(x, Binary))
-        if not is_sum or any(count[axis] > 1 for axis in own):
+        if not is_sum or any(count[axis] > 1 for axis in collapsed):
             return None
-        order = sorted((-steps[axis][k], axis) for axis in own)
+        order = sorted((-steps[axis][k], axis) for axis in collapsed)
         parts = {} if cores == 1 else _parts_of(order, shape, shard)
         if parts is None or prod(parts.values()) != cores:
             return None
-        for axis, many in parts.items():
-            count[axis] = many
+        for axis, n_parts in parts.items():
+            count[axis] = n_parts
     return tuple(count)
 
 
 def _parts_of_first(
-    own: Sequence[tuple[int, int]], shape: Sequence[int], shard: int
+    collapsed: Sequence[tuple[int, int]], shape: Sequence[int], shard: int
 ) -> int | None:
     """Return the parts of the outermost axis if shards end between its indices, also in gaps."""
-    (step, axis), *inner = own
+    (step, axis), *inner = collapsed
     span = sum(-other * (shape[k] - 1) for other, k in inner)
     ends = [(-step * i // shard, (-step * i + span) // shard) for i in range(shape[axis])]
     cores = [first for first, last in ends if first == last]
@@ -266,27 +266,27 @@ def _collapse(layout: ShardLayout, index: Sequence[int]) -> list[int]:
 
 
 def _parts_of(
-    own: Sequence[tuple[int, int]], shape: Sequence[int], shard: int
+    collapsed: Sequence[tuple[int, int]], shape: Sequence[int], shard: int
 ) -> dict[int, int] | None:
     """Return the parts along collapsed axes whose parts are `shard` long, the outer axes first.
 
     Args:
-        own: Negated strides and numbers of the axes, outermost first.
+        collapsed: Negated strides and numbers of the axes, outermost first.
         shape: Shape of the tensor.
         shard: Extent of a shard along the collapsed axis.
     """
-    if not own:
+    if not collapsed:
         return {}
-    if (many := _parts_of_first(own, shape, shard)) is not None:
-        return {own[0][1]: many}
-    for place, (step, axis) in enumerate(own):
-        part, rest = divmod(shard, -step)
-        if not part or rest or part > max(shape[axis], 1):
+    if (n_parts := _parts_of_first(collapsed, shape, shard)) is not None:
+        return {collapsed[0][1]: n_parts}
+    for position, (step, axis) in enumerate(collapsed):
+        part, remainder = divmod(shard, -step)
+        if not part or remainder or part > max(shape[axis], 1):
             continue
-        many = ceil_div(shape[axis], part)
-        outer = -own[place - 1][0] if place else shard * many
-        if outer == shard * many and (place == 0 or shape[axis] % part == 0 or many == 1):
-            return {**{a: shape[a] for _, a in own[:place]}, axis: many}
+        n_parts = ceil_div(shape[axis], part)
+        outer = -collapsed[position - 1][0] if position else shard * n_parts
+        if outer == shard * n_parts and (position == 0 or shape[axis] % part == 0 or n_parts == 1):
+            return {**{a: shape[a] for _, a in collapsed[:position]}, axis: n_parts}
     return None
 
 
@@ -341,15 +341,15 @@ def _check_memory(tensor: Tensor, memory: str, target: Target) -> None:
 
 
 def _check_storage(tensor: Tensor, storage: str, target: Target) -> None:
-    plain = str(tensor.dtype)
-    if storage == plain:
+    dtype = str(tensor.dtype)
+    if storage == dtype:
         return
     usual = candidates(target, sizes_of(tensor), tensor.dtype)[0].storage.name
     if storage != usual:
-        kept = " or ".join(dict.fromkeys((usual, plain)))
+        supported = " or ".join(dict.fromkeys((usual, dtype)))
         raise LayoutError(
             "layouts: {tensor} has a layout that stores {storage}, but programs for target "
             "{target} store {plain} as {kept}; pass a layout with that storage",
             kind="layout-requirement", tensor=tensor.name, storage=storage, target=target.name,
-            plain=plain, kept=kept,
+            plain=dtype, kept=supported,
         )

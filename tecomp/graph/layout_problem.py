@@ -107,14 +107,14 @@ class LayoutProblem:
     @cached_property
     def share(self) -> float:
         """Cost of a byte, such that all possible copies together cost less than one element."""
-        every = (
+        layouts = (
             x for value in self.values.values() for x in value.candidates if isinstance(x, Layout)
         )
-        return 0.25 / max(sum(layout.nbytes for layout in every), 1)
+        return 0.25 / max(sum(layout.nbytes for layout in layouts), 1)
 
-    def candidate_layouts(self, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
+    def candidate_layouts(self, tensor: Tensor, layouts: Sequence[Layout]) -> tuple[Layout, ...]:
         """Return the given layouts and all others that the target or a reader suggests."""
-        found = dict.fromkeys((*own, *_target_candidates(tensor, self.machine)))
+        found = dict.fromkeys((*layouts, *_target_candidates(tensor, self.machine)))
         values = sorted(self.paddings.get(tensor, ()))
         found = dict.fromkeys(with_paddings(tuple(found), values, self.machine.target))
         if any(op in self.opaque for op in self.graph.readers.get(tensor.op, ())):
@@ -122,13 +122,13 @@ class LayoutProblem:
         return tuple(found)
 
     def value(
-        self, tensor: Tensor, own: Sequence[Seat], made: Iterable[int], *, is_known: bool
+        self, tensor: Tensor, initial: Sequence[Seat], ids: Iterable[int], *, is_known: bool
     ) -> LayoutVariable:
-        """Return the candidates of a value, beginning with `own`."""
-        layouts = [seat for seat in own if isinstance(seat, Layout)]
-        seats = tuple(dict.fromkeys((*own, *self.candidate_layouts(tensor, layouts))))
+        """Return the candidates of a value, beginning with `initial`."""
+        layouts = [storage for storage in initial if isinstance(storage, Layout)]
+        storages = tuple(dict.fromkeys((*initial, *self.candidate_layouts(tensor, layouts))))
         hints = tuple(self.soft.get(tensor, ()))
-        return LayoutVariable(seats, tuple(made), is_known, self.readers.get(tensor, 0), hints)
+        return LayoutVariable(storages, tuple(ids), is_known, self.readers.get(tensor, 0), hints)
 
 
 def build_layout_problem(
@@ -140,16 +140,16 @@ def build_layout_problem(
     Raises:
         LayoutError: If an operation cannot be analyzed, or a value has no layout.
     """
-    every = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
+    values = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
     steps = steps_of_scans(graph.operations)
     opaque = frozenset(op for op in graph.operations if is_layout_opaque(op) or op in steps)
-    slots = {op: slots_of(op, set(every), is_opaque=op in opaque) for op in graph.operations}
+    slots = {op: slots_of(op, set(values), is_opaque=op in opaque) for op in graph.operations}
     readers: dict[Tensor, int] = {}
-    for slot in (slot for own in slots.values() for slot in own):
+    for slot in (slot for op_slots in slots.values() for slot in op_slots):
         readers[slot.tensor] = readers.get(slot.tensor, 0) + 1
     soft: dict[Tensor, list[Hint]] = {}
-    for each in hints:
-        soft.setdefault(graph.of(each.tensor), []).append(each)
+    for hint in hints:
+        soft.setdefault(graph.of(hint.tensor), []).append(hint)
     ruled = [op for op in graph.operations if op not in opaque]
     views = {op: load for op in ruled if (load := view_of(op)) is not None}
     paddings = requested_paddings(ruled, views, machine.target, has_roles=machine.has_roles)
@@ -172,20 +172,20 @@ def _count_host_copies(problem: LayoutProblem) -> None:
     for x in problem.graph.outputs:
         value = problem.values[x]
         if x not in problem.permitted_layouts and not value.hints and not value.is_known:
-            scattered = (k for k, seat in enumerate(value.candidates) if is_scattered(seat, x))
+            scattered = (k for k, s in enumerate(value.candidates) if is_scattered(s, x))
             problem.values[x] = replace(value, scattered=frozenset(scattered))
 
 
-def is_scattered(seat: Seat, tensor: Tensor) -> bool:
+def is_scattered(storage: Seat, tensor: Tensor) -> bool:
     """Return whether rows of a tensor in host memory are not contiguous in its storage.
 
     Values with one element per stick are not: no layout of such a value has contiguous rows.
     """
-    long = [axis for axis, extent in enumerate(sizes_of(tensor)) if extent > 1]
-    layout = seat if isinstance(seat, Layout) else seat.layout
-    if len(long) < 2 or is_one_to_a_row(layout):
+    nontrivial = [axis for axis, extent in enumerate(sizes_of(tensor)) if extent > 1]
+    layout = storage if isinstance(storage, Layout) else storage.layout
+    if len(nontrivial) < 2 or is_one_to_a_row(layout):
         return False
-    return not runs_along(seat, tensor, long[-1])
+    return not runs_along(storage, tensor, nontrivial[-1])
 
 
 def _required_layouts(
@@ -194,8 +194,8 @@ def _required_layouts(
     """Return the permitted layouts of values with requirements; empty if these conflict."""
     found: dict[Tensor, tuple[Layout, ...]] = {}
     for demand in demands:
-        own = _layouts_of(demand, machine)
-        found[demand.tensor] = tuple(x for x in found.get(demand.tensor, own) if x in own)
+        layouts = _layouts_of(demand, machine)
+        found[demand.tensor] = tuple(x for x in found.get(demand.tensor, layouts) if x in layouts)
     return found
 
 
@@ -208,19 +208,19 @@ def _input_variable(problem: LayoutProblem, tensor: Tensor) -> LayoutVariable:
     """
     is_known = tensor in problem.graph.constants
     if tensor in problem.permitted_layouts:
-        own: Sequence[Layout] = problem.permitted_layouts[tensor]
-        return problem.value(tensor, own, range(len(own)), is_known=is_known)
-    own = problem.candidate_layouts(tensor, ())
-    full = [k for k, each in enumerate(own) if not is_one_to_a_row(each)]
+        layouts: Sequence[Layout] = problem.permitted_layouts[tensor]
+        return problem.value(tensor, layouts, range(len(layouts)), is_known=is_known)
+    layouts = problem.candidate_layouts(tensor, ())
+    full = [k for k, layout in enumerate(layouts) if not is_one_to_a_row(layout)]
     if not is_known and not problem.machine.is_strict and tensor not in problem.soft:
-        every = range(len(own)) if problem.machine.is_lone else full
-        plain = [k for k in every if own[k].pad_value is None]
-        value = problem.value(tensor, own, plain, is_known=False)
+        numbers = range(len(layouts)) if problem.machine.is_lone else full
+        unpadded = [k for k in numbers if layouts[k].pad_value is None]
+        value = problem.value(tensor, layouts, unpadded, is_known=False)
         return replace(value, detour=float(elements_of(tensor)))
     if not is_known:
         is_wished = tensor in problem.soft
-        full = [k for k in full if own[k].pad_value is None] if is_wished else full[:1]
-    return problem.value(tensor, own, full, is_known=is_known)
+        full = [k for k in full if layouts[k].pad_value is None] if is_wished else full[:1]
+    return problem.value(tensor, layouts, full, is_known=is_known)
 
 
 def _add(problem: LayoutProblem, op: Operation) -> None:
@@ -228,19 +228,19 @@ def _add(problem: LayoutProblem, op: Operation) -> None:
     values, machine = problem.values, problem.machine
     reads = [x for x in op.input_tensors if x in values]
     is_known = bool(reads) and all(values[x].is_known for x in reads)
-    shown = None if op in problem.opaque else view_of(op)
+    load = None if op in problem.opaque else view_of(op)
     if (
-        shown is not None
+        load is not None
         and op.output(0) not in problem.permitted_layouts
-        and shown.tensor in values
+        and load.tensor in values
     ):
         x = op.output(0)
-        own, ways = _view_candidates(
-            op, values[shown.tensor].candidates, problem.candidate_layouts(x, ())
+        storages, combos = _view_candidates(
+            op, values[load.tensor].candidates, problem.candidate_layouts(x, ())
         )
-        made = dict.fromkeys(way.outs[0] for way in ways)
-        values[x] = problem.value(x, own, made, is_known=is_known)
-        problem.combinations[op] = ways
+        computable = dict.fromkeys(combo.outs[0] for combo in combos)
+        values[x] = problem.value(x, storages, computable, is_known=is_known)
+        problem.combinations[op] = combos
         return
     for x in op.outputs:
         known = (
@@ -253,45 +253,45 @@ def _add(problem: LayoutProblem, op: Operation) -> None:
         values[x] = problem.value(x, known, range(len(known)), is_known=is_known)
     if op in problem.opaque:
         reads = [slot.tensor for slot in problem.slots[op]]
-        plain = tuple(values[x].candidates.index(plain_layout(x)) for x in reads)
-        problem.combinations[op] = (LayoutCombination((0,) * op.num_outputs, plain),)
+        numbers = tuple(values[x].candidates.index(plain_layout(x)) for x in reads)
+        problem.combinations[op] = (LayoutCombination((0,) * op.num_outputs, numbers),)
         return
-    seats = {x: value.candidates for x, value in values.items()}
+    candidates = {x: value.candidates for x, value in values.items()}
     problem.combinations[op] = _with_costs(
-        op, machine.combinations(op, problem.slots[op], seats), problem
+        op, machine.combinations(op, problem.slots[op], candidates), problem
     )
 
 
 def _with_costs(op: Operation, ways: Sequence[LayoutCombination], problem: LayoutProblem) -> tuple[
         LayoutCombination, ...]:
     """Set the costs of combinations; an explicit copy moves all elements."""
-    made = [set(problem.values[x].computable_candidates) for x in op.outputs]
-    fit = [w for w in ways if all(k in own for k, own in zip(w.outs, made, strict=True))]
-    shown = view_of(op)
-    if shown is None:
-        return tuple(replace(way, cost=_num_filled_elements(op, way, problem)) for way in fit)
+    computed = [set(problem.values[x].computable_candidates) for x in op.outputs]
+    fit = [w for w in ways if all(k in ids for k, ids in zip(w.outs, computed, strict=True))]
+    load = view_of(op)
+    if load is None:
+        return tuple(replace(combo, cost=_num_filled_elements(op, combo, problem)) for combo in fit)
     problem.copying.add(op)
-    source, result = problem.values[shown.tensor], problem.values[op.output(0)]
+    source, result = problem.values[load.tensor], problem.values[op.output(0)]
     priced = []
-    for way in fit:
-        to = result.candidates[way.outs[0]]
-        view = view_in_layout(op, shown, source.candidates[way.inputs[0]])
-        is_free = source.is_known or (isinstance(to, Layout) and is_same_place(view, to))
+    for combo in fit:
+        out = result.candidates[combo.outs[0]]
+        view = view_in_layout(op, load, source.candidates[combo.inputs[0]])
+        is_free = source.is_known or (isinstance(out, Layout) and is_same_place(view, out))
         cost = 0.0 if is_free else float(elements_of(op.output(0)))
-        priced.append(LayoutCombination(way.outs, way.inputs, cost))
+        priced.append(LayoutCombination(combo.outs, combo.inputs, cost))
     return tuple(priced)
 
 
-def _num_filled_elements(op: Operation, way: LayoutCombination, problem: LayoutProblem) -> float:
+def _num_filled_elements(op: Operation, combo: LayoutCombination, problem: LayoutProblem) -> float:
     """Return the number of padding elements that an operation must fill explicitly."""
-    out = problem.values[op.output(0)].candidates[way.outs[0]]
+    out = problem.values[op.output(0)].candidates[combo.outs[0]]
     if not isinstance(out, Layout) or out.pad_value is None:
         return 0.0
-    seats = {
+    storages = {
         slot.tensor: problem.values[slot.tensor].candidates[n]
-        for slot, n in zip(problem.slots[op], way.inputs, strict=True)
+        for slot, n in zip(problem.slots[op], combo.inputs, strict=True)
     }
-    return 0.0 if has_padding_value(op, out, seats) else float(out.padding_count)
+    return 0.0 if has_padding_value(op, out, storages) else float(out.padding_count)
 
 
 def _view_candidates(
@@ -300,16 +300,16 @@ def _view_candidates(
     """Return the candidates of a view, and the pairs of view and source candidates."""
     load = view_of(op)
     assert load is not None
-    seats: list[Seat] = list(known)
-    ways = []
-    for n, seat in enumerate(source):
-        view = view_in_layout(op, load, seat)
-        same = next((k for k, layout in enumerate(known) if is_same_place(view, layout)), None)
-        if same is None:
-            same = len(seats)
-            seats.append(view)
-        ways.append(LayoutCombination((same,), (n,)))
-    return tuple(seats), tuple(ways)
+    candidates: list[Seat] = list(known)
+    combos = []
+    for n, storage in enumerate(source):
+        view = view_in_layout(op, load, storage)
+        number = next((k for k, layout in enumerate(known) if is_same_place(view, layout)), None)
+        if number is None:
+            number = len(candidates)
+            candidates.append(view)
+        combos.append(LayoutCombination((number,), (n,)))
+    return tuple(candidates), tuple(combos)
 
 
 def _target_candidates(tensor: Tensor, machine: LayoutCapabilities) -> tuple[Layout, ...]:
@@ -334,14 +334,14 @@ def _target_candidates(tensor: Tensor, machine: LayoutCapabilities) -> tuple[Lay
 
 def _layouts_of(demand: LayoutRequirement, machine: LayoutCapabilities) -> tuple[Layout, ...]:
     """Return the layouts that a requirement permits."""
-    tensor, asked = demand.tensor, demand.permitted
+    tensor, spec = demand.tensor, demand.permitted
     if demand.axis is not None:
         order = layout_along(machine.target, sizes_of(tensor), tensor.dtype, demand.axis)
         known = dict.fromkeys((*_target_candidates(tensor, machine), order))
-        return tuple(each for each in known if runs_along(each, tensor, demand.axis))
+        return tuple(layout for layout in known if runs_along(layout, tensor, demand.axis))
     found = tuple(
-        _target_candidates(tensor, machine)[0] if each == "default" else each for each
-        in layouts_in(asked)
+        _target_candidates(tensor, machine)[0] if layout == "default" else layout for layout
+        in layouts_in(spec)
     )
     for layout in found:
         check_demanded_layout(tensor, layout, machine.target)
@@ -364,12 +364,12 @@ class LayoutChoice:
 
 def states_of(value: LayoutVariable, *, may_copy: bool) -> list[LayoutState]:
     """Enumerate the candidates of a value together with sets of copies, at most one per reader."""
-    layouts = [k for k, seat in enumerate(value.candidates) if isinstance(seat, Layout)]
+    layouts = [k for k, storage in enumerate(value.candidates) if isinstance(storage, Layout)]
     found = []
-    for made in value.computable_candidates:
-        others = [k for k in layouts if k != made]
+    for computed in value.computable_candidates:
+        others = [k for k in layouts if k != computed]
         for size in range(min(value.readers, len(others)) + 1 if may_copy else 1):
-            found += [LayoutState(made, frozenset(each)) for each in combinations(others, size)]
+            found += [LayoutState(computed, frozenset(c)) for c in combinations(others, size)]
     return found
 
 
@@ -377,74 +377,74 @@ def minimum_cost_layouts(
     problem: LayoutProblem, states: Mapping[Tensor, Sequence[LayoutState]], count: int
 ) -> LayoutChoice:
     """Find the minimum-cost choice for the first `count` operations."""
-    ways = dict(list(problem.combinations.items())[:count])
-    around = {x for op in ways for x in (*op.outputs, *(s.tensor for s in problem.slots[op]))}
-    own = {x: states[x] for x in problem.values if x in around}
-    if not all(own.values()) or not all(ways.values()):
+    combos = dict(list(problem.combinations.items())[:count])
+    involved = {x for op in combos for x in (*op.outputs, *(s.tensor for s in problem.slots[op]))}
+    value_states = {x: states[x] for x in problem.values if x in involved}
+    if not all(value_states.values()) or not all(combos.values()):
         return LayoutChoice(Assignment((), inf, inf, 0, is_exact=True), {}, {})
-    keys: tuple[Tensor | Operation, ...] = (*own, *ways)
+    keys: tuple[Tensor | Operation, ...] = (*value_states, *combos)
     number = {key: k for k, key in enumerate(keys)}
-    factors = [CostTable((number[x],), _costs(problem, x, states[x])) for x in own]
-    for op, each in ways.items():
-        factors.append(CostTable((number[op],), np.array([way.cost for way in each], float)))
+    factors = [CostTable((number[x],), _costs(problem, x, states[x])) for x in value_states]
+    for op, options in combos.items():
+        factors.append(CostTable((number[op],), np.array([combo.cost for combo in options], float)))
         factors += _tables(problem, op, states, number)
-    found = minimise([*map(len, own.values()), *map(len, ways.values())], factors)
-    taken = {x: each[found.values[number[x]]] for x, each in own.items()}
-    picked = {op: each[found.values[number[op]]] for op, each in ways.items()}
-    return LayoutChoice(found, taken, picked)
+    assignment = minimise([*map(len, value_states.values()), *map(len, combos.values())], factors)
+    chosen = {x: options[assignment.values[number[x]]] for x, options in value_states.items()}
+    picked = {op: options[assignment.values[number[op]]] for op, options in combos.items()}
+    return LayoutChoice(assignment, chosen, picked)
 
 
 def _costs(problem: LayoutProblem, tensor: Tensor, states: Sequence[LayoutState]) -> Table:
     """Return the cost of each state of a value: its copies and its unmet hints."""
     value = problem.values[tensor]
-    unkept = {
-        made: sum(
-            h.cost for h in value.hints if not satisfies_hint(value.candidates[made], tensor, h)
+    unmet = {
+        computed: sum(
+            h.cost for h in value.hints if not satisfies_hint(value.candidates[computed], tensor, h)
         )
-        for made in value.computable_candidates
+        for computed in value.computable_candidates
     }
-    wished = np.array([unkept[state.computed_candidate] for state in states], float)
-    wished += [
+    costs = np.array([unmet[state.computed_candidate] for state in states], float)
+    costs += [
         value.detour * (state.computed_candidate != value.computable_candidates[0])
         for state in states
     ]
     # Of assignments that move equally many elements, prefer those with contiguous outputs.
-    least = 0.25 / max(len(problem.graph.outputs), 1)
-    wished += [
-        least * value.scattered.issuperset({s.computed_candidate, *s.copies}) for s in states
+    tie_weight = 0.25 / max(len(problem.graph.outputs), 1)
+    costs += [
+        tie_weight * value.scattered.issuperset({s.computed_candidate, *s.copies}) for s in states
     ]
     if not value.is_known:
-        return wished + moved_elements(problem, tensor, states)
+        return costs + moved_elements(problem, tensor, states)
     # Constants are packed once, so they cost memory only.
-    sizes = [seat.nbytes if isinstance(seat, Layout) else 0 for seat in value.candidates]
-    held = np.array(
+    sizes = [storage.nbytes if isinstance(storage, Layout) else 0 for storage in value.candidates]
+    memory = np.array(
         [sum(sizes[k] for k in (s.computed_candidate, *s.copies)) for s in states], float
     )
-    return wished + problem.share * held
+    return costs + problem.share * memory
 
 
-def satisfies_hint(seat: Seat, tensor: Tensor, hint: Hint) -> bool:
+def satisfies_hint(storage: Seat, tensor: Tensor, hint: Hint) -> bool:
     """Return whether the storage of a value satisfies a hint."""
-    return runs_along(seat, tensor, hint.stick)
+    return runs_along(storage, tensor, hint.stick)
 
 
-def copies_of(problem: LayoutProblem, tensor: Tensor, made: Iterable[int]) -> frozenset[int]:
+def copies_of(problem: LayoutProblem, tensor: Tensor, candidates: Iterable[int]) -> frozenset[int]:
     """Return the given candidates of a value, and the candidates that copies of them can reach."""
-    seats, own = problem.values[tensor].candidates, frozenset(made)
-    layouts = {k: seat for k, seat in enumerate(seats) if isinstance(seat, Layout)}
+    storages, sources = problem.values[tensor].candidates, frozenset(candidates)
+    layouts = {k: storage for k, storage in enumerate(storages) if isinstance(storage, Layout)}
     numbers = list(layouts)
     if problem.values[tensor].detour and problem.machine.is_repeated:
-        return own.union(numbers)
-    prices = problem.machine.prices(tensor, seats, tuple(layouts.values()))
-    return own | {numbers[result] for source, result in prices if source in own}
+        return sources.union(numbers)
+    prices = problem.machine.prices(tensor, storages, tuple(layouts.values()))
+    return sources | {numbers[result] for source, result in prices if source in sources}
 
 
-def can_copy(problem: LayoutProblem, tensor: Tensor, made: int, copied: int) -> bool:
+def can_copy(problem: LayoutProblem, tensor: Tensor, source: int, dest: int) -> bool:
     """Return whether the target can copy a value from one candidate to another."""
-    seats = problem.values[tensor].candidates
-    numbers = [k for k, seat in enumerate(seats) if isinstance(seat, Layout)]
-    layouts = tuple(seat for seat in seats if isinstance(seat, Layout))
-    return (made, numbers.index(copied)) in problem.machine.prices(tensor, seats, layouts)
+    storages = problem.values[tensor].candidates
+    numbers = [k for k, storage in enumerate(storages) if isinstance(storage, Layout)]
+    layouts = tuple(storage for storage in storages if isinstance(storage, Layout))
+    return (source, numbers.index(dest)) in problem.machine.prices(tensor, storages, layouts)
 
 
 def moved_elements(problem: LayoutProblem, tensor: Tensor, states: Sequence[LayoutState]) -> Table:
@@ -452,15 +452,15 @@ def moved_elements(problem: LayoutProblem, tensor: Tensor, states: Sequence[Layo
     value = problem.values[tensor]
     if not any(state.copies for state in states):
         return np.zeros(len(states))
-    layouts = {k: seat for k, seat in enumerate(value.candidates) if isinstance(seat, Layout)}
+    layouts = {k: s for k, s in enumerate(value.candidates) if isinstance(s, Layout)}
     prices = problem.machine.prices(tensor, value.candidates, tuple(layouts.values()))
     number = {k: n for n, k in enumerate(layouts)}
     share = problem.share
     # The host can supply an input in a layout that no device copy produces.
     other = value.detour or inf if problem.machine.is_repeated else inf
 
-    def cost(made: int, k: int) -> float:
-        return prices.get((made, number[k]), other) + share * layouts[k].nbytes
+    def cost(computed: int, k: int) -> float:
+        return prices.get((computed, number[k]), other) + share * layouts[k].nbytes
 
     return np.array(
         [sum(cost(state.computed_candidate, k) for k in state.copies) for state in states], float
@@ -472,15 +472,15 @@ def _tables(
     number: Mapping[Tensor | Operation, int],
 ) -> Iterator[CostTable]:
     """Yield tables that tie the combinations of an operation to the states of its values."""
-    ways = problem.combinations[op]
+    combos = problem.combinations[op]
     for k, x in enumerate(op.outputs):
-        made = np.array([state.computed_candidate for state in states[x]])
-        outs = np.array([way.outs[k] for way in ways], int)
-        yield CostTable((number[op], number[x]), np.where(outs[:, None] == made, 0.0, inf))
+        computed = np.array([state.computed_candidate for state in states[x]])
+        outs = np.array([combo.outs[k] for combo in combos], int)
+        yield CostTable((number[op], number[x]), np.where(outs[:, None] == computed, 0.0, inf))
     for k, slot in enumerate(problem.slots[op]):
-        own = states[slot.tensor]
-        there = np.full((len(problem.values[slot.tensor].candidates), len(own)), inf)
-        for n, state in enumerate(own):
-            there[[state.computed_candidate, *state.copies], n] = 0.0
-        seats = np.array([way.inputs[k] for way in ways], int)
-        yield CostTable((number[op], number[slot.tensor]), there[seats])
+        value_states = states[slot.tensor]
+        table = np.full((len(problem.values[slot.tensor].candidates), len(value_states)), inf)
+        for n, state in enumerate(value_states):
+            table[[state.computed_candidate, *state.copies], n] = 0.0
+        numbers = np.array([combo.inputs[k] for combo in combos], int)
+        yield CostTable((number[op], number[slot.tensor]), table[numbers])

@@ -90,8 +90,8 @@ class HintOutcome:
         return not self.reason
 
     def __str__(self) -> str:
-        kept = "is honoured" if self.is_kept else f"is not honoured, {self.reason}"
-        return f"{self.hint} {kept}{_fusion_remark(self.hint.tensor, self.fused_kernels)}"
+        outcome = "is honoured" if self.is_kept else f"is not honoured, {self.reason}"
+        return f"{self.hint} {outcome}{_fusion_remark(self.hint.tensor, self.fused_kernels)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,8 @@ class DivisionHintOutcome:
         return not self.refused
 
     def __str__(self) -> str:
-        kept = f"is not honoured: {self.refused}" if self.refused else "is honoured"
-        return f"{self.hint} {kept}{_fusion_remark(self.hint.tensor, self.fused_kernels)}"
+        outcome = f"is not honoured: {self.refused}" if self.refused else "is honoured"
+        return f"{self.hint} {outcome}{_fusion_remark(self.hint.tensor, self.fused_kernels)}"
 
 
 def _fusion_remark(tensor: Tensor, inside: Sequence[str]) -> str:
@@ -201,8 +201,8 @@ class ProgramLayouts(Mapping[Tensor, FixedTiledLayout]):
         lines = [f"{x.name}: {self[x]}" for x in self]
         for copy in (*self.relayouts, *self.for_host, *self.reshards):
             readers = ", ".join(op.name for op in copy.readers) or "the host"
-            to = _fixed_layout(copy.tensor, copy.layout)
-            lines.append(f"{copy.tensor.name} for {readers}: {to}, {copy.elements:,} elements")
+            layout = _fixed_layout(copy.tensor, copy.layout)
+            lines.append(f"{copy.tensor.name} for {readers}: {layout}, {copy.elements:,} elements")
         known = self.certificate
         lines.append(
             f"relayouts move {known.cost:,} elements, lower bound {known.lower_bound:,} "
@@ -212,19 +212,19 @@ class ProgramLayouts(Mapping[Tensor, FixedTiledLayout]):
         return "\n".join(lines)
 
 
-def _fixed_layout(tensor: Tensor, seat: Seat) -> FixedTiledLayout:
+def _fixed_layout(tensor: Tensor, storage: Seat) -> FixedTiledLayout:
     size = sizes_of(tensor)
-    if isinstance(seat, Layout):
-        return FixedTiledLayout(size, row_major(size), seat)
-    return FixedTiledLayout(size, _strides(seat, size), seat.layout)
+    if isinstance(storage, Layout):
+        return FixedTiledLayout(size, row_major(size), storage)
+    return FixedTiledLayout(size, _strides(storage, size), storage.layout)
 
 
 def _strides(view: IndirectAccess, size: Sequence[int]) -> tuple[int, ...]:
     """Return the host strides of a view in elements; row-major strides if it is not linear."""
     steps = row_major(view.layout.shape)
 
-    def offset(at: Sequence[int]) -> int:
-        index = [simplify(n) for n in view.at([Const(n, INT64) for n in at])]
+    def offset(position: Sequence[int]) -> int:
+        index = [simplify(n) for n in view.at([Const(n, INT64) for n in position])]
         return sum(step * int(n.value) for step, n in zip(steps, index, strict=True)
                    if isinstance(n, Const))  # fmt: skip
 
@@ -232,5 +232,5 @@ def _strides(view: IndirectAccess, size: Sequence[int]) -> tuple[int, ...]:
     units = [[int(k == dim and size[k] > 1) for k in range(len(size))] for dim in range(len(size))]
     strides = tuple(offset(unit) - start for unit in units)
     last = [max(extent - 1, 0) for extent in size]
-    whole = start + sum(n * step for n, step in zip(last, strides, strict=True))
-    return strides if offset(last) == whole else tuple(row_major(size))
+    end = start + sum(n * step for n, step in zip(last, strides, strict=True))
+    return strides if offset(last) == end else tuple(row_major(size))

@@ -58,9 +58,9 @@ Reached = Mapping[Tensor, frozenset[int]]
 
 def legalize(problem: LayoutProblem) -> ProgramGraph | None:
     """Split infeasible operations into feasible ones; return None if no operation can be split."""
-    reached, stuck = _reachable_candidates(problem)
-    apart = extract_casts(problem.machine.target)
-    reads = {op: _misaligned_reads(op, problem, reached) for op in stuck}
+    reachable, stuck = _reachable_candidates(problem)
+    split_casts = extract_casts(problem.machine.target)
+    reads = {op: _misaligned_reads(op, problem, reachable) for op in stuck}
     # Comparing all elements reduces many more terms than there are results: the last resort.
     found = {op for op in stuck if problem.machine.is_lone and _is_found_by_data(op)}
 
@@ -71,7 +71,7 @@ def legalize(problem: LayoutProblem) -> ProgramGraph | None:
             return _with_reads_apart(op, reads[before])
         if before in found:
             return _with_all_compared(op)
-        return _with_terms_apart(op, apart) if _has_terms(op) else op
+        return _with_terms_apart(op, split_casts) if _has_terms(op) else op
 
     if not any(reads[op] or op in found or _has_terms(op) for op in stuck):
         return None
@@ -81,30 +81,30 @@ def legalize(problem: LayoutProblem) -> ProgramGraph | None:
 def _reachable_candidates(problem: LayoutProblem) -> tuple[Reached, list[ComputeOp]]:
     """Return the reachable candidates of each value, and the operations without any combination."""
     graph = problem.graph
-    reached: dict[Tensor, frozenset[int]] = {}
+    reachable: dict[Tensor, frozenset[int]] = {}
     stuck = []
     for x in (*graph.inputs, *graph.constants):
-        reached[x] = copies_of(problem, x, problem.values[x].computable_candidates)
-    for op, ways in problem.combinations.items():
+        reachable[x] = copies_of(problem, x, problem.values[x].computable_candidates)
+    for op, combos in problem.combinations.items():
         fit = [
-            way for way in ways
-            if all(n in reached[slot.tensor]
-                   for slot, n in zip(problem.slots[op], way.inputs, strict=True))
+            combo for combo in combos
+            if all(n in reachable[slot.tensor]
+                   for slot, n in zip(problem.slots[op], combo.inputs, strict=True))
         ]  # fmt: skip
         for k, x in enumerate(op.outputs):
-            made = {way.outs[k] for way in fit} & set(problem.values[x].computable_candidates)
+            outs = {combo.outs[k] for combo in fit} & set(problem.values[x].computable_candidates)
             # Continue behind an infeasible operation as if it produced dense layouts.
-            reached[x] = copies_of(problem, x, made or _full(problem.values[x]))
+            reachable[x] = copies_of(problem, x, outs or _full(problem.values[x]))
         if not fit and isinstance(op, ComputeOp) and op not in problem.opaque:
             stuck.append(op)
-    return reached, stuck
+    return reachable, stuck
 
 
 def _full(value: LayoutVariable) -> list[int]:
     """Return the candidates of a value with more than one element per stick."""
     return [
         k for k in value.computable_candidates
-        if isinstance(seat := value.candidates[k], IndirectAccess) or not is_one_to_a_row(seat)
+        if isinstance(s := value.candidates[k], IndirectAccess) or not is_one_to_a_row(s)
     ]
 
 
@@ -114,7 +114,7 @@ def _has_terms(op: ComputeOp) -> bool:
     return isinstance(body, Reduce) and not isinstance(body.source[0], TensorLoad)
 
 
-def _misaligned_reads(op: ComputeOp, problem: LayoutProblem, reached: Reached) -> frozenset[int]:
+def _misaligned_reads(op: ComputeOp, problem: LayoutProblem, reachable: Reached) -> frozenset[int]:
     """Return the numbers of misaligned reads, for the result candidate with the fewest of them.
 
     Reads at the indices of the loops are excluded, since a copy would not change them.
@@ -125,13 +125,13 @@ def _misaligned_reads(op: ComputeOp, problem: LayoutProblem, reached: Reached) -
     with isl_work("layouts", LayoutError):
         try:
             found = [
-                _misplaced_in(op, k, problem, reached)
+                _misplaced_in(op, k, problem, reachable)
                 for k in problem.values[op.output(0)].computable_candidates
             ]
         except NotAffine:
             return frozenset()
-    least = min(found, key=len, default=[])
-    return frozenset(n for n in least if not _is_as_computed(loads[n], op))
+    fewest = min(found, key=len, default=[])
+    return frozenset(n for n in fewest if not _is_as_computed(loads[n], op))
 
 
 def _is_as_computed(load: TensorLoad, op: ComputeOp) -> bool:
@@ -141,25 +141,25 @@ def _is_as_computed(load: TensorLoad, op: ComputeOp) -> bool:
 
 
 def _misplaced_in(
-    op: ComputeOp, out: int, problem: LayoutProblem, reached: Reached
+    op: ComputeOp, out: int, problem: LayoutProblem, reachable: Reached
 ) -> list[int]:
     """Return the misaligned reads for one result candidate and the best operand candidates."""
     values, target = problem.values, problem.machine.target
-    each = computation(op, op.body[0], {})
-    each = replace(each, out=each.out.at(values[op.output(0)].candidates[out]))
+    base = computation(op, op.body[0], {})
+    base = replace(base, out=base.out.at(values[op.output(0)].candidates[out]))
     found: list[int] = []
     for slot in problem.slots[op]:
         uses = {
-            n: each.inputs[n] for n, load in enumerate(loads_of(op.body[0]))
+            n: base.inputs[n] for n, load in enumerate(loads_of(op.body[0]))
             if slot.has(load.tensor, load.indices)
         }
-        by_seat = [
+        misplaced = [
             [n for n, use in uses.items()
-             if not satisfies_constraints(each.with_inputs((use.at(seat),)), target, is_alone=True)]
-            for seat in (values[slot.tensor].candidates[k] for k in sorted(reached[slot.tensor]))
+             if not satisfies_constraints(base.with_inputs((use.at(s),)), target, is_alone=True)]
+            for s in (values[slot.tensor].candidates[k] for k in sorted(reachable[slot.tensor]))
         ]  # fmt: skip
-        fewest = min(map(len, by_seat), default=0)
-        found += next((each for each in by_seat if len(each) == fewest), uses)
+        fewest = min(map(len, misplaced), default=0)
+        found += next((reads for reads in misplaced if len(reads) == fewest), uses)
     return found
 
 
@@ -168,11 +168,11 @@ def _with_reads_apart(op: ComputeOp, numbers: frozenset[int]) -> ComputeOp:
     loads = loads_of(op.body[0])
     guarded = _guarded_node_ids(op.body[0])
     axes = (*op.axis, *op.reduce_axis)
-    made = {
+    copies = {
         id(load): _copy(load, axes, op.name, is_guarded=id(load) in guarded)
         for n, load in enumerate(loads) if n in numbers
     }
-    body = top_down(op.body[0], lambda node: made.get(id(node)))
+    body = top_down(op.body[0], lambda node: copies.get(id(node)))
     return replace(op, body=(body,))
 
 
@@ -184,32 +184,32 @@ def _copy(
     If the read is a permutation of axes already, the copy repeats elements along all other loops.
     """
     used = {node for index in load.indices for node in nodes_of(Var, index)}
-    own = tuple(axis for axis in axes if axis in used)
-    if len(own) == len(load.indices) and all(isinstance(index, Var) for index in load.indices):
-        own = tuple(axes)
+    loops = tuple(axis for axis in axes if axis in used)
+    if len(loops) == len(load.indices) and all(isinstance(index, Var) for index in load.indices):
+        loops = tuple(axes)
 
     def element(*indices: Expr) -> Expr:
-        values = _values(own, indices)
-        at = tuple(substitute(index, values) for index in load.indices)
-        if is_guarded and any(map(_is_data, at)):
-            return _clamp(load, at)
-        value = TensorLoad(load.tensor, at, load.location)
+        values = _values(loops, indices)
+        idx = tuple(substitute(index, values) for index in load.indices)
+        if is_guarded and any(map(_is_data, idx)):
+            return _clamp(load, idx)
+        value = TensorLoad(load.tensor, idx, load.location)
         inside = [
-            test for before, index, extent in zip(load.indices, at, load.tensor.shape, strict=True)
+            test for before, index, extent in zip(load.indices, idx, load.tensor.shape, strict=True)
             if not _is_inside(before, extent) for test in (index >= 0, index < extent)
         ]
         if not is_guarded or not inside:
             return value
         return if_then_else(logical_and(*inside), value, const(0, value.dtype))
 
-    made = compute(
-        tuple(axis.extent for axis in own), element, name=f"{load.tensor.name}_for_{name}"
+    copy = compute(
+        tuple(axis.extent for axis in loops), element, name=f"{load.tensor.name}_for_{name}"
     )
-    assert isinstance(made, Tensor)
-    return TensorLoad(made, _numbers(own), load.location)
+    assert isinstance(copy, Tensor)
+    return TensorLoad(copy, _numbers(loops), load.location)
 
 
-def _clamp(load: TensorLoad, at: Sequence[Expr]) -> Expr:
+def _clamp(load: TensorLoad, indices: Sequence[Expr]) -> Expr:
     """Return the element at data-dependent indices, clamped to the bounds of the tensor.
 
     A guard on data would turn the copy into an element-wise operation.
@@ -217,17 +217,17 @@ def _clamp(load: TensorLoad, at: Sequence[Expr]) -> Expr:
     shape = load.tensor.shape
     if 0 in shape:
         return const(0, load.dtype)
-    places = tuple(
+    clamped = tuple(
         index if _is_inside(before, extent) else _nearest(index, extent)
-        for before, index, extent in zip(load.indices, at, shape, strict=True)
+        for before, index, extent in zip(load.indices, indices, shape, strict=True)
     )
-    return TensorLoad(load.tensor, places, load.location)
+    return TensorLoad(load.tensor, clamped, load.location)
 
 
 def _nearest(index: Expr, extent: Extent) -> Expr:
     """Return an index clamped to the bounds of an axis."""
-    place = cast(INT64, index)
-    return binary(BinOp.MAX, binary(BinOp.MIN, place, index_value(extent) - 1), 0)
+    position = cast(INT64, index)
+    return binary(BinOp.MAX, binary(BinOp.MIN, position, index_value(extent) - 1), 0)
 
 
 def _is_inside(index: Expr, extent: Extent) -> bool:
@@ -279,18 +279,18 @@ def _with_all_compared(op: ComputeOp) -> ComputeOp:
     """Rewrite a gather as a sum over all candidate elements, masked by index comparisons."""
     (load,) = op.body
     assert isinstance(load, TensorLoad)
-    every = {
+    data_axes = {
         dim: reduce_axis((0, load.tensor.shape[dim]), name=f"at{dim}")
         for dim, index in enumerate(load.indices) if _is_data(index)
     }
-    at = tuple(every.get(dim, index) for dim, index in enumerate(load.indices))
-    here = logical_and(*(load.indices[dim] == k for dim, k in every.items()))
-    value = TensorLoad(load.tensor, at, load.location)
-    term = select(here, value, const(0, value.dtype))
-    return replace(op, body=(sum_of(term, axis=list(every.values())),))
+    indices = tuple(data_axes.get(dim, index) for dim, index in enumerate(load.indices))
+    matches = logical_and(*(load.indices[dim] == k for dim, k in data_axes.items()))
+    value = TensorLoad(load.tensor, indices, load.location)
+    term = select(matches, value, const(0, value.dtype))
+    return replace(op, body=(sum_of(term, axis=list(data_axes.values())),))
 
 
-def _with_terms_apart(op: ComputeOp, apart: Callable[[Operation], Operation]) -> ComputeOp:
+def _with_terms_apart(op: ComputeOp, split_casts: Callable[[Operation], Operation]) -> ComputeOp:
     """Split the terms of a reduction off into a separate element-wise operation."""
     (body,) = op.body
     assert isinstance(body, Reduce)
@@ -303,8 +303,8 @@ def _with_terms_apart(op: ComputeOp, apart: Callable[[Operation], Operation]) ->
             return value
         return if_then_else(substitute(body.condition, values), value, const(0, value.dtype))
 
-    made = compute(tuple(axis.extent for axis in axes), term, name=f"{op.name}_terms")
-    assert isinstance(made, Tensor)
-    terms = apart(made.op).output(0)
+    term_tensor = compute(tuple(axis.extent for axis in axes), term, name=f"{op.name}_terms")
+    assert isinstance(term_tensor, Tensor)
+    terms = split_casts(term_tensor.op).output(0)
     load = TensorLoad(terms, _numbers(axes), op.location)
     return replace(op, body=(replace(body, source=(load,)),))

@@ -163,8 +163,8 @@ class ArenaPlan(Pictured):
     def live(self, number: int) -> tuple[ArenaBuffer, ...]:
         """Return the values live during a kernel; of an in-place chain only the latest value."""
         # Values with equal offset are ordered by their first kernel.
-        now = (value for value in self.values if value.first <= number <= value.last)
-        return tuple({value.offset: value for value in now}.values())
+        active = (value for value in self.values if value.first <= number <= value.last)
+        return tuple({value.offset: value for value in active}.values())
 
 
 def lifetimes_of(
@@ -185,7 +185,7 @@ def plan_memory(
     lifetimes: Mapping[Tensor, tuple[int, int]],
     alignment: int,
     sizes: Mapping[Tensor, int],
-    over: Mapping[Tensor, Tensor] = MappingProxyType({}),
+    reuses: Mapping[Tensor, Tensor] = MappingProxyType({}),
 ) -> ArenaPlan:
     """Assign arena offsets such that values with overlapping live ranges share no byte.
 
@@ -193,19 +193,19 @@ def plan_memory(
         lifetimes: First and last kernel that needs each value, in order of computation.
         alignment: Alignment of offsets in bytes.
         sizes: Size of each value in bytes.
-        over: Operand that each in-place result overwrites; it has the same size, and its last use
+        reuses: Operand that each in-place result overwrites; it has the same size, and its last use
             is that kernel.
     """
-    homes: dict[Tensor, Tensor] = {}
+    roots: dict[Tensor, Tensor] = {}
     spans: dict[Tensor, LiveInterval] = {}
     for tensor, (first, last) in lifetimes.items():
-        home = homes[tensor] = homes[over[tensor]] if tensor in over else tensor
+        root = roots[tensor] = roots[reuses[tensor]] if tensor in reuses else tensor
         size = round_up(max(sizes[tensor], 1), alignment)
-        span = spans.get(home, LiveInterval(size, alignment, first, last))
-        spans[home] = replace(span, last=max(span.last, last))
-    places = dict(zip(spans, assign_offsets([*spans.values()]), strict=True))
+        span = spans.get(root, LiveInterval(size, alignment, first, last))
+        spans[root] = replace(span, last=max(span.last, last))
+    offsets = dict(zip(spans, assign_offsets([*spans.values()]), strict=True))
     values = [
-        ArenaBuffer(tensor, spans[homes[tensor]].bytes, first, last, places[homes[tensor]])
+        ArenaBuffer(tensor, spans[roots[tensor]].bytes, first, last, offsets[roots[tensor]])
         for tensor, (first, last) in lifetimes.items()
     ]
     values.sort(key=lambda value: (value.offset, value.first))
@@ -236,21 +236,21 @@ class MemoryDemand:
         """Memory plan of the values."""
         return plan_memory(self.lifetimes, ALIGNMENT, self.sizes, self.over)
 
-    def without(self, gone: Collection[Tensor]) -> MemoryDemand:
+    def without(self, removed: Collection[Tensor]) -> MemoryDemand:
         """Return the values without the given ones."""
-        out = set(gone)
-        left = {x: life for x, life in self.lifetimes.items() if x not in out}
-        kept = {x: old for x, old in self.over.items() if x in left and old in left}
-        return replace(self, lifetimes=left, over=kept)
+        out = set(removed)
+        remaining = {x: life for x, life in self.lifetimes.items() if x not in out}
+        in_place = {x: old for x, old in self.over.items() if x in remaining and old in remaining}
+        return replace(self, lifetimes=remaining, over=in_place)
 
     def with_size(self, tensor: Tensor, size: int) -> MemoryDemand:
         """Return the values with a changed size of one of them, which is no longer in place."""
-        kept = {x: old for x, old in self.over.items() if tensor not in (x, old)}
-        return replace(self, sizes={**self.sizes, tensor: size}, over=kept)
+        in_place = {x: old for x, old in self.over.items() if tensor not in (x, old)}
+        return replace(self, sizes={**self.sizes, tensor: size}, over=in_place)
 
 
 def check_fits(
-    name: str, memory: Memory, outside: int, what: str, needed: MemoryDemand, plan: ArenaPlan
+    name: str, memory: Memory, outside: int, contents: str, demand: MemoryDemand, plan: ArenaPlan
 ) -> None:
     """Check that a program fits into its memory.
 
@@ -258,8 +258,8 @@ def check_fits(
         name: Program name.
         memory: Memory of the values.
         outside: Number of bytes that are occupied permanently.
-        what: Description of the permanent contents, such as inputs and outputs.
-        needed: Values between kernels.
+        contents: Description of the permanent contents, such as inputs and outputs.
+        demand: Values between kernels.
         plan: Memory plan of these values.
 
     Raises:
@@ -271,7 +271,7 @@ def check_fits(
         return
     message = (
         f"compile: {name} needs {outside + plan.bytes} bytes of {memory.name}, which has "
-        f"{capacity}: {outside} for {what}, {plan.bytes} between kernels"
+        f"{capacity}: {outside} for {contents}, {plan.bytes} between kernels"
     )
     live = _at_peak(plan)
     if live:
@@ -279,70 +279,70 @@ def check_fits(
         message += f"; {named} {'is' if len(live) == 1 else 'are'} live at the peak"
     raise CapacityError(
         "{message}; {remedy}",
-        message=message, remedy=_cure(live, needed, capacity - outside),
+        message=message, remedy=_cure(live, demand, capacity - outside),
     )
 
 
 def _at_peak(plan: ArenaPlan) -> list[ArenaBuffer]:
     """Return the live values at the memory peak, the largest first."""
-    sets = [plan.live(now) for now in sorted({value.first for value in plan.values})]
-    fullest = max(sets, key=lambda live: sum(v.bytes for v in live), default=())
+    live_sets = [plan.live(number) for number in sorted({value.first for value in plan.values})]
+    fullest = max(live_sets, key=lambda live: sum(v.bytes for v in live), default=())
     return sorted(fullest, key=lambda v: -v.bytes)
 
 
-def _cure(live: Sequence[ArenaBuffer], needed: MemoryDemand, room: int) -> str:
-    """Describe the smallest change that makes the values fit into `room` bytes."""
-    if room < 0:
-        return f"reduce the size of the arguments by {format_count(-room, 'byte')}"
+def _cure(live: Sequence[ArenaBuffer], demand: MemoryDemand, capacity: int) -> str:
+    """Describe the smallest change that makes the values fit into `capacity` bytes."""
+    if capacity < 0:
+        return f"reduce the size of the arguments by {format_count(-capacity, 'byte')}"
     for value in reversed(live):
-        if _fits(needed.without([value.tensor]), room):
+        if _fits(demand.without([value.tensor]), capacity):
             return (
-                f"without {value.tensor.name} it fits: {_smaller(value, needed, room)}"
+                f"without {value.tensor.name} it fits: {_smaller(value, demand, capacity)}"
                 "recompute it where it is read"
             )
-    gone = _fewest(needed, room)
-    if len(gone) > _MAX_PROPOSED_VALUES:
+    removed = _fewest(demand, capacity)
+    if len(removed) > _MAX_PROPOSED_VALUES:
         return (
             f"more than {_MAX_PROPOSED_VALUES} values would have to be removed: "
             "split the program into several"
         )
-    names, small = ", ".join(x.name for x in gone), needed
-    for x in gone:
-        small = small.with_size(x, 0)
-    how = "reduce their sizes, or " if _fits(small, room) else ""
-    return f"without {names} it fits: {how}recompute them where they are read"
+    names, shrunk = ", ".join(x.name for x in removed), demand
+    for x in removed:
+        shrunk = shrunk.with_size(x, 0)
+    alternative = "reduce their sizes, or " if _fits(shrunk, capacity) else ""
+    return f"without {names} it fits: {alternative}recompute them where they are read"
 
 
-def _smaller(value: ArenaBuffer, needed: MemoryDemand, room: int) -> str:
+def _smaller(value: ArenaBuffer, demand: MemoryDemand, capacity: int) -> str:
     """Return the reduction in bytes that suffices for a value, as text; empty if none does."""
-    size = needed.sizes[value.tensor]
-    least, most = 1, size
-    if not _fits(needed.with_size(value.tensor, 0), room):
+    size = demand.sizes[value.tensor]
+    low, high = 1, size
+    if not _fits(demand.with_size(value.tensor, 0), capacity):
         return ""
-    while least < most:
-        middle = (least + most) // 2
-        if _fits(needed.with_size(value.tensor, size - middle), room):
-            most = middle
+    while low < high:
+        middle = (low + high) // 2
+        if _fits(demand.with_size(value.tensor, size - middle), capacity):
+            high = middle
         else:
-            least = middle + 1
-    return f"reduce its size by {format_count(most, 'byte')}, or "
+            low = middle + 1
+    return f"reduce its size by {format_count(high, 'byte')}, or "
 
 
-def _fewest(needed: MemoryDemand, room: int) -> list[Tensor]:
+def _fewest(demand: MemoryDemand, capacity: int) -> list[Tensor]:
     """Return a minimal set of values without which the others fit, the largest of each peak.
 
     If there are too many to name, return the first `_MAX_PROPOSED_VALUES + 1` of them.
     """
-    gone: list[Tensor] = []
-    while not _fits(left := needed.without(gone), room):
-        if len(gone) > _MAX_PROPOSED_VALUES:
-            return gone
-        gone.append(_at_peak(left.plan)[0].tensor)
-    for x in list(gone):
-        others = [each for each in gone if each is not x]
-        gone = others if _fits(needed.without(others), room) else gone
-    return gone
+    removed: list[Tensor] = []
+    while not _fits(remaining := demand.without(removed), capacity):
+        if len(removed) > _MAX_PROPOSED_VALUES:
+            return removed
+        removed.append(_at_peak(remaining.plan)[0].tensor)
+    for x in list(removed):
+        others = [other for other in removed if other is not x]
+        removed = others if _fits(demand.without(others), capacity) else removed
+    return removed
 
 
-def _fits(needed: MemoryDemand, room: int) -> bool:
-    return needed.plan.bytes <= room
+def _fits(demand: MemoryDemand, capacity: int) -> bool:
+    return demand.plan.bytes <= capacity

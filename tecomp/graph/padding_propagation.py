@@ -45,8 +45,8 @@ def requested_paddings(
     found: dict[Tensor, set[float]] = {}
     for op in reversed(operations):
         if op in views:
-            wanted = found.get(op.output(0), set())
-            found.setdefault(views[op].tensor, set()).update(wanted)
+            required = found.get(op.output(0), set())
+            found.setdefault(views[op].tensor, set()).update(required)
         elif isinstance(op, ComputeOp) and isinstance(op.body[0], Reduce):
             for tensor, value in _asked_by(op, target, has_roles=has_roles):
                 found.setdefault(tensor, set()).add(value)
@@ -59,13 +59,13 @@ def _asked_by(
     rules = [r for r in target.rules if isinstance(r, OperandPadding) and r.value == "neutral"]
     if not rules:
         return
-    plain = {x: plain_layout(x) for x in (*op.input_tensors, op.output(0))}
-    each = computation(op, op.body[0], plain)
-    orders = [each] if has_roles else [each, each.with_inputs(each.inputs[::-1])]
+    layouts = {x: plain_layout(x) for x in (*op.input_tensors, op.output(0))}
+    analyzed = computation(op, op.body[0], layouts)
+    orders = [analyzed] if has_roles else [analyzed, analyzed.with_inputs(analyzed.inputs[::-1])]
     for rule in rules:
-        for use in (u for one in orders for name in rule.operands for u in one.named(name)):
-            neutral = each.neutral_in(use.layout)
-            if rule.operation == each.kind and neutral is not None:
+        for use in (u for order in orders for name in rule.operands for u in order.named(name)):
+            neutral = analyzed.neutral_in(use.layout)
+            if rule.operation == analyzed.kind and neutral is not None:
                 yield use.tensor, neutral
 
 
@@ -85,22 +85,22 @@ def with_paddings(
                 layout_along(target, layout.shape, layout.dtype, dim, pads_all=True)
                 for dim in range(len(layout.shape))
             ]
-        for each in wider:
-            for value in values if each.padding_count else ():
-                found.setdefault(with_pad_value(each, value))
+        for variant in wider:
+            for value in values if variant.padding_count else ():
+                found.setdefault(with_pad_value(variant, value))
     return tuple(found)
 
 
 def with_pad_value(layout: Layout, value: float) -> Layout:
     """Return the layout with a padding value, rounded to the nearest representable value."""
-    plain = Layout(
+    base = Layout(
         layout.shape, layout.dtype, layout.index_map, layout.storage, layout.pad_value,
         layout.memory, layout.grid_axes,
     )
-    return replace(plain, pad_value=storable(value, layout))
+    return replace(base, pad_value=storable(value, layout))
 
 
-def has_padding_value(op: Operation, out: Layout, seats: Mapping[Tensor, Seat]) -> bool:
+def has_padding_value(op: Operation, out: Layout, storages: Mapping[Tensor, Seat]) -> bool:
     """Return whether evaluating an operation in the padding yields the required padding value.
 
     This holds for element-wise operations on operands with the layout of the result and with known
@@ -108,19 +108,19 @@ def has_padding_value(op: Operation, out: Layout, seats: Mapping[Tensor, Seat]) 
     """
     if not isinstance(op, ComputeOp) or isinstance(op.body[0], Reduce):
         return False
-    places = _places(out, op.axis)
+    addresses = _places(out, op.axis)
 
-    def around(node: Any) -> Expr | None:
+    def padding_of(node: Any) -> Expr | None:
         if not isinstance(node, TensorLoad):
             return None
-        seat = seats.get(node.tensor)
-        if seat is None or isinstance(seat, IndirectAccess) or seat.pad_value is None:
+        src = storages.get(node.tensor)
+        if src is None or isinstance(src, IndirectAccess) or src.pad_value is None:
             return None
-        if _places(seat, node.indices) != places or seat.physical_shape != out.physical_shape:
+        if _places(src, node.indices) != addresses or src.physical_shape != out.physical_shape:
             return None
-        return Const(seat.pad_value, node.dtype)
+        return Const(src.pad_value, node.dtype)
 
-    body = top_down(op.body[0], around)
+    body = top_down(op.body[0], padding_of)
     if contains((TensorLoad, Var), body):
         return False
     # Evaluate in the result dtype, with the same arithmetic as compiled kernels on this host.

@@ -38,12 +38,12 @@ def permutation_of(index_map: IndexMapNode) -> Order | None:
     True
     """
     axes = index_map.initial_indices
-    places = [
+    order = [
         next((k for k, axis in enumerate(axes) if axis is index), -1)
         for index in index_map.final_indices
     ]
-    is_order = sorted(places) == list(range(len(axes))) and not index_map.axis_separators
-    return tuple(places) if is_order else None
+    is_order = sorted(order) == list(range(len(axes))) and not index_map.axis_separators
+    return tuple(order) if is_order else None
 
 
 def layouts_between_kernels(
@@ -88,7 +88,7 @@ class OrderedDefinitions:
 
 def follow_memory_order(
     operations: Sequence[Operation], inputs: Sequence[Tensor],
-    places: Mapping[Tensor, Layout | IndexMap],
+    layouts: Mapping[Tensor, Layout | IndexMap],
 ) -> OrderedDefinitions:
     """Permute the axes of tensors to their order in memory.
 
@@ -99,24 +99,24 @@ def follow_memory_order(
         operations: Operations of a kernel, producers before consumers; the last one computes the
             results.
         inputs: Tensors that the operations read from memory.
-        places: Layouts of inputs and results.
+        layouts: Layouts of inputs and results.
     """
-    kept = OrderedDefinitions({}, places)
+    unchanged = OrderedDefinitions({}, layouts)
     maps = {
-        x: place.index_map if isinstance(place, Layout) else place for x, place in places.items()
+        x: v.index_map if isinstance(v, Layout) else v for x, v in layouts.items()
     }
     if not all(type(op) is ComputeOp for op in operations):
-        return kept
+        return unchanged
     orders = _Orders.of(maps, operations[-1].outputs)
     if all(map(_is_identity, orders.known.values())):
-        return kept
+        return unchanged
     orders.propagate(operations)
-    made = orders.rewrite(operations, inputs)
+    rewritten = orders.rewrite(operations, inputs)
     before = [x for op in operations if op.reduce_axis for x in op.outputs[:1]]
-    if any(_kind(x) != _kind(made.get(x, x)) for x in before):
-        return kept
-    others = {made.get(x, x): place for x, place in places.items() if x not in orders.known}
-    return OrderedDefinitions(made, others)
+    if any(_kind(x) != _kind(rewritten.get(x, x)) for x in before):
+        return unchanged
+    others = {rewritten.get(x, x): layout for x, layout in layouts.items() if x not in orders.known}
+    return OrderedDefinitions(rewritten, others)
 
 
 def _kind(x: Tensor) -> str:
@@ -159,9 +159,9 @@ class _Orders:
             return
         for read in accesses(op.output(0)).reads:
             order = self.known.get(read.tensor, ())
-            walked = [_axis(op, index) for index in read.index]
-            if not _is_identity(order) and sorted(walked) == list(range(len(op.axis))):
-                self.known.update(dict.fromkeys(op.outputs, tuple(walked[k] for k in order)))
+            axes = [_axis(op, index) for index in read.index]
+            if not _is_identity(order) and sorted(axes) == list(range(len(op.axis))):
+                self.known.update(dict.fromkeys(op.outputs, tuple(axes[k] for k in order)))
                 return
 
     def _lead_operands(self, op: Operation) -> None:
@@ -170,9 +170,9 @@ class _Orders:
         if _is_identity(order):
             return
         for read in accesses(op.output(0)).reads:
-            walked = [_axis(op, index) for index in read.index]
-            if self._is_free(read.tensor.op) and sorted(walked) == sorted(order):
-                ranked = sorted(range(len(walked)), key=lambda k: order.index(walked[k]))
+            axes = [_axis(op, index) for index in read.index]
+            if self._is_free(read.tensor.op) and sorted(axes) == sorted(order):
+                ranked = sorted(range(len(axes)), key=lambda k: order.index(axes[k]))
                 self.known.update(dict.fromkeys(read.tensor.op.outputs, tuple(ranked)))
 
     def _is_free(self, op: Operation) -> bool:
@@ -185,31 +185,31 @@ class _Orders:
         self, operations: Sequence[Operation], inputs: Sequence[Tensor]
     ) -> dict[Tensor, Tensor]:
         """Return the replacement of each tensor that changes."""
-        made = {
+        replaced = {
             x: placeholder([x.shape[k] for k in self.known[x]], x.dtype, x.name)
             for x in inputs if not _is_identity(self.known.get(x, ()))
         }
         for op in operations:
             assert isinstance(op, ComputeOp)
             order = self.known.get(op.output(0), tuple(range(len(op.axis))))
-            if _is_identity(order) and not any(x in made for x in op.input_tensors):
+            if _is_identity(order) and not any(x in replaced for x in op.input_tensors):
                 continue
-            moved = replace(
+            reordered = replace(
                 op, axis=tuple(op.axis[k] for k in order),
-                body=tuple(self._redirected(value, made) for value in op.body),
+                body=tuple(self._redirected(value, replaced) for value in op.body),
             )
-            made.update(zip(op.outputs, moved.outputs, strict=True))
-        return made
+            replaced.update(zip(op.outputs, reordered.outputs, strict=True))
+        return replaced
 
-    def _redirected(self, value: Expr, made: Mapping[Tensor, Tensor]) -> Expr:
+    def _redirected(self, value: Expr, replaced: Mapping[Tensor, Tensor]) -> Expr:
         """Return an expression that loads from the replacements."""
 
         def rule(node: Any) -> Expr | None:
-            if not isinstance(node, TensorLoad) or node.tensor not in made:
+            if not isinstance(node, TensorLoad) or node.tensor not in replaced:
                 return None
             order = self.known.get(node.tensor, tuple(range(len(node.indices))))
             indices = tuple(node.indices[k] for k in order)
-            return TensorLoad(made[node.tensor], indices, node.location)
+            return TensorLoad(replaced[node.tensor], indices, node.location)
 
         return bottom_up(value, rule)
 

@@ -83,28 +83,28 @@ class ProgramPlan:
         found = self.laid_out_program.homes(self.assigned_layouts, self.groups)
         if not self.shards:
             return found
-        near: dict[Tensor, Layout] = {x: shards.layout for x, shards in self.shards.items()}
-        near |= {
+        local: dict[Tensor, Layout] = {x: shards.layout for x, shards in self.shards.items()}
+        local |= {
             x: layout for x, layout in self.request.layouts.items()
             if is_near(layout, self.request.target) and x in self.graph.inputs
         }
         return replace(
-            found, of={**found.of, **near}, layouts_or_views={**found.layouts_or_views, **near},
+            found, of={**found.of, **local}, layouts_or_views={**found.layouts_or_views, **local},
             reshards=tuple(self._reshards(self.laid_out_program)),
         )
 
-    def _reshards(self, made: ProgramWithLayouts) -> Iterator[InsertedCopy]:
+    def _reshards(self, program: ProgramWithLayouts) -> Iterator[InsertedCopy]:
         """Yield the copies of values in scratchpads that readers of other parts read."""
-        before = {made.replacements.get(x, x): x for x in self.shards}
-        for op, (source, readers) in made.copies.items():
+        before = {program.replacements.get(x, x): x for x in self.shards}
+        for op, (source, readers) in program.copies.items():
             copy = op.output(0)
             x = before[source] if source in before else before[copy]
             shards, other = self.shards[x].layout, source if copy in before else copy
-            outside: Layout = made.stored.get(other, plain_layout(x))
+            outside: Layout = program.stored.get(other, plain_layout(x))
             if source in before and x in self.copy_shards:
                 outside = self.copy_shards[x].layout
-            near, far = (shards, outside) if source in before else (outside, shards)
-            yield InsertedCopy(x, near, far, readers, elements_of(x))
+            source_layout, dest = (shards, outside) if source in before else (outside, shards)
+            yield InsertedCopy(x, source_layout, dest, readers, elements_of(x))
 
     @property
     def stored(self) -> Mapping[Tensor, Layout]:
@@ -133,8 +133,8 @@ class ProgramPlan:
     def packed(self) -> tuple[Tensor, ...]:
         """Inputs and outputs that the caller passes in device layout, in the requested order."""
         before = (*self.request.inputs, *self.request.outputs)
-        now = dict(zip(before, (*self.graph.inputs, *self.graph.outputs), strict=True))
-        return tuple(now[x] for x in self.request.packed)
+        current = dict(zip(before, (*self.graph.inputs, *self.graph.outputs), strict=True))
+        return tuple(current[x] for x in self.request.packed)
 
     def value(self, x: Tensor) -> Tensor:
         """Return the tensor that represents a value of the program."""
@@ -143,8 +143,8 @@ class ProgramPlan:
 
     def over(self, group: FusionGroup) -> tuple[int, ...]:
         """Return the positions of the operands that the result of a group may overwrite."""
-        made = self.lifetimes.get(group.result.output(0))
-        return in_place_candidates(group, made[0], self.lifetimes) if made else ()
+        lifetime = self.lifetimes.get(group.result.output(0))
+        return in_place_candidates(group, lifetime[0], self.lifetimes) if lifetime else ()
 
     def runs_once(self, group: FusionGroup) -> bool:
         """Return whether a group is computed once, when constants are packed."""
@@ -161,31 +161,32 @@ class ProgramPlan:
         Raises:
             LayoutError: If a value cannot be in the requested shards.
         """
-        made = self.laid_out_program
-        now = {} if made is None else made.replacements
-        barred = ResidencyExclusions(
+        program = self.laid_out_program
+        replacements = {} if program is None else program.replacements
+        exclusions = ResidencyExclusions(
             self.copies,
-            frozenset() if made is None else made.requested_ops,
+            frozenset() if program is None else program.requested_ops,
             self.division_hints.keys(),
             refused,
-            {now.get(x, x): shards for x, shards in self.shards.items()} | self._copies_near(),
-            frozenset() if made is None else frozenset(made.copies),
+            {replacements.get(x, x): shards for x, shards in self.shards.items()}
+            | self._copies_near(),
+            frozenset() if program is None else frozenset(program.copies),
         )
         parts = [group for group in self.parts if not self.runs_once(group)]
-        places = replace(self, residency=Residency(())).locations
+        locations = replace(self, residency=Residency(())).locations
         try:
-            found = residency(parts, self.graph, places, barred)
-        except ReshardError as needed:
-            assert made is not None
-            if needed.tensor in barred.shards and needed.tensor.op in made.copies:
+            found = residency(parts, self.graph, locations, exclusions)
+        except ReshardError as reshard:
+            assert program is not None
+            if reshard.tensor in exclusions.shards and reshard.tensor.op in program.copies:
                 raise LayoutError(
                     "layouts: the copy {x} in shards {count} has a reader of other parts; use "
                     "another grid, or remove its layout",
-                    kind="layout-requirement", x=needed.tensor.name,
-                    count=" x ".join(map(str, barred.shards[needed.tensor].count)),
+                    kind="layout-requirement", x=reshard.tensor.name,
+                    count=" x ".join(map(str, exclusions.shards[reshard.tensor].count)),
                 ) from None
-            copied, moved = made.with_copy(needed.tensor, needed.readers)
-            left = {moved.get(op.output(0), op.output(0)).op: why for op, why in refused.items()}
+            copied, subst = program.with_copy(reshard.tensor, reshard.readers)
+            left = {subst.get(op.output(0), op.output(0)).op: text for op, text in refused.items()}
             return self.with_groups(copied).without(left)
         return replace(
             self, residency=found, lifetimes=lifetimes_of(self.graph, found.groups)
@@ -215,113 +216,113 @@ class ProgramPlan:
             LayoutError: If a value cannot be in the given shards.
         """
         assert self.assigned_layouts is not None
-        made = insert_relayouts(
+        program = insert_relayouts(
             self.assigned_layouts,
             frozenset(map(self.assigned_layouts.graph.of, self.request.packed)),
             shards,
         )
         plan = replace(self, shards=shards, copy_shards=copy_shards)
-        return plan.with_groups(made).without({})
+        return plan.with_groups(program).without({})
 
-    def with_groups(self, made: ProgramWithLayouts) -> ProgramPlan:
+    def with_groups(self, prog: ProgramWithLayouts) -> ProgramPlan:
         """Return the plan for a program with explicit layouts, with its fusion groups."""
         assert self.assigned_layouts is not None
-        written, stands = self.assigned_layouts.graph, dict(made.replacements)
-        near = {stands.get(x, x).op for x in self.shards} | {*made.copies}
-        groups = form_fusion_groups(made.graph, made.copy_operations, made.requested_ops, near=near)
-        known = compile_time_constants(made.graph, groups)
+        original, replacements = self.assigned_layouts.graph, dict(prog.replacements)
+        kept = {replacements.get(x, x).op for x in self.shards} | {*prog.copies}
+        groups = form_fusion_groups(prog.graph, prog.copy_operations, prog.requested_ops, kept=kept)
+        known = compile_time_constants(prog.graph, groups)
         for x in self.shards:
-            if stands.get(x, x) in known:
+            if replacements.get(x, x) in known:
                 raise LayoutError(
                     "layouts: {x} depends only on constants and is computed once, but shards in "
                     "scratchpads exist for one call only; remove its layout",
                     kind="layout-requirement", x=x.name,
                 )
-        hinted = {hint: written.of(hint.tensor) for hint in self.request.division_hints}
+        hinted = {hint: original.of(hint.tensor) for hint in self.request.division_hints}
         return replace(
             self,
-            graph=made.graph,
+            graph=prog.graph,
             parts=groups,
             known=known,
-            laid_out_program=made,
+            laid_out_program=prog,
             division_hints=apply_division_hints(
-                self.request.division_hints, written, stands, groups
+                self.request.division_hints, original, replacements, groups
             ),
-            of_hints={hint: stands.get(x, x).op for hint, x in hinted.items()},
+            of_hints={hint: replacements.get(x, x).op for hint, x in hinted.items()},
         )
 
-    def plan(self, over: Mapping[Tensor, Tensor]) -> ArenaPlan:
+    def plan(self, in_place: Mapping[Tensor, Tensor]) -> ArenaPlan:
         """Compute the memory plan of the values between kernels, with the given in-place results.
 
         Raises:
             CapacityError: If the memory of the target is too small.
         """
-        asked, graph = self.request, self.graph
+        request, graph = self.request, self.graph
         sizes = {x: bytes_of(x, self.stored) for x in self.lifetimes}
-        needed = MemoryDemand(self.lifetimes, sizes, over)
+        demand = MemoryDemand(self.lifetimes, sizes, in_place)
         plan = replace(
-            needed.plan, residents=self.residency.residents, spills=self.residency.spills
+            demand.plan, residents=self.residency.residents, spills=self.residency.spills
         )
-        memory = asked.target.memories.get(device_of(asked.target))
+        memory = request.target.memories.get(device_of(request.target))
         if memory is not None:
-            resident, what = (*graph.inputs, *graph.outputs, *graph.constants), _PASSED_VALUES
-            if memory is not asked.target.memories.get("global"):
+            resident, contents = (*graph.inputs, *graph.outputs, *graph.constants), _PASSED_VALUES
+            if memory is not request.target.memories.get("global"):
                 # Arguments of the caller are in host memory, which is a separate memory.
                 resident = (*self.packed, *self.known.difference(graph.constants))
-                what = "packed arguments and constants" if self.packed else "constants"
+                contents = "packed arguments and constants" if self.packed else "constants"
             outside = sum(bytes_of(x, self.stored) for x in resident)
-            check_fits(asked.name, memory, outside, what, needed, plan)
+            check_fits(request.name, memory, outside, contents, demand, plan)
         return plan
 
 
-def requested_graph(asked: CompileRequest) -> ProgramGraph:
+def requested_graph(request: CompileRequest) -> ProgramGraph:
     """Build the operation graph of a compile request, with copies of inputs to scratchpads."""
-    graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
-    return copy_resident_inputs(graph, asked.target, asked.layouts, asked.packed)
+    graph = graph_of(request.outputs, request.inputs, list(request.constants), request.target)
+    return copy_resident_inputs(graph, request.target, request.layouts, request.packed)
 
 
-def choose_program_layouts(asked: CompileRequest, graph: ProgramGraph) -> ProgramLayouts:
+def choose_program_layouts(request: CompileRequest, graph: ProgramGraph) -> ProgramLayouts:
     """Assign the layouts of a compile request."""
-    given = dict(asked.layouts)
-    if has_layouts(asked.target):
+    specs = dict(request.layouts)
+    if has_layouts(request.target):
         # Arguments in device layout need a standard layout of the target: they cannot be views.
-        given |= {
-            x: candidates(asked.target, sizes_of(x), x.dtype)
-            for x in asked.packed if x not in given
+        specs |= {
+            x: candidates(request.target, sizes_of(x), x.dtype)
+            for x in request.packed if x not in specs
         }
     return choose_layouts(
-        graph, asked.target, given, asked.stick_hints, relayouts=asked.relayouts
+        graph, request.target, specs, request.stick_hints, relayouts=request.relayouts
     )
 
 
-def plan_program(asked: CompileRequest) -> ProgramPlan:
+def plan_program(request: CompileRequest) -> ProgramPlan:
     """Make all decisions that precede code generation.
 
     Raises:
         CapacityError: If the memory of the target is too small.
         LayoutError: If hints or layouts cannot be honoured.
     """
-    graph = requested_graph(asked)
-    if asked.is_laid_out:
-        shards = shards_of(graph, asked.target, asked.layouts, asked.packed)
-        chosen = choose_program_layouts(asked, graph)
-        made = insert_relayouts(chosen, frozenset(map(graph.of, asked.packed)), shards)
-        if asked.target.core is not None:
-            copied = made.copy_operations | made.requested_ops
-            between = layouts_between_kernels(made.graph, made.stored, copied)
-            made = replace(made, stored={**made.stored, **between})
-        plain = ProgramPlan(
-            asked, graph, (), frozenset(), chosen, made, {}, {}, Residency(()), {}, shards)
-        apart = plain.with_groups(made)
+    graph = requested_graph(request)
+    if request.is_laid_out:
+        shards = shards_of(graph, request.target, request.layouts, request.packed)
+        chosen = choose_program_layouts(request, graph)
+        program = insert_relayouts(chosen, frozenset(map(graph.of, request.packed)), shards)
+        if request.target.core is not None:
+            copied = program.copy_operations | program.requested_ops
+            inner_layouts = layouts_between_kernels(program.graph, program.stored, copied)
+            program = replace(program, stored={**program.stored, **inner_layouts})
+        initial = ProgramPlan(
+            request, graph, (), frozenset(), chosen, program, {}, {}, Residency(()), {}, shards)
+        grouped = initial.with_groups(program)
     else:
         groups = form_fusion_groups(graph, parts=scan_only_operations(graph))
-        hinted = {hint: graph.of(hint.tensor) for hint in asked.division_hints}
-        apart = ProgramPlan(
-            asked, graph, groups, compile_time_constants(graph, groups), None, None,
-            apply_division_hints(asked.division_hints, graph, {}, groups),
+        hinted = {hint: graph.of(hint.tensor) for hint in request.division_hints}
+        grouped = ProgramPlan(
+            request, graph, groups, compile_time_constants(graph, groups), None, None,
+            apply_division_hints(request.division_hints, graph, {}, groups),
             {hint: x.op for hint, x in hinted.items()}, Residency(()), {}, {},
         )
-    found = apart.without({})
+    found = grouped.without({})
     # Check capacity with all possible in-place results: if this does not fit, nothing does.
     found.plan({
         group.result.output(0): group_inputs(group)[position]

@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from tecomp.layout.core.layout import Layout
 
 
-def _again(asked: CompileRequest) -> CompiledProgram:
+def _again(spec: CompileRequest) -> CompiledProgram:
     return compile(
-        asked.outputs, asked.inputs, asked.target, constants=asked.constants, name=asked.name,
-        layouts=asked.layouts, hints=asked.hints, relayouts=asked.relayouts,
-        packed=asked.packed,
+        spec.outputs, spec.inputs, spec.target, constants=spec.constants, name=spec.name,
+        layouts=spec.layouts, hints=spec.hints, relayouts=spec.relayouts,
+        packed=spec.packed,
     )
 
 
-def _plain_layouts(asked: CompileRequest) -> ProgramLayouts:
+def _plain_layouts(request: CompileRequest) -> ProgramLayouts:
     """Compute the layouts on a target that has no layout rules: all are row-major."""
     from tecomp.graph.compilation_steps import layouts_of
 
-    return layouts_of(asked)
+    return layouts_of(request)
 
 
 class Program(Pictured):
@@ -68,18 +68,18 @@ class Program(Pictured):
     )
 
     def __init__(
-        self, asked: CompileRequest, native: NativeProgram, details: Callable[[], ProgramDetails]
+        self, request: CompileRequest, native: NativeProgram, details: Callable[[], ProgramDetails]
     ) -> None:
         """Create a program; `details` computes the inspection data on first use."""
-        self._asked = asked
+        self._asked = request
         self._native = native
         self._kernel = native.run.linked()
-        self._constants = native.constants([*asked.constants.values()])
-        self.inputs = asked.inputs
-        self.outputs = asked.outputs
+        self._constants = native.constants([*request.constants.values()])
+        self.inputs = request.inputs
+        self.outputs = request.outputs
         self._make = details
         self._details: ProgramDetails | None = None
-        self.target = asked.target
+        self.target = request.target
 
     @property
     def details(self) -> ProgramDetails:
@@ -97,8 +97,8 @@ class Program(Pictured):
     def layouts(self) -> ProgramLayouts:
         """Layouts of values (`program.layouts[T]`), relayouts, hint outcomes and certificate."""
         found = self.details.layouts or _plain_layouts(self._asked)
-        more = self.details.division_outcomes
-        return replace(found, wishes=(*found.wishes, *more)) if more else found
+        outcomes = self.details.division_outcomes
+        return replace(found, wishes=(*found.wishes, *outcomes)) if outcomes else found
 
     @property
     def packed(self) -> Mapping[Tensor, Layout]:
@@ -141,11 +141,11 @@ class Program(Pictured):
         """
         if len(arrays) != len(self.inputs):
             names = ", ".join(tensor.name for tensor in self.inputs)
-            wanted = format_count(len(self.inputs), "input")
+            expected = format_count(len(self.inputs), "input")
             raise CallError(
                 "{kernel}: expected {wanted} ({names}), got {array_count}; pass outputs as `out`, "
                 "and do not pass constants",
-                kind="argument-mismatch", kernel=self._kernel.name, wanted=wanted, names=names,
+                kind="argument-mismatch", kernel=self._kernel.name, wanted=expected, names=names,
                 array_count=len(arrays),
             )
         results = self._results(out)
@@ -155,16 +155,16 @@ class Program(Pictured):
     def _results(self, out: Any) -> Sequence[Any]:
         if out is None:
             return [_empty(buffer) for buffer in self._native.run.params[len(self.inputs) : -1]]
-        given = list(out) if isinstance(out, list | tuple) else [out]
-        if len(given) != len(self.outputs):
+        results = list(out) if isinstance(out, list | tuple) else [out]
+        if len(results) != len(self.outputs):
             names = ", ".join(tensor.name for tensor in self.outputs)
             raise CallError(
                 "{kernel}: expected {arrays} in `out` ({names}), got {given_count}",
                 kind="argument-count", kernel=self._kernel.name,
                 arrays=format_count(len(self.outputs), "array"), names=names,
-                given_count=len(given),
+                given_count=len(results),
             )
-        return given
+        return results
 
     def timeit(self, *arrays: Any, out: Any = None, seconds: float = 0.5) -> Timing:
         """Measure the time of a call, including argument checks.
@@ -233,8 +233,8 @@ class Program(Pictured):
         Returns:
             SVG text; notebooks display it.
         """
-        made: Svg = call_drawing_function(self._drawn_by, self)
-        return made
+        svg: Svg = call_drawing_function(self._drawn_by, self)
+        return svg
 
     @property
     def name(self) -> str:

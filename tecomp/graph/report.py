@@ -69,7 +69,7 @@ class KernelReport:
         """Limiting resource and the seconds for which it is busy, as far as known."""
         found = [] if self.bound is None else [(self.bound_by, self.bound)]
         found += [] if self.copy_seconds is None else [("memory", self.copy_seconds)]
-        return max(found, key=lambda each: each[1], default=None)
+        return max(found, key=lambda pair: pair[1], default=None)
 
     @property
     def achieved(self) -> float | None:
@@ -162,18 +162,18 @@ class ProgramReport:
     @property
     def bound(self) -> float | None:
         """Lower bound of the time of all kernels in sequence, in seconds; None if unknown."""
-        bounds = [each.bound for each in self.kernels if each.bound is not None]
+        bounds = [kernel.bound for kernel in self.kernels if kernel.bound is not None]
         return sum(bounds) if len(bounds) == len(self.kernels) else None
 
     @property
     def cycles(self) -> float:
         """Lower bound of the time of all kernels in sequence, in cycles."""
-        return sum(each.cycles for each in self.kernels)
+        return sum(kernel.cycles for kernel in self.kernels)
 
     @property
     def seconds(self) -> float | None:
         """Measured time of all kernels in seconds; None if not measured."""
-        found = [each.seconds for each in self.kernels if each.seconds is not None]
+        found = [kernel.seconds for kernel in self.kernels if kernel.seconds is not None]
         return sum(found) if found and len(found) == len(self.kernels) else None
 
     @property
@@ -197,11 +197,11 @@ class ProgramReport:
             f"{self.arena_bytes:_} bytes between kernels, at least {self.max_live_bytes:_} live at "
             f"the peak; {self.constants:_} bytes of constants"
         )
-        said = (
+        notes = (
             *self._moved_bytes_text(), *self._resident_text(), *self._sharded_text(),
             *self._uncounted_text(),
         )
-        lines = [head, memory, *said, ""]
+        lines = [head, memory, *notes, ""]
         lines += _table(self._rows(), (0, 1, 5))
         lines += ["", *_table(self._edge_rows(), (0, 1, 2, 3, 5))]
         if self.residents or self.spills:
@@ -216,57 +216,57 @@ class ProgramReport:
         if not self.relayouts:
             return []
         count = format_count(len(self.relayouts), "relayout")
-        moved = sum(each.elements for each in self.relayouts)
-        written = sum(each.bytes for each in self.relayouts)
-        return [f"{count}: {moved:_} elements moved, {written:_} bytes written"]
+        elements = sum(relayout.elements for relayout in self.relayouts)
+        n_bytes = sum(relayout.bytes for relayout in self.relayouts)
+        return [f"{count}: {elements:_} elements moved, {n_bytes:_} bytes written"]
 
     def _resident_text(self) -> list[str]:
         if not self.residents:
             return []
         count = format_count(len(self.residents), "value")
         verb = "stays" if len(self.residents) == 1 else "stay"
-        saved = sum(each.bytes for each in self.residents)
+        saved = sum(resident.bytes for resident in self.residents)
         return [f"{count} {verb} in scratchpads: {saved:_} bytes not stored to memory"]
 
     def _sharded_text(self) -> list[str]:
-        found = [f"{each.name} ({each.bytes:_} bytes)" for each in self.edges if each.is_spread]
-        what = "one element per stick or tile row"
-        return [f"{what}: {', '.join(found)}"] * bool(found)
+        found = [f"{edge.name} ({edge.bytes:_} bytes)" for edge in self.edges if edge.is_spread]
+        label = "one element per stick or tile row"
+        return [f"{label}: {', '.join(found)}"] * bool(found)
 
     def _rows(self) -> list[list[str]]:
         is_measured = self.seconds is not None
         rows = [["kernel", "operations", "reads", "writes", "at least", "bound by", "share"]]
         rows[0] += ["measured", "achieved"] * is_measured
-        has_grid = any(each.cores for each in self.kernels)
+        has_grid = any(item.cores for item in self.kernels)
         rows[0] += ["cycles", "cores", "imbalance", "tiles"] * has_grid
         total = self.seconds or self.bound or 0.0
-        for each in self.kernels:
-            own = each.seconds if is_measured else each.bound
-            share = f"{100 * own / total:.0f}%" if own is not None and total else "-"
-            least = "-" if each.bound is None else _time(each.bound)
-            row = [each.name, " ".join(each.operations), f"{each.reads:_}", f"{each.writes:_}"]
-            row += [least, each.limit[0] if each.limit else each.bound_by, share]
-            if is_measured and each.seconds is not None:
-                achieved = "-" if each.achieved is None else f"{100 * each.achieved:.0f}%"
-                row += [_time(each.seconds), achieved]
+        for item in self.kernels:
+            seconds = item.seconds if is_measured else item.bound
+            share = f"{100 * seconds / total:.0f}%" if seconds is not None and total else "-"
+            bound = "-" if item.bound is None else _time(item.bound)
+            row = [item.name, " ".join(item.operations), f"{item.reads:_}", f"{item.writes:_}"]
+            row += [bound, item.limit[0] if item.limit else item.bound_by, share]
+            if is_measured and item.seconds is not None:
+                achieved = "-" if item.achieved is None else f"{100 * item.achieved:.0f}%"
+                row += [_time(item.seconds), achieved]
             if has_grid:
-                row += [f"{each.cycles:_.0f}", f"{each.cores}", f"{each.imbalance:.2f}"]
-                row.append(f"{each.tiles:_}")
+                row += [f"{item.cycles:_.0f}", f"{item.cores}", f"{item.imbalance:.2f}"]
+                row.append(f"{item.tiles:_}")
             rows.append(row)
         return rows
 
     def _edge_rows(self) -> list[list[str]]:
         rows = [["value", "kind", "from", "to", "bytes", "layout"]]
-        for each in self.edges:
-            to = " ".join(each.read_by)
-            rows.append([each.name, each.kind, each.made_by, to, f"{each.bytes:_}", each.layout])
+        for edge in self.edges:
+            users = " ".join(edge.read_by)
+            rows.append([edge.name, edge.kind, edge.made_by, users, f"{edge.bytes:_}", edge.layout])
         return rows
 
 
     def _near_rows(self) -> list[list[str]]:
         rows = [["value", "location", "bytes", "reason"]]
-        for each in self.residents:
-            rows.append([each.tensor.name, "scratchpads", f"{each.bytes:_}", each.reason])
+        for value in self.residents:
+            rows.append([value.tensor.name, "scratchpads", f"{value.bytes:_}", value.reason])
         for spill in self.spills:
             rows.append([
                 spill.tensor.name, "memory", f"{spill.bytes:_}", f"{spill.kind}: {spill.reason}"
@@ -321,16 +321,16 @@ def edges_of(
         enter(x, "input")
     for call in calls:
         name = labels[call.group.result]
-        packed = {each.source for each in call.packed}
+        packed = {pack.source for pack in call.packed}
         for x in group_inputs(call.group):
             if x not in found and x not in packed:
                 enter(x, "constant")  # neither an input nor computed, hence a constant
             if x not in packed:
                 read(x, name)
-        for each in call.packed:
-            text, key = f"packed at build time, as {list(each.shape)}", (each.source, each.shape)
-            made = EdgeReport(each.source.name, "constant", "", (), each.bytes, text)
-            found.setdefault(key, made)
+        for pack in call.packed:
+            text, key = f"packed at build time, as {list(pack.shape)}", (pack.source, pack.shape)
+            report = EdgeReport(pack.source.name, "constant", "", (), pack.bytes, text)
+            found.setdefault(key, report)
             read(key, name)
         for x in call.group.result.outputs:
             enter(x, "output" if x in outputs else "copy" if call.is_relayout else "value", name)
@@ -339,8 +339,8 @@ def edges_of(
 
 def relayouts_of(layouts: ProgramLayouts | None) -> Iterator[RelayoutReport]:
     """Yield the reports of the relayouts."""
-    every = (*layouts.relayouts, *layouts.for_host, *layouts.reshards) if layouts else ()
-    for copy in every:
+    copies = (*layouts.relayouts, *layouts.for_host, *layouts.reshards) if layouts else ()
+    for copy in copies:
         readers = tuple(op.name for op in copy.readers)
         yield RelayoutReport(
             copy.tensor.name, readers, _text(copy.source), _text(copy.layout), copy.elements,
@@ -375,18 +375,18 @@ def trace(report: ProgramReport, plan: ArenaPlan) -> ChromeTrace:
         events.append(level("bytes between kernels", now * 1e6, "bytes", live))
         seconds = kernel.seconds or kernel.bound or _DEFAULT_SECONDS
         events.append(bar(
-            kernel.name, kernel.bound_by, now * 1e6, seconds * 1e6, said=_describe(kernel)))
+            kernel.name, kernel.bound_by, now * 1e6, seconds * 1e6, details=_describe(kernel)))
         now += seconds
     events.append(level("bytes between kernels", now * 1e6, "bytes", 0))
     return trace_of(events)
 
 
 def _describe(kernel: KernelReport) -> dict[str, Any]:
-    said = {
+    fields = {
         "operations": " ".join(kernel.operations), "reads": kernel.reads, "writes": kernel.writes,
         "least": kernel.bound, "measured": kernel.seconds,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,8 +456,8 @@ def _kernel_report(
     writes = sum(bytes_of(x, stored) for x in group.result.outputs)
     core = None if target is None else target.core
     # Targets without a cached core have many cores with memories of their own.
-    room = 0 if core is None else max(core.cache_bytes, default=0)
-    copied = (reads + writes) / copy_rate if copy_rate and reads + writes > room else None
+    cache_size = 0 if core is None else max(core.cache_bytes, default=0)
+    copied = (reads + writes) / copy_rate if copy_rate and reads + writes > cache_size else None
     return KernelReport(
         name, tuple(op.name for op in group.operations), reads, writes,
         report.seconds, report.bound_by, seconds, report.cycles,

@@ -79,25 +79,25 @@ class Residency:
 
 
 def residency(
-    groups: Sequence[FusionGroup], graph: ProgramGraph, places: ValueLocations,
-    barred: ResidencyExclusions
+    groups: Sequence[FusionGroup], graph: ProgramGraph, locations: ValueLocations,
+    exclusions: ResidencyExclusions
 ) -> Residency:
     """Choose the values that stay in scratchpads.
 
     Args:
         groups: Groups in execution order, without groups of constants.
         graph: Operations of the program.
-        places: Storage of the values in memory.
-        barred: Constraints on the storage of values.
+        locations: Storage of the values in memory.
+        exclusions: Constraints on the storage of values.
 
     Raises:
         LayoutError: If a value cannot be in the requested shards.
         ReshardError: If a reader needs a copy of such a value.
     """
-    where = placement_of(places.target)
-    if where is None:
+    placement = placement_of(locations.target)
+    if placement is None:
         return Residency(tuple(groups))
-    return _Chooser(groups, graph, places, where, barred).choose()
+    return _Chooser(groups, graph, locations, placement, exclusions).choose()
 
 _BETWEEN_KERNELS: Container[SpillKind] = ("readers", "many", "room", "division", "copied")
 """Reasons for which a value may still stay in scratchpads from kernel to kernel."""
@@ -118,13 +118,13 @@ class _Chooser:
     """
 
     def __init__(
-        self, groups: Sequence[FusionGroup], graph: ProgramGraph, places: ValueLocations,
-        where: Placement,
-        barred: ResidencyExclusions,
+        self, groups: Sequence[FusionGroup], graph: ProgramGraph, locations: ValueLocations,
+        placement: Placement,
+        exclusions: ResidencyExclusions,
     ) -> None:
-        self.groups, self.graph, self.places = groups, graph, places
-        given = {x: place for x in places.stored if (place := places.of(x)) is not None}
-        self.where, self.barred = replace(where, tensor_layouts=given), barred
+        self.groups, self.graph, self.places = groups, graph, locations
+        layouts = {x: layout for x in locations.stored if (layout := locations.of(x)) is not None}
+        self.where, self.barred = replace(placement, tensor_layouts=layouts), exclusions
         self.readers: dict[Tensor, list[int]] = {}
         for k, group in enumerate(groups):
             for x in group_inputs(group):
@@ -167,18 +167,18 @@ class _Chooser:
         if not isinstance(view.division, DividedResult) or refused is not None or is_hinted:
             if group.result not in self.barred.copies:
                 raise ReshardError(x, ())
-            why = reason if isinstance(view.division, DividedResult) else view.division
-            raise self._refusal(x, why[1] if refused is None else refused)
+            undivided = reason if isinstance(view.division, DividedResult) else view.division
+            raise self._refusal(x, undivided[1] if refused is None else refused)
         self.joints[k] = FusedKernels(k, {k: view})
         self._keep(x, k, k)
 
-    def _keep(self, x: Tensor, first: int, made: int | None) -> None:
+    def _keep(self, x: Tensor, first: int, producer: int | None) -> None:
         """Keep a value in scratchpads between kernels.
 
         Args:
             x: Value.
             first: Number of the first kernel at whose time the value is in scratchpads.
-            made: Number of the kernel that computes the value, if it is no input.
+            producer: Number of the kernel that computes the value, if it is no input.
 
         Raises:
             LayoutError: If the value does not fit beside the values of a kernel.
@@ -199,8 +199,8 @@ class _Chooser:
             assert view is not None
             joint = self.joints[r]
             self.joints[r] = replace(joint, members={**joint.members, r: view})
-        self.fixed |= {*readers, *(() if made is None else (made,))}
-        is_argument = x in self.graph.outputs or made is None
+        self.fixed |= {*readers, *(() if producer is None else (producer,))}
+        is_argument = x in self.graph.outputs or producer is None
         last = max((self.joints[r].last for r in readers), default=first)
         last = len(self.groups) - 1 if is_argument else last
         size = shards.layout.shard_nbytes
@@ -231,10 +231,10 @@ class _Chooser:
         if len(readers) < 2:
             return ()
         views = [self.joints[r].members[r] for r in readers if self._reads_memory(r, x) is None]
-        found = [along.count for view in views if (along := view.division_of(x)) is not None]
-        own = self.joints[k].members[k].division
-        if isinstance(own, DividedResult):
-            found.append(tuple(own.outline.count))
+        found = [division.count for view in views if (division := view.division_of(x)) is not None]
+        result_division = self.joints[k].members[k].division
+        if isinstance(result_division, DividedResult):
+            found.append(tuple(result_division.outline.count))
         return tuple(
             count for count in dict.fromkeys(found)
             if prod(count) > 1 and any(self._on_same_cores(r, x, count) for r in readers)
@@ -252,20 +252,20 @@ class _Chooser:
 
     @staticmethod
     def _is_on_same_cores(view: DividedKernel, x: Tensor, count: Sequence[int]) -> bool:
-        along = view.division_of(x)
-        if along is None or along.count != tuple(count):
+        division = view.division_of(x)
+        if division is None or division.count != tuple(count):
             return False
         # Parts are assigned to cores in the order of the axes.
-        pairs = zip(along.count, along.cores, strict=True)
+        pairs = zip(division.count, division.cores, strict=True)
         axes = [axis for count, axis in pairs if count > 1 and axis is not None]
         return axes == sorted(axes)
 
-    def _refusal(self, x: Tensor, why: str) -> LayoutError:
+    def _refusal(self, x: Tensor, reason: str) -> LayoutError:
         return LayoutError(
             "layouts: {x} cannot stay in `{scratchpad}` in shards {count}: {reason}; use another "
             "grid, or remove its layout",
             kind="layout-requirement", x=x.name, scratchpad=self.where.scratchpad,
-            count=format_extents(self.barred.shards[x].count), reason=why,
+            count=format_extents(self.barred.shards[x].count), reason=reason,
         )
 
     def _result(self, spills: tuple[Spill, ...]) -> Residency:
@@ -280,12 +280,12 @@ class _Chooser:
                 if k in self.fixed:
                     cuts[group.result] = {group.result.output(0): joint.members[k].cut}
             elif k == joint.last:
-                every = {op for member in joint.members for op in self.groups[member].operations}
-                groups.append(FusionGroup(tuple(sorted(every, key=order.__getitem__))))
+                members = {op for member in joint.members for op in self.groups[member].operations}
+                groups.append(FusionGroup(tuple(sorted(members, key=order.__getitem__))))
                 result = group.result.output(0)
                 cuts[group.result] = {**joint.cuts, result: joint.members[k].cut}
                 residents += self._residents(joint, result)
-        held = (
+        outside_bytes = (
             {group.result: self._held_outside(group) for group in groups}
             if self.resident_layouts
             else {}
@@ -297,7 +297,7 @@ class _Chooser:
             tuple(residents),
             spills,
             self.resident_layouts,
-            held,
+            outside_bytes,
             self.candidates,
         )
 
@@ -311,10 +311,10 @@ class _Chooser:
 
     def _held_outside(self, group: FusionGroup) -> int:
         """Return the bytes of kept values on a core that a kernel neither reads nor computes."""
-        (k,) = [k for k, each in enumerate(self.groups) if each.result is group.result]
-        own = {*group_inputs(group), *group.result.outputs}
+        (k,) = [k for k, other in enumerate(self.groups) if other.result is group.result]
+        used = {*group_inputs(group), *group.result.outputs}
         return self.resident_bytes[k] - sum(
-            layout.shard_nbytes for x, layout in self.resident_layouts.items() if x in own
+            layout.shard_nbytes for x, layout in self.resident_layouts.items() if x in used
         )
 
     def _residents(self, joint: FusedKernels, kernel: Tensor) -> list[ResidentValue]:
@@ -416,26 +416,26 @@ class _Chooser:
         if len(joint.resident_bytes) == _MAX_RESIDENT_VALUES:
             name = joint.members[joint.last].name
             return "many", f"{name} has {_MAX_RESIDENT_VALUES} resident values already"
-        wanted = self.barred.shards.get(x)
-        if wanted is not None:
-            made = self._attempt(k, best, self._sharded(joint, x, wanted.count), None)
-            if not isinstance(made, FusedKernels):
-                return made
-            parts = tuple(made.cuts[x].cores.values())
-            if parts == wanted.count:
-                return made
+        shards = self.barred.shards.get(x)
+        if shards is not None:
+            joined = self._attempt(k, best, self._sharded(joint, x, shards.count), None)
+            if not isinstance(joined, FusedKernels):
+                return joined
+            parts = tuple(joined.cuts[x].cores.values())
+            if parts == shards.count:
+                return joined
             return "division", f"its readers require the division {format_extents(parts)}"
         found = self._attempt(k, best, joint, 0)
         if isinstance(found, FusedKernels) or joint.resident_bytes or joint.last in self.fixed:
             return found
-        narrow = self._narrowed(joint, x)
-        if narrow is None:
+        narrowed = self._narrowed(joint, x)
+        if narrowed is None:
             return found
-        other, cost = narrow
-        again = self._attempt(k, best, other, cost)
-        return again if isinstance(again, FusedKernels) else found
+        other, cost = narrowed
+        retried = self._attempt(k, best, other, cost)
+        return retried if isinstance(retried, FusedKernels) else found
 
-    def _sharded(self, joint: FusedKernels, x: Tensor, wanted: Sequence[int]) -> FusedKernels:
+    def _sharded(self, joint: FusedKernels, x: Tensor, counts: Sequence[int]) -> FusedKernels:
         """Divide the single kernel of a core loop to match the shards of an operand."""
         view = joint.members[joint.last]
         is_fixed = bool(joint.resident_bytes) or joint.last in self.fixed
@@ -443,12 +443,12 @@ class _Chooser:
             return joint
         axes, cores = view.division.axes, dict[int, int]()
         for span, count in zip(
-            view.division.input_boxes[view.operand_placeholders[x]], wanted, strict=True
+            view.division.input_boxes[view.operand_placeholders[x]], counts, strict=True
         ):
             terms = span.terms or ()
-            walked = [k for k, axis in enumerate(axes) if any(axis is own for own, _ in terms)]
-            if count > 1 and len(walked) == 1:
-                cores[walked[0]] = count
+            dims = [k for k, axis in enumerate(axes) if any(axis is var for var, _ in terms)]
+            if count > 1 and len(dims) == 1:
+                cores[dims[0]] = count
         other = self._view(joint.last, DivisionSpec(cores or {0: 1}))
         found = isinstance(other.division, DividedResult)
         return replace(joint, members={joint.last: other}) if found else joint
@@ -457,8 +457,8 @@ class _Chooser:
         """Return a single-kernel loop divided along fewer axes to match a value, and its cost."""
         view = joint.members[joint.last]
         assert isinstance(view.division, DividedResult)
-        least = view.division.least_for(view.operand_placeholders[x], self.where.units(x))
-        other = self._view(joint.last, DivisionSpec(min_extents=least))
+        min_extents = view.division.least_for(view.operand_placeholders[x], self.where.units(x))
+        other = self._view(joint.last, DivisionSpec(min_extents=min_extents))
         if not isinstance(other.division, DividedResult):
             return None
         return replace(joint, members={joint.last: other}), other.cost(view)
@@ -478,61 +478,61 @@ class _Chooser:
         x = self.groups[k].result.output(0)
         readers = [joint.members[r] for r in self.readers[x]]
         found = [view.division_of(x) for view in readers]
-        along, first = found[0], readers[0]
-        if along is None or any(each != along for each in found):
+        division, first = found[0], readers[0]
+        if division is None or any(other != division for other in found):
             first = readers[found.index(None)] if None in found else readers[-1]
-            whole, part = format_extents(sizes_of(x)), format_extents(first.part_of(x))
+            full, part = format_extents(sizes_of(x)), format_extents(first.part_of(x))
             return "division", (
                 f"it is divided {best.parts}, but for {division_text(first)} a core reads {part} "
-                f"of its {whole} elements"
+                f"of its {full} elements"
             )
-        near = self._bytes_near(x, along.count)
-        cut = DivisionSpec(dict(enumerate(along.count)))
-        made = self._view(k, cut, near) if near < self.where.scratchpad_bytes else best
-        if not isinstance(made.division, DividedResult) or made is best:
-            is_full = made is best or made.division[0] == "room"
-            return ("room", self._no_room(near, 0)) if is_full else made.division
-        parts = zip(along.count, made.division.outline.core, first.part_of(x), strict=True)
-        if any(count > 1 and own != part for count, own, part in parts):
+        size = self._bytes_near(x, division.count)
+        cut = DivisionSpec(dict(enumerate(division.count)))
+        kernel = self._view(k, cut, size) if size < self.where.scratchpad_bytes else best
+        if not isinstance(kernel.division, DividedResult) or kernel is best:
+            is_full = kernel is best or kernel.division[0] == "room"
+            return ("room", self._no_room(size, 0)) if is_full else kernel.division
+        parts = zip(division.count, kernel.division.outline.core, first.part_of(x), strict=True)
+        if any(count > 1 and actual != part for count, actual, part in parts):
             return "division", (
                 f"it is divided {best.parts}, but {division_text(first)} reads parts of "
                 f"{format_extents(first.part_of(x))}, which would split sticks or tiles"
             )
-        total, saved = (cost or 0) + made.cost(best), (1 + len(readers)) * made.size
+        total, saved = (cost or 0) + kernel.cost(best), (1 + len(readers)) * kernel.size
         if cost is not None and total >= saved:
             return "division", (
                 f"it is divided {best.parts}, but {division_text(first)} reads it divided "
-                f"{made.parts}; this division costs {total:_} bytes and saves {saved:_}"
+                f"{kernel.parts}; this division costs {total:_} bytes and saves {saved:_}"
             )
-        return self._with_room(k, replace(made, cores=along.cores), joint, near)
+        return self._with_room(k, replace(kernel, cores=division.cores), joint, size)
 
     def _with_room(
-        self, k: int, made: DividedKernel, joint: FusedKernels, near: int
+        self, k: int, kernel: DividedKernel, joint: FusedKernels, size: int
     ) -> FusedKernels | UndividedReason:
         """Add a kernel to a core loop if its result fits into the scratchpads while it is live."""
         x = self.groups[k].result.output(0)
         last = max(self.readers[x])
-        taken = {k: near} | {
-            m: joint.taken.get(m, 0) + (near if m <= last else 0) for m in joint.members
+        used = {k: size} | {
+            m: joint.taken.get(m, 0) + (size if m <= last else 0) for m in joint.members
         }
         # Values that are kept while the kernel runs leave less free memory.
-        held = max(self.resident_bytes[m] for m in (k, *joint.members))
+        other_bytes = max(self.resident_bytes[m] for m in (k, *joint.members))
         for m in (k, *(m for m in joint.members if m <= last)):
-            if taken[m] + held >= self.where.scratchpad_bytes:
-                return "room", self._no_room(near, taken[m] + held - near)
+            if used[m] + other_bytes >= self.where.scratchpad_bytes:
+                return "room", self._no_room(size, used[m] + other_bytes - size)
         for r in self.readers[x]:
-            view = self._view(r, joint.members[r].cut, taken[r] + held)
+            view = self._view(r, joint.members[r].cut, used[r] + other_bytes)
             if not isinstance(view.division, DividedResult):
-                return "room", self._no_room(near, taken[r] + held - near)
-        cuts = {**joint.cuts, x: DivisionSpec(made.cut.cores)}
+                return "room", self._no_room(size, used[r] + other_bytes - size)
+        cuts = {**joint.cuts, x: DivisionSpec(kernel.cut.cores)}
         return FusedKernels(
-            joint.last, {k: made, **joint.members}, {**joint.resident_bytes, x: near}, taken, cuts
+            joint.last, {k: kernel, **joint.members}, {**joint.resident_bytes, x: size}, used, cuts
         )
 
-    def _no_room(self, near: int, others: int) -> str:
-        beside = f" and {others:_} bytes of other values" if others else ""
+    def _no_room(self, size: int, others: int) -> str:
+        others_text = f" and {others:_} bytes of other values" if others else ""
         return (
-            f"its {near:_} bytes per core{beside} leave no space for its readers in "
+            f"its {size:_} bytes per core{others_text} leave no space for its readers in "
             f"{self.where.scratchpad}, which has {self.where.scratchpad_bytes:_} bytes per core"
         )
 
@@ -540,26 +540,26 @@ class _Chooser:
         part = [ceil_div(n, parts) for n, parts in zip(sizes_of(x), count, strict=True)]
         return int(self.where.bytes_near(x, part))
 
-    def _view(self, k: int, cut: DivisionSpec, taken: int = 0) -> DividedKernel:
+    def _view(self, k: int, cut: DivisionSpec, used: int = 0) -> DividedKernel:
         """Divide a kernel.
 
         Args:
             k: Kernel number.
             cut: Requested division.
-            taken: Bytes of the scratchpads that other values occupy.
+            used: Bytes of the scratchpads that other values occupy.
         """
         group = self.groups[k]
         x = group.result.output(0)
-        own = {y: placeholder(y.shape, y.dtype, y.name) for y in group_inputs(group)}
-        result = substitute_inputs(group.operations, own).get(x, x)
-        places = {new: self.places.of(old) for old, new in (*own.items(), (x, result))}
-        given = {new: place for new, place in places.items() if place is not None}
-        where = replace(
-            self.where, tensor_layouts=given, scratchpad_bytes=self.where.scratchpad_bytes - taken,
+        inputs = {y: placeholder(y.shape, y.dtype, y.name) for y in group_inputs(group)}
+        result = substitute_inputs(group.operations, inputs).get(x, x)
+        locations = {new: self.places.of(old) for old, new in (*inputs.items(), (x, result))}
+        layouts = {new: layout for new, layout in locations.items() if layout is not None}
+        placement = replace(
+            self.where, tensor_layouts=layouts, scratchpad_bytes=self.where.scratchpad_bytes - used,
             cuts={} if cut == DivisionSpec() else {result: cut},
         )
         size, cores = bytes_of(x, self.places.stored), tuple(range(len(x.shape)))
-        return DividedKernel(x.name, division_of(result, where), own, size, cores)
+        return DividedKernel(x.name, division_of(result, placement), inputs, size, cores)
 
 
 def _is_copy(x: Tensor) -> bool:

@@ -42,17 +42,17 @@ _LENGTH = 8
 def encode_native(native: NativeProgram) -> bytes:
     """Serialize the machine code of a program: header length, header, and code images."""
     codes = native.codes
-    faces = tuple(
+    records = tuple(
         (code.interface, code.params, tuple(map(len, code.images)), code.has_places)
         for code in codes
     )
-    words = encode(
+    encoded = encode(
         (
-            faces, native.packed, native.copied, native.constant_bytes, native.calls,
+            records, native.packed, native.copied, native.constant_bytes, native.calls,
             native.packed_in,
         )
     )
-    head = json.dumps(words).encode()
+    head = json.dumps(encoded).encode()
     images = (image for code in codes for image in code.images)
     return b"".join([len(head).to_bytes(_LENGTH, "little"), head, *images])
 
@@ -64,15 +64,15 @@ def decode_native(content: bytes) -> NativeProgram | None:
     """
     with contextlib.suppress(Exception):
         start = _LENGTH + int.from_bytes(content[:_LENGTH], "little")
-        words = json.loads(content[_LENGTH:start])
-        faces, packed, copied, size, calls, packed_in = decode(words, FACES)
+        encoded = json.loads(content[_LENGTH:start])
+        records, packed, copied, size, calls, packed_in = decode(encoded, FACES)
         codes: list[SequenceCode] = []
-        for face, params, lengths, has_places in faces:
-            check_face(face)
+        for iface, params, lengths, has_places in records:
+            check_face(iface)
             check_members(params, Buffer)
             check_members(lengths, int)
             codes.append(
-                SequenceCode(face, params, _slice_content(content, start, lengths), has_places))
+                SequenceCode(iface, params, _slice_content(content, start, lengths), has_places))
             start += sum(lengths)
         if start == len(content):
             pack = codes[1] if codes[1:] else None
@@ -88,12 +88,12 @@ def _slice_content(content: bytes, start: int, lengths: Sequence[int]) -> tuple[
     return tuple(found)
 
 
-def load_cached_program(asked: CompileRequest) -> NativeProgram | None:
+def load_cached_program(request: CompileRequest) -> NativeProgram | None:
     """Return the machine code of a program from the compilation cache, or None."""
     store = current_store()
     if store is None:
         return None
-    for key in _keys(asked):
+    for key in _keys(request):
         content = store.get(key)
         native = None if content is None else decode_native(content)
         if native is not None:
@@ -103,28 +103,28 @@ def load_cached_program(asked: CompileRequest) -> NativeProgram | None:
     return None
 
 
-def discard(asked: CompileRequest) -> None:
+def discard(request: CompileRequest) -> None:
     """Remove a program that cannot be linked from the compilation cache."""
     store = current_store()
     if store is not None:
-        for key in _keys(asked):
+        for key in _keys(request):
             store.remove(key)
 
 
-def store_cached_program(asked: CompileRequest, native: NativeProgram) -> None:
+def store_cached_program(request: CompileRequest, native: NativeProgram) -> None:
     """Store the machine code of a program in the compilation cache."""
     store = current_store()
-    keys = [] if store is None else list(_keys(asked))
+    keys = [] if store is None else list(_keys(request))
     if store is not None and keys:
         # The last key includes source locations, which run-time errors report.
         has_places = any(code.has_places for code in native.codes)
         store.put(keys[-1 if has_places else 0], encode_native(native))
 
 
-def _keys(asked: CompileRequest) -> Iterator[str]:
+def _keys(request: CompileRequest) -> Iterator[str]:
     definitions = (
-        asked.outputs, asked.inputs, tuple(asked.constants), asked.target, asked.name,
-        dict(asked.layouts), asked.hints, asked.relayouts, asked.packed,
+        request.outputs, request.inputs, tuple(request.constants), request.target, request.name,
+        dict(request.layouts), request.hints, request.relayouts, request.packed,
     )
     return keys_of(("program", definitions), schedules())
 
@@ -135,28 +135,28 @@ _STEP = 128
 """Alignment of constants in the file, in bytes."""
 
 
-def save(asked: CompileRequest, native: NativeProgram, folder: str | os.PathLike[str]) -> None:
+def save(request: CompileRequest, native: NativeProgram, folder: str | os.PathLike[str]) -> None:
     """Save a program to a folder, from which `load` reads it.
 
     Raises:
         CacheError: If the folder has other contents or cannot be written.
     """
-    place = _place(folder, "save")
-    if place.exists() and not _may_be_replaced(place):
+    path = _place(folder, "save")
+    if path.exists() and not _may_be_replaced(path):
         raise CacheError(
             "save: {place} exists, but is not a saved program; pass another folder",
-            kind="saved-program", place=place,
+            kind="saved-program", place=path,
         )
-    part = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
-    definitions = _definitions(asked)
+    part = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
+    definitions = _definitions(request)
     try:
         part.mkdir(parents=True)
-        _fill(part, definitions, asked, native)
-        _move_into_place(part, place)
+        _fill(part, definitions, request, native)
+        _move_into_place(part, path)
     except OSError as error:
         raise CacheError(
             "save: {place} cannot be written ({reason}); pass a writable folder",
-            kind="saved-program", place=place, reason=error.strerror or error,
+            kind="saved-program", place=path, reason=error.strerror or error,
         ) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -169,67 +169,67 @@ def load(folder: str | os.PathLike[str]) -> tuple[CompileRequest, NativeProgram]
         CacheError: If the folder holds no saved program, if the program was saved for another
             machine or by another compiler, or if it is truncated or corrupted.
     """
-    place = _place(folder, "load")
-    head = _head(place)
-    _check_maker(place, head)
-    contents = {name: _content(place, name, said) for name, said in head["files"].items()}
+    path = _place(folder, "load")
+    head = _head(path)
+    _check_maker(path, head)
+    contents = {name: _content(path, name, expected) for name, expected in head["files"].items()}
     native = decode_native(contents[_CODE].tobytes())
     try:
         text = contents[_DEFINITIONS].tobytes().decode()
         outputs, inputs, constants, target, name, *others = definitions_from(text)
         layouts, hints, relayouts, packed = others
         values = dict(zip(constants, _values(contents[_CONSTANTS], constants), strict=True))
-        made = CompileRequest(
+        request = CompileRequest(
             outputs, inputs, target, values, name, layouts, hints, relayouts, packed
         )
     except Exception:  # as in `decode_native`
         native = None
     if native is None:
-        raise corrupted_program_error(place, "its parts are inconsistent")
-    return made, native
+        raise corrupted_program_error(path, "its parts are inconsistent")
+    return request, native
 
 
 def _place(folder: object, where: str) -> Path:
     check_kind(folder, str | os.PathLike, f"{where}: the folder", "give its path", CacheError)
-    place = Path(cast("str | os.PathLike[str]", folder))
-    if "\0" in str(place):
+    path = Path(cast("str | os.PathLike[str]", folder))
+    if "\0" in str(path):
         raise CacheError(
             "{where}: the path {place!r} contains a NUL character; remove it",
-            kind="saved-program", where=where, place=str(place),
+            kind="saved-program", where=where, place=str(path),
         )
-    return place
+    return path
 
 
-def _may_be_replaced(place: Path) -> bool:
+def _may_be_replaced(path: Path) -> bool:
     """Return whether a folder is empty or holds a saved program."""
-    return place.is_dir() and (not any(place.iterdir()) or (place / _HEAD).is_file())
+    return path.is_dir() and (not any(path.iterdir()) or (path / _HEAD).is_file())
 
 
-def _definitions(asked: CompileRequest) -> bytes:
-    constants = tuple(asked.constants)
+def _definitions(request: CompileRequest) -> bytes:
+    constants = tuple(request.constants)
     try:
         text = definitions_text((
-            asked.outputs, asked.inputs, constants, asked.target, asked.name,
-            dict(asked.layouts), asked.hints, asked.relayouts, asked.packed,
+            request.outputs, request.inputs, constants, request.target, request.name,
+            dict(request.layouts), request.hints, request.relayouts, request.packed,
         ))
     except NotSerializableError as error:
         (kind,) = error.args
         raise CacheError(
             "save: the definitions of {asked} contain a value of type {qualname}, which cannot be "
             "serialized; remove it from `attrs`",
-            kind="saved-program", asked=asked.name, qualname=kind.__qualname__,
+            kind="saved-program", asked=request.name, qualname=kind.__qualname__,
         ) from None
     return text.encode()
 
 
-def _fill(part: Path, definitions: bytes, asked: CompileRequest, native: NativeProgram) -> None:
+def _fill(part: Path, definitions: bytes, request: CompileRequest, native: NativeProgram) -> None:
     """Write all files; the header comes last and completes the program."""
     files = {
         _CODE: [encode_native(native)],
         _DEFINITIONS: [definitions],
-        _CONSTANTS: _pad(list(asked.constants.values())),
+        _CONSTANTS: _pad(list(request.constants.values())),
     }
-    said: dict[str, list[Any]] = {}
+    entries: dict[str, list[Any]] = {}
     for name, pieces in files.items():
         size, hashed = 0, sha256()
         with (part / name).open("xb") as file:
@@ -239,8 +239,8 @@ def _fill(part: Path, definitions: bytes, asked: CompileRequest, native: NativeP
                 size += len(piece)
             file.flush()
             os.fsync(file.fileno())
-        said[name] = [size, hashed.hexdigest()]
-    text = json.dumps({"form": _FORM, **_maker(), "files": said}, indent=1)
+        entries[name] = [size, hashed.hexdigest()]
+    text = json.dumps({"form": _FORM, **_maker(), "files": entries}, indent=1)
     (part / _HEAD).write_text(text)
 
 
@@ -260,15 +260,15 @@ def _values(content: Array, tensors: Sequence[Tensor]) -> Iterator[Array]:
         start += round_up(size, _STEP)
 
 
-def _move_into_place(part: Path, place: Path) -> None:
+def _move_into_place(part: Path, dest: Path) -> None:
     """Rename a finished folder to its destination, replacing the previous contents."""
-    if place.exists() and any(place.iterdir()):
+    if dest.exists() and any(dest.iterdir()):
         old = part.with_suffix(".old")
-        place.rename(old)
-        part.rename(place)
+        dest.rename(old)
+        part.rename(dest)
         shutil.rmtree(old, ignore_errors=True)
     else:
-        part.rename(place)
+        part.rename(dest)
 
 
 def _maker() -> dict[str, Any]:
@@ -282,29 +282,29 @@ def _maker() -> dict[str, Any]:
     }
 
 
-def _head(place: Path) -> Mapping[str, Any]:
-    text = _read(place / _HEAD)
+def _head(folder: Path) -> Mapping[str, Any]:
+    text = _read(folder / _HEAD)
     if text is None:
         raise CacheError(
             "load: {place} is not a saved program: {head} not found; pass the folder that was "
             "passed to `program.save`",
-            kind="saved-program", place=place, head=_HEAD,
+            kind="saved-program", place=folder, head=_HEAD,
         )
     try:
         head = json.loads(text)
     except (ValueError, RecursionError):
-        raise corrupted_program_error(place, f"{_HEAD} is incomplete") from None
+        raise corrupted_program_error(folder, f"{_HEAD} is incomplete") from None
     if not isinstance(head, dict) or head.get("form") != _FORM:
         raise CacheError(
             "load: {place} does not have the format `{form}`; compile the program and save it "
             "again",
-            kind="saved-program", place=place, form=_FORM,
+            kind="saved-program", place=folder, form=_FORM,
         )
     files = head.get("files")
     if not isinstance(files, dict) or set(files) != {_CODE, _DEFINITIONS, _CONSTANTS} or not all(
-        isinstance(said, list) and len(said) == 2 for said in files.values()
+        isinstance(entry, list) and len(entry) == 2 for entry in files.values()
     ):
-        raise corrupted_program_error(place, f"{_HEAD} lists other files")
+        raise corrupted_program_error(folder, f"{_HEAD} lists other files")
     return head
 
 
@@ -316,57 +316,57 @@ def _read(path: Path) -> bytes | None:
         return None
 
 
-def _check_maker(place: Path, head: Mapping[str, Any]) -> None:
+def _check_maker(path: Path, head: Mapping[str, Any]) -> None:
     """Check that a program was saved for this machine by this compiler."""
-    here = _maker()
-    cure = "compile the program here and save it again"
-    for what in ("triple", "cpu"):
-        if head.get(what) != here[what]:
+    local = _maker()
+    remedy = "compile the program here and save it again"
+    for key in ("triple", "cpu"):
+        if head.get(key) != local[key]:
             raise CacheError(
                 "load: {place} was compiled for {what} `{head}`, but this machine has `{here}`; "
                 "{remedy}",
-                kind="saved-program", place=place, what=what, head=head.get(what),
-                here=here[what], remedy=cure,
+                kind="saved-program", place=path, what=key, head=head.get(key),
+                here=local[key], remedy=remedy,
             )
-    there, own = (set(str(each.get("features")).split(",")) for each in (head, here))
-    if there != own:
+    saved, cpu = (set(str(record.get("features")).split(",")) for record in (head, local))
+    if saved != cpu:
         raise CacheError(
             "load: {place} was compiled for a processor with other features than this one "
             "({detail}); {remedy}",
-            kind="saved-program", place=place, detail=", ".join(sorted(there ^ own)), remedy=cure,
+            kind="saved-program", place=path, detail=", ".join(sorted(saved ^ cpu)), remedy=remedy,
         )
-    if (head.get("version"), head.get("compiler")) != (here["version"], here["compiler"]):
+    if (head.get("version"), head.get("compiler")) != (local["version"], local["compiler"]):
         raise CacheError(
             "load: {place} was saved by tecomp {head}, whose sources differ from those of this "
             "{here}; {remedy}",
-            kind="saved-program", place=place, head=head.get("version"), here=here["version"],
-            remedy=cure,
+            kind="saved-program", place=path, head=head.get("version"), here=local["version"],
+            remedy=remedy,
         )
 
 
-def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
+def _content(folder: Path, name: str, entry: Sequence[Any]) -> Array:
     """Return the contents of a file after checking its size and hash."""
-    size, hashed = said
-    path = place / name
+    size, hashed = entry
+    path = folder / name
     if not path.is_file():
-        raise corrupted_program_error(place, f"{name} cannot be read")
+        raise corrupted_program_error(folder, f"{name} cannot be read")
     try:
         found = path.stat().st_size
         if found != size:
-            raise corrupted_program_error(place, f"{name} has {found} bytes of {size}")
+            raise corrupted_program_error(folder, f"{name} has {found} bytes of {size}")
         content: Array = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
     except OSError:
-        raise corrupted_program_error(place, f"{name} cannot be read") from None
+        raise corrupted_program_error(folder, f"{name} cannot be read") from None
     if sha256(content.data).hexdigest() != hashed:
-        raise corrupted_program_error(place, f"{name} differs from what was written")
+        raise corrupted_program_error(folder, f"{name} differs from what was written")
     return content
 
 
-def corrupted_program_error(place: Path, how: str) -> CacheError:
+def corrupted_program_error(folder: Path, problem: str) -> CacheError:
     """Return the error for a corrupted saved program."""
     return CacheError(
         "load: {place} is corrupted: {how}; save the program again",
-        kind="saved-program", place=place, how=how,
+        kind="saved-program", place=folder, how=problem,
     )
 
 
@@ -408,9 +408,9 @@ class NativeProgram:
             values: Constants, in the order of the `constants` argument of `compile`.
         """
         size = max(self.constant_bytes, 1)
-        room = np.zeros(size + ALIGNMENT, np.uint8)
-        start = -room.ctypes.data % ALIGNMENT
-        data: Bytes = room[start : start + size]
+        buffer = np.zeros(size + ALIGNMENT, np.uint8)
+        start = -buffer.ctypes.data % ALIGNMENT
+        data: Bytes = buffer[start : start + size]
         for position, offset in self.copied:
             content = values[position].reshape(-1).view(np.uint8)
             data[offset : offset + content.size] = content

@@ -103,22 +103,22 @@ def keep_between_kernels(
 
 def _with_reasons(plan: ProgramPlan, spills: Mapping[Tensor, Spill]) -> ProgramPlan:
     """Return the plan with the results of the trials of values in memory."""
-    own = {plan.value(x): spill for x, spill in spills.items()}
-    told = tuple(
-        replace(own[each.tensor], tensor=each.tensor) if each.tensor in own else each
-        for each in plan.residency.spills
+    tried = {plan.value(x): spill for x, spill in spills.items()}
+    updated = tuple(
+        replace(tried[old.tensor], tensor=old.tensor) if old.tensor in tried else old
+        for old in plan.residency.spills
     )
-    return replace(plan, residency=replace(plan.residency, spills=told))
+    return replace(plan, residency=replace(plan.residency, spills=updated))
 
 
 def _candidates(plan: ProgramPlan) -> Iterator[tuple[Tensor, Sequence[tuple[int, ...]]]]:
     """Yield the values of the program to try, largest first, with the numbers of their parts."""
     assert plan.laid_out_program is not None
-    written = {made: x for x, made in plan.laid_out_program.replacements.items()}
-    every = [x for x in plan.residency.candidates if x in written and written[x] not in plan.shards]
-    every.sort(key=lambda x: -bytes_of(x, plan.stored))
-    for x in every[:_MAX_VALUES]:
-        yield written[x], plan.residency.candidates[x][:_MAX_DIVISIONS]
+    origins = {value: x for x, value in plan.laid_out_program.replacements.items()}
+    items = [x for x in plan.residency.candidates if x in origins and origins[x] not in plan.shards]
+    items.sort(key=lambda x: -bytes_of(x, plan.stored))
+    for x in items[:_MAX_VALUES]:
+        yield origins[x], plan.residency.candidates[x][:_MAX_DIVISIONS]
 
 
 def _best(
@@ -138,17 +138,17 @@ def _best(
             trial = _trial(before, x, count, other, make)
             if trial is None:
                 continue
-            more = costs.difference(trial, before)
+            extra = costs.difference(trial, before)
         except TecompError as error:
             reasons.append(f"not {parts}: {error.message}")
             continue
         program = trial.plan.laid_out_program
         if program is not None and program.copies:
             copied.add(count)
-        if more < least:
-            best, least = trial, more
+        if extra < least:
+            best, least = trial, extra
         kind = "cost"
-        reasons.append(f"{parts}, the program takes {more:_.0f} cycles more")
+        reasons.append(f"{parts}, the program takes {extra:_.0f} cycles more")
     return best, replace(spill, kind=kind, reason="; ".join(reasons))
 
 

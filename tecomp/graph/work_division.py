@@ -37,7 +37,7 @@ class KernelDivision:
 
 
 def apply_division_hints(
-    hints: Sequence[DivisionHint], graph: ProgramGraph, made: Mapping[Tensor, Tensor],
+    hints: Sequence[DivisionHint], graph: ProgramGraph, replacements: Mapping[Tensor, Tensor],
     groups: Sequence[FusionGroup],
 ) -> dict[Operation, tuple[KernelDivision, ...]]:
     """Return the division hints of each group, by its result.
@@ -45,7 +45,7 @@ def apply_division_hints(
     Args:
         hints: Division hints.
         graph: Program of the caller.
-        made: Replacements of rewritten values.
+        replacements: Replacements of rewritten values.
         groups: Groups of the compiled program.
 
     Raises:
@@ -62,14 +62,14 @@ def apply_division_hints(
                 kind="layout-requirement", tensor=hint.tensor.name,
                 computed=", ".join(x.name for x in graph.computed),
             )
-        op = made.get(x, x).op
-        homes = [group for group in groups if op in group.operations]
-        if hint.is_hard and not homes:
+        op = replacements.get(x, x).op
+        owners = [group for group in groups if op in group.operations]
+        if hint.is_hard and not owners:
             raise LayoutError(
                 "hints: {hint} cannot be satisfied: {no_kernel}; remove it",
                 kind="layout-requirement", hint=hint, no_kernel=_NO_KERNEL,
             )
-        for group in homes:
+        for group in owners:
             axes = _axes_of_result(group, op)
             if len(axes) != len(hint.axes):
                 axes = [None] * len(hint.axes)  # legalization split the operation
@@ -79,35 +79,35 @@ def apply_division_hints(
 
 
 def division_outcomes(
-    wished: Mapping[Operation, Sequence[KernelDivision]],
+    hinted: Mapping[Operation, Sequence[KernelDivision]],
     refused: Mapping[Operation, Mapping[DivisionHint, str]],
     results: Mapping[DivisionHint, Operation],
 ) -> tuple[DivisionHintOutcome, ...]:
     """Return the outcomes of the division hints.
 
     Args:
-        wished: Division hints of each group, by its result.
+        hinted: Division hints of each group, by its result.
         refused: Hints that were not honoured in each group, with the reasons.
         results: Operation that computes the hinted value of each hint.
     """
     found = []
     for hint, result in results.items():
-        homes = [op for op, own in wished.items() if any(each.hint is hint for each in own)]
-        reasons = [refused[op][hint] for op in homes if hint in refused.get(op, {})]
-        if not homes:
+        owners = [op for op, divisions in hinted.items() if any(d.hint is hint for d in divisions)]
+        reasons = [refused[op][hint] for op in owners if hint in refused.get(op, {})]
+        if not owners:
             reasons = [_NO_KERNEL]
-        inside = () if result in homes else tuple(op.name for op in homes)
+        inside = () if result in owners else tuple(op.name for op in owners)
         found.append(DivisionHintOutcome(hint, "; ".join(dict.fromkeys(reasons)), inside))
     return tuple(found)
 
 
 def compile_with_hints(
-    wished: Sequence[KernelDivision], make: Callable[[DivisionSpec | None], Made]
+    divisions: Sequence[KernelDivision], make: Callable[[DivisionSpec | None], Made]
 ) -> tuple[Made, dict[DivisionHint, str]]:
     """Compile a kernel with as many division hints as possible.
 
     Args:
-        wished: Division hints of the kernel.
+        divisions: Division hints of the kernel.
         make: Function that compiles the kernel with a division; raises if that is impossible.
 
     Returns:
@@ -116,32 +116,32 @@ def compile_with_hints(
     Raises:
         LayoutError: If a hard hint cannot be honoured, or hard hints conflict.
     """
-    if not wished:
+    if not divisions:
         return make(None), {}
-    every = _attempt(wished, make)
-    if not isinstance(every, str):
-        return every, {}
-    kept = [each for each in wished if each.hint.is_hard]
-    made = _attempt(kept, make) if kept else None
-    if isinstance(made, str):
-        raise _refusal(kept, make)
+    compiled = _attempt(divisions, make)
+    if not isinstance(compiled, str):
+        return compiled, {}
+    accepted = [division for division in divisions if division.hint.is_hard]
+    kernel = _attempt(accepted, make) if accepted else None
+    if isinstance(kernel, str):
+        raise _refusal(accepted, make)
     refused = {}
-    for each in wished:
-        if each.hint.is_hard:
+    for division in divisions:
+        if division.hint.is_hard:
             continue
-        trial = _attempt([*kept, each], make)
+        trial = _attempt([*accepted, division], make)
         if isinstance(trial, str):
-            refused[each.hint] = trial
+            refused[division.hint] = trial
         else:
-            kept, made = [*kept, each], trial
-    return (make(None) if made is None else made), refused
+            accepted, kernel = [*accepted, division], trial
+    return (make(None) if kernel is None else kernel), refused
 
 
 def _attempt(
-    wished: Sequence[KernelDivision], make: Callable[[DivisionSpec | None], Made]
+    divisions: Sequence[KernelDivision], make: Callable[[DivisionSpec | None], Made]
 ) -> Made | str:
     """Compile with the given hints, or return the reason why they cannot be honoured."""
-    merged = _merge(wished)
+    merged = _merge(divisions)
     if isinstance(merged, str):
         return merged
     try:
@@ -152,35 +152,35 @@ def _attempt(
         return error.message
 
 
-def _merge(wished: Sequence[KernelDivision]) -> DivisionSpec | str:
+def _merge(divisions: Sequence[KernelDivision]) -> DivisionSpec | str:
     """Merge hints into one division, or return the reason why they do not apply or conflict."""
     found: dict[str, dict[int, int]] = {"cores": {}, "num_tiles_per_dim": {}}
-    for each in wished:
-        x = each.hint.tensor
-        for (number, _), (axis, count) in zip(each.hint.parts, each.parts, strict=True):
-            name = each.hint.axes[number].name
+    for division in divisions:
+        x = division.hint.tensor
+        for (number, _), (axis, count) in zip(division.hint.parts, division.parts, strict=True):
+            name = division.hint.axes[number].name
             if axis is None:
                 return (
                     f"{x.name}: its axis {name} is not an axis of the result of the kernel "
                     "that computes it, or of its single reduction; attach the hint to that result"
                 )
-            before = found[each.hint.kind].setdefault(axis, count)
+            before = found[division.hint.kind].setdefault(axis, count)
             if before != count:
                 return f"{x.name}: its axis {name} must have {before} and {count} parts; {_REMEDY}"
     return DivisionSpec(found["cores"], found["num_tiles_per_dim"])
 
 
 def _refusal(
-    wished: Sequence[KernelDivision], make: Callable[[DivisionSpec | None], Made]
+    divisions: Sequence[KernelDivision], make: Callable[[DivisionSpec | None], Made]
 ) -> LayoutError:
     """Return the error for hints that cannot be honoured."""
-    left = minimal_conflict(wished, lambda some: not isinstance(_attempt(some, make), str))
-    reason = _attempt(left, make)
-    texts = " and ".join(str(each.hint) for each in left)
-    how = "clash" if len(left) > 1 else "cannot be satisfied"
+    core = minimal_conflict(divisions, lambda subset: not isinstance(_attempt(subset, make), str))
+    reason = _attempt(core, make)
+    texts = " and ".join(str(division.hint) for division in core)
+    problem = "clash" if len(core) > 1 else "cannot be satisfied"
     return LayoutError(
         "hints: {hints} {how}: {reason}",
-        kind="layout-requirement", hints=texts, how=how, reason=reason,
+        kind="layout-requirement", hints=texts, how=problem, reason=reason,
     )
 
 
@@ -195,14 +195,14 @@ def _axes_of_result(group: FusionGroup, op: Operation) -> list[int | None]:
     for reader in reversed(group.operations):
         if reader not in known:
             continue
-        places = dict(zip(reader.axis, known[reader], strict=True))
+        result_axis = dict(zip(reader.axis, known[reader], strict=True))
         for read in accesses(reader.output(0)).reads:
-            made = read.tensor.op
-            if made in group.operations and made is not reader:
-                own = [None if axis is None else places.get(axis) for axis in read.axes]
-                before = known.setdefault(made, own)
-                known[made] = [a if a == b else None for a, b in zip(before, own, strict=True)]
-    total = [each for each in group.operations if each.reduce_axis]
+            producer = read.tensor.op
+            if producer in group.operations and producer is not reader:
+                axes = [None if axis is None else result_axis.get(axis) for axis in read.axes]
+                before = known.setdefault(producer, axes)
+                known[producer] = [a if a == b else None for a, b in zip(before, axes, strict=True)]
+    reductions = [other for other in group.operations if other.reduce_axis]
     first = len(group.result.axis)
-    depth = [first + k if total == [op] else None for k in range(len(op.reduce_axis))]
+    depth = [first + k if reductions == [op] else None for k in range(len(op.reduce_axis))]
     return [*known.get(op, [None] * len(op.axis)), *depth]

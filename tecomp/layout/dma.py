@@ -155,12 +155,12 @@ def dma_nests(
 
 def _host_axis(step: int, shape: Sequence[int], strides: Sequence[int]) -> int:
     """Return the host axis to which a stride belongs: the axis with the next smaller stride."""
-    fitting = [
+    candidates = [
         (abs(stride), extent > 1, axis)
         for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True))
         if abs(stride) <= abs(step)
     ]
-    return max(fitting, default=(0, False, 0))[2]
+    return max(candidates, default=(0, False, 0))[2]
 
 
 def _of_runs(
@@ -168,25 +168,25 @@ def _of_runs(
 ) -> tuple[Nest, ...]:
     """Return the nests of a map that is not a sum of digits: loops over groups of equal runs."""
     count = prod(n for _, n in box)
-    what = f"layout.dma: {layout.index_map} on {list(layout.shape)}"
+    subject = f"layout.dma: {layout.index_map} on {list(layout.shape)}"
     if count > LIMIT:
         raise LayoutError(
             "{what} requires more than {most_nests} loop nests, and its {count} elements exceed "
             "the limit of {limit} for enumeration; copy parts of it with start= and extents=",
-            kind="limit-exceeded", what=what, most_nests=MOST_NESTS, count=count, limit=LIMIT,
+            kind="limit-exceeded", what=subject, most_nests=MOST_NESTS, count=count, limit=LIMIT,
         )
     found = nests_of_runs(device, host, layout.index_map.initial_indices, box)
     if len(found) > MOST_NESTS:
         raise LayoutError(
             "{what} requires {found_count} loop nests, which exceeds the limit of {most_nests}; "
             "copy parts of it with start= and extents=, or rearrange the elements on the device",
-            kind="limit-exceeded", what=what, found_count=len(found), most_nests=MOST_NESTS,
+            kind="limit-exceeded", what=subject, found_count=len(found), most_nests=MOST_NESTS,
         )
     return found
 
 
 def host_side(
-    layout: StoredTensor, strides: Sequence[int] | None, offset: int, who: str
+    layout: StoredTensor, strides: Sequence[int] | None, offset: int, caller: str
 ) -> AddressFunction:
     """Return the addresses of the elements of a tensor on the host.
 
@@ -196,7 +196,7 @@ def host_side(
     if not isinstance(strides, Iterable | None):
         raise LayoutError(
             "{who}: {strides!r} is not a valid sequence of strides; pass one per axis, in elements",
-            kind="transfer", who=who, strides=strides,
+            kind="transfer", who=caller, strides=strides,
         )
     chosen = row_major(layout.shape) if strides is None else tuple(strides)
     for number in (*chosen, offset):
@@ -204,13 +204,13 @@ def host_side(
             raise LayoutError(
                 "{who}: {number!r} is not a valid stride or offset; pass an integer number of "
                 "elements",
-                kind="transfer", who=who, number=number,
+                kind="transfer", who=caller, number=number,
             )
     if len(chosen) != len(layout.shape):
         raise LayoutError(
             "{who}: got {chosen_count} host strides {chosen!r} for the {rank} indices of {shape}; "
             "pass one per index, in elements",
-            kind="transfer", who=who, chosen_count=len(chosen), chosen=list(chosen),
+            kind="transfer", who=caller, chosen_count=len(chosen), chosen=list(chosen),
             rank=len(layout.shape), shape=list(layout.shape),
         )
     span = sum(abs(int(s)) * max(n, 1) for s, n in zip(chosen, layout.shape, strict=True))
@@ -218,13 +218,13 @@ def host_side(
         raise LayoutError(
             "{who}: strides {chosen!r} from offset {offset!r} on exceed 64-bit addresses; pass "
             "smaller ones",
-            kind="transfer", who=who, chosen=list(chosen), offset=offset,
+            kind="transfer", who=caller, chosen=list(chosen), offset=offset,
         )
     return AddressFunction(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
 
 
 def check_box(
-    layout: StoredTensor, start: Sequence[int] | None, extents: Sequence[int] | None, who: str
+    layout: StoredTensor, start: Sequence[int] | None, extents: Sequence[int] | None, caller: str
 ) -> tuple[tuple[int, int], ...]:
     """Return start and extent of a box along each axis; by default, of the whole tensor.
 
@@ -232,20 +232,20 @@ def check_box(
         LayoutError: If the box is out of bounds of the tensor.
     """
     shape = layout.shape
-    first = (0,) * len(shape) if start is None else as_int_tuple(start, f"{who}: start")
+    first = (0,) * len(shape) if start is None else as_int_tuple(start, f"{caller}: start")
     counts = (
         tuple(n - low for n, low in zip(shape, first, strict=False))
-        if extents is None else as_int_tuple(extents, f"{who}: extents")
+        if extents is None else as_int_tuple(extents, f"{caller}: extents")
     )
-    fits = len(first) == len(counts) == len(shape) and all(
+    is_in_bounds = len(first) == len(counts) == len(shape) and all(
         min(low, count) >= 0 and low + count <= n
         for low, count, n in zip(first, counts, shape, strict=True)
     )
-    if not fits:
+    if not is_in_bounds:
         raise LayoutError(
             "{who}: start {first} and extents {counts} are not a box within {shape}; pass one "
             "start and one extent per index, within the shape",
-            kind="transfer", who=who, first=list(first), counts=list(counts), shape=list(shape),
+            kind="transfer", who=caller, first=list(first), counts=list(counts), shape=list(shape),
         )
     return tuple(zip(first, counts, strict=True))
 
@@ -297,10 +297,10 @@ class Runs(Pictured):
     @property
     def median(self) -> int:
         """Lower median of the run lengths; 0 if nothing is copied."""
-        seen = 0
+        covered = 0
         for length, count in self.lengths:
-            seen += count
-            if 2 * seen >= self.count:
+            covered += count
+            if 2 * covered >= self.count:
                 return length
         return 0
 
@@ -335,16 +335,16 @@ class Runs(Pictured):
         return sum(ceil_div(length, most) * count for length, count in self.lengths)
 
     def __str__(self) -> str:
-        how = {
+        method_text = {
             "sets": "by sets",
             "counted": "counted",
             "part": f"counted in {self.elements:,} of {self.total:,} elements",
         }[self.method]
         if self.shortest == self.longest:
-            return f"{self.count:,} runs of {self.longest:,} elements, {how}"
+            return f"{self.count:,} runs of {self.longest:,} elements, {method_text}"
         return (
             f"{self.count:,} runs of {self.shortest:,} to {self.longest:,} elements, "
-            f"median {self.median:,}, all multiples of {self.factor:,}, {how}"
+            f"median {self.median:,}, all multiples of {self.factor:,}, {method_text}"
         )
 
 
@@ -391,9 +391,9 @@ def _core_side(layout: StoredTensor, other: StoredTensor) -> AddressFunction:
     strides = [0] * len(shape)
     for axis, stride in zip(inner, row_major([shape[k] for k in inner]), strict=True):
         strides[axis] = stride
-    each = prod(shape[k] for k in inner) + (1 if grid else 0)
+    core_span = prod(shape[k] for k in inner) + (1 if grid else 0)
     for axis, stride in zip(grid, row_major([shape[k] for k in grid]), strict=True):
-        strides[axis] = stride * each
+        strides[axis] = stride * core_span
     exprs = layout.index_map.final_indices
     if layout is not other:
         exprs = tuple(layout.index_map.map_indices(other.index_map.initial_indices))

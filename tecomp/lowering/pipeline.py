@@ -160,12 +160,12 @@ def lower_all(
             "lower: expected a schedule, got {schedule!r}",
             kind="invalid-type", schedule=schedule,
         )
-    whole = with_arguments(schedule, args)
+    full = with_arguments(schedule, args)
     strides, offsets = strides_of(binds, args, "lower"), offsets_of(binds, args)
     with attach_to_primitives(schedule), isl_work("lower"):
         begin = monotonic()
         with log_duration(f"lower {name}: nest"):
-            functions = {"nest": simplify(build_nest(prepare(whole, args, strides, offsets), name))}
+            functions = {"nest": simplify(build_nest(prepare(full, args, strides, offsets), name))}
         if watch is not None:
             watch("nest", functions["nest"], monotonic() - begin)
         try:
@@ -200,10 +200,10 @@ def check_stage(stop_after: str | None) -> None:
     if stop_after is None or is_one_of(stop_after, STAGES):
         return
     known = _TVM_NAMES.get(stop_after) if isinstance(stop_after, str) else None
-    cure = f"use {safe_repr(known)}, as that pass of TVM is called here; " if known else ""
+    remedy = f"use {safe_repr(known)}, as that pass of TVM is called here; " if known else ""
     raise LowerError(
         "lower: unknown pass {stop_after!r}; {remedy}available passes: {stages}",
-        kind="unknown-choice", stop_after=stop_after, remedy=cure, stages=", ".join(STAGES),
+        kind="unknown-choice", stop_after=stop_after, remedy=remedy, stages=", ".join(STAGES),
     )
 
 

@@ -103,7 +103,7 @@ class Tile:
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """All supported shapes."""
-        return (self.shape, *(each for each in self.allowed if each != self.shape))
+        return (self.shape, *(shape for shape in self.allowed if shape != self.shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class Target(Pictured):
         for link in self.links.values():
             for port in link.ports:
                 inside = len(port) == len(self.grid) and all(
-                    place < count for place, count in zip(port, self.grid.values(), strict=True))
+                    coord < count for coord, count in zip(port, self.grid.values(), strict=True))
                 if not inside:
                     axes = ", ".join(f"{name} ({count})" for name, count in self.grid.items())
                     raise TargetError(
@@ -256,12 +256,12 @@ class Target(Pictured):
                 "its memories instead, such as read_bytes_per_cycle",
                 name=self.name,
             )
-        given, caches = len(self.rates.read_bytes_per_second), len(self.core.cache_bytes)
-        if given != caches + 1:
+        actual, caches = len(self.rates.read_bytes_per_second), len(self.core.cache_bytes)
+        if actual != caches + 1:
             raise TargetError(
                 "target {name} has {caches} and {given} read_bytes_per_second; specify {expected}: "
                 "one per cache, and one for memory",
-                name=self.name, caches=format_count(caches, "cache"), given=given, expected=caches
+                name=self.name, caches=format_count(caches, "cache"), given=actual, expected=caches
                 + 1,
             )
 
@@ -361,11 +361,11 @@ class Target(Pictured):
             )
         return self.memories[scope]
 
-    def _no_memory(self, given: object) -> str:
-        scope = safe_str(given)
-        same = [name for name in self.memories if name.lower() == scope.lower()]
-        near = same or get_close_matches(scope, list(self.memories), n=1)
-        hint = f"did you mean `{near[0]}`? " if near else ""
+    def _no_memory(self, requested: object) -> str:
+        scope = safe_str(requested)
+        case_matches = [name for name in self.memories if name.lower() == scope.lower()]
+        matches = case_matches or get_close_matches(scope, list(self.memories), n=1)
+        hint = f"did you mean `{matches[0]}`? " if matches else ""
         return (
             f"target {self.name} has no memory `{scope}`; {hint}its memories are "
             f"{', '.join(self.memories)}"
@@ -398,13 +398,13 @@ class Target(Pictured):
             self._check_capacity(buffer, memory)
             return memory
         others = [m.name for m in self.memories.values() if m.takes(rank)]
-        cure = f"use {memory.rank - 1} AXIS_SEPARATOR in its layout instead of {rank - 1}"
+        remedy = f"use {memory.rank - 1} AXIS_SEPARATOR in its layout instead of {rank - 1}"
         if others:
-            cure += f', or set_scope("{others[0]}")'
+            remedy += f', or set_scope("{others[0]}")'
         raise TargetError(
             "{buffer}: has {rank}, but memory `{memory}` of target {name} takes {axes}; {remedy}",
             kind="unsupported-by-target", buffer=buffer.name, rank=_axes(rank), memory=memory.name,
-            name=self.name, axes=memory.axes, remedy=cure,
+            name=self.name, axes=memory.axes, remedy=remedy,
         )
 
     def _check_capacity(self, buffer: Buffer, memory: Memory) -> None:
@@ -439,8 +439,8 @@ class Target(Pictured):
         >>> Target.load("tensix_wh").check_axis("core.x", 8, "s[C]")
         """
         if axis not in self.grid:
-            near = get_close_matches(axis, list(self.grid), n=1)
-            hint = f"did you mean `{near[0]}`? " if near else ""
+            matches = get_close_matches(axis, list(self.grid), n=1)
+            hint = f"did you mean `{matches[0]}`? " if matches else ""
             axes = ", ".join(f"{name} ({count})" for name, count in self.grid.items())
             raise TargetError(
                 "{loop}: target {name} has no grid axis `{axis}`; {hint}its axes are {axes}",
@@ -490,10 +490,10 @@ def _parse(text: str, source: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        what, line = _split_toml_error(str(error))
+        problem, line = _split_toml_error(str(error))
         raise TargetError(
             "{source}{line}: not valid TOML ({what}); see https://toml.io",
-            source=source, line=line, what=what,
+            source=source, line=line, what=problem,
         ) from error
     except RecursionError:
         raise _too_deep(source) from None
@@ -513,8 +513,8 @@ def _too_deep(source: str) -> TargetError:
 
 def _line_of_digits(text: str) -> str:
     """Return the line of the first number that exceeds Python's digit limit, as `:line`."""
-    most = sys.get_int_max_str_digits()
-    found = re.search(rf"[0-9_]{{{most},}}", text)
+    max_digits = sys.get_int_max_str_digits()
+    found = re.search(rf"[0-9_]{{{max_digits},}}", text)
     return f":{text.count(chr(10), 0, found.start()) + 1}" if found else ""
 
 
@@ -536,5 +536,5 @@ def _merge(table: Any, changes: Any) -> Any:
         return changes
     for key in changes:
         check_kind(key, str, "target: a key", "keys of a description must be strings", TargetError)
-    both = {**table, **{k: _merge(table.get(k), value) for k, value in changes.items()}}
-    return {key: value for key, value in both.items() if value is not None}
+    merged = {**table, **{k: _merge(table.get(k), value) for k, value in changes.items()}}
+    return {key: value for key, value in merged.items() if value is not None}

@@ -83,11 +83,11 @@ def find_description(target: object) -> Path:
             )
         return next(iter(paths))
     failed = [offer for offer in _installed_offers() if offer.failure]
-    own = [offer for offer in failed if offer.entry.name == name or offer.owner == name]
-    if own:
+    matching = [offer for offer in failed if offer.entry.name == name or offer.owner == name]
+    if matching:
         raise TargetError(
             "target `{name}`: {own}; fix or uninstall it, or pass the path of the TOML file",
-            kind="plugin", name=name, own=_complaint(own[0]),
+            kind="plugin", name=name, own=_complaint(matching[0]),
         )
     hint = _hint(name, found)
     known = ", ".join(sorted(found)) or "none (is tecomp installed? `pip install -e .`)"
@@ -102,8 +102,8 @@ def find_description(target: object) -> Path:
 def _hint(name: str, found: Mapping[str, object]) -> str:
     if name.startswith("llvm "):
         return "code is compiled for the host CPU, so use `llvm` without options; "
-    near = get_close_matches(name, found, n=1)
-    return f"did you mean `{near[0]}`? " if near else ""
+    matches = get_close_matches(name, found, n=1)
+    return f"did you mean `{matches[0]}`? " if matches else ""
 
 
 def _complaint(offer: Offer) -> str:
@@ -126,13 +126,13 @@ def _installed_offers() -> tuple[Offer, ...]:
 
 @memoize("machine.entry_points")
 def _offers(
-    find: Callable[..., EntryPoints], places: tuple[tuple[str, int], ...]
+    find: Callable[..., EntryPoints], path_state: tuple[tuple[str, int], ...]
 ) -> tuple[Offer, ...]:
     """Load the entry points, once per state of `sys.path`.
 
     Scanning the installed packages takes milliseconds.
     """
-    del places
+    del path_state
     entries = sorted(find(group=GROUP), key=lambda entry: (entry.name, entry.value))
     return tuple(map(_offer, entries))
 
@@ -145,10 +145,10 @@ def _offer(entry: EntryPoint) -> Offer:
         return Offer(entry, failure=f"{type(error).__name__}: {error}")
 
 
-def _paths(given: object) -> Iterator[Path]:
-    if isinstance(given, str) or not isinstance(given, list | tuple):
-        raise TypeError(f"expected a list of paths, got {safe_repr(given)}")
-    for path in given:
+def _paths(paths: object) -> Iterator[Path]:
+    if isinstance(paths, str) or not isinstance(paths, list | tuple):
+        raise TypeError(f"expected a list of paths, got {safe_repr(paths)}")
+    for path in paths:
         if not str(path).endswith(".toml"):
             raise TypeError(f"expected paths of TOML files, got {safe_repr(path)}")
         yield Path(path)

@@ -70,9 +70,9 @@ class KeySchema:
     is_optional: bool
     has_default: bool
 
-    def has(self, mark: type) -> bool:
+    def has(self, kind: type) -> bool:
         """Return whether the key has a marker of a class."""
-        return any(isinstance(each, mark) for each in self.marks)
+        return any(isinstance(marker, kind) for marker in self.marks)
 
 
 @cache
@@ -92,13 +92,13 @@ def _schema_of_field(field: Field[Any], hint: Any) -> KeySchema:
     is_optional = NoneType in get_args(kind)
     if is_optional:
         inner = [part for part in get_args(kind) if part is not NoneType]
-        kind, more = _bare(Union[tuple(inner)])  # noqa: UP007  (made of a list)
-        marks += more
-    is_said = any(isinstance(mark, Required) for mark in marks)
+        kind, inner_marks = _bare(Union[tuple(inner)])  # noqa: UP007  (made of a list)
+        marks += inner_marks
+    is_required = any(isinstance(mark, Required) for mark in marks)
     has_default = (field.default, field.default_factory) != (MISSING, MISSING)
     return KeySchema(
         field.name, named[0] if named else field.name, kind, marks,
-        is_said or not (is_optional or has_default), is_optional, has_default,
+        is_required or not (is_optional or has_default), is_optional, has_default,
     )
 
 
@@ -110,46 +110,46 @@ def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     return hint, ()
 
 
-def read_table(kind: type[T], table: object, place: TomlPosition) -> T:
+def read_table(kind: type[T], table: object, position: TomlPosition) -> T:
     """Build an object of a class from a table.
 
     Args:
         kind: Dataclass whose field types specify the keys.
         table: Table of the file.
-        place: Position of the table.
+        position: Position of the table.
 
     Raises:
         TargetError: If a key is missing, unknown or of the wrong type; names file, line and table.
     """
     if not isinstance(table, Mapping):
-        raise place.error("expected a table, got {table!r}", table=table)
-    every = keys_of_table(cast(Hashable, kind))
-    keys = {key: known for key, known in every.items() if not known.has(TableName)}
-    made: dict[str, Any] = {
-        known.field: place.path[-1] for known in every.values() if known.has(TableName)
+        raise position.error("expected a table, got {table!r}", table=table)
+    schemas = keys_of_table(cast(Hashable, kind))
+    keys = {key: known for key, known in schemas.items() if not known.has(TableName)}
+    values: dict[str, Any] = {
+        known.field: position.path[-1] for known in schemas.values() if known.has(TableName)
     }
     for key in table:
         if key not in keys:
-            raise place.error(
+            raise position.error(
                 "unknown key `{key}`; {hint_of_key}",
                 key, key=key, hint_of_key=_hint(key, keys),
             )
     if missing := [key for key, known in keys.items() if known.is_needed and key not in table]:
-        asked = ", ".join(f"`{key}` ({_describe_missing(keys[key])})" for key in missing)
-        raise place.error(
+        missing_text = ", ".join(f"`{key}` ({_describe_missing(keys[key])})" for key in missing)
+        raise position.error(
             "missing {asked}; add {pronoun}",
-            asked=asked, pronoun="it" if len(missing) == 1 else "them",
+            asked=missing_text, pronoun="it" if len(missing) == 1 else "them",
         )
     for key, value in table.items():
         known = keys[key]
-        made[known.field] = _value(known.kind, known.marks, value, place, key)
+        values[known.field] = _value(known.kind, known.marks, value, position, key)
     # An optional key that is absent is None if the class has no other default.
-    left_out = (k.field for k in keys.values() if not k.has_default and not k.is_needed)
-    made = dict.fromkeys(left_out) | made
+    omitted = (k.field for k in keys.values() if not k.has_default and not k.is_needed)
+    values = dict.fromkeys(omitted) | values
     try:
-        return kind(**made)
+        return kind(**values)
     except TargetError as error:
-        raise place.error("{reason}", reason=error.message) from error
+        raise position.error("{reason}", reason=error.message) from error
 
 
 def _describe_missing(known: KeySchema) -> str:
@@ -162,102 +162,102 @@ def _describe_missing(known: KeySchema) -> str:
 def _hint(key: str, known: Collection[str]) -> str:
     """Suggest the closest key, such as the key with another unit."""
     stem = key.rpartition("_")[0]
-    same = [each for each in known if stem and each.rpartition("_")[0] == stem]
-    near = same or get_close_matches(key, known, n=1)
-    return f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(known)}"
+    same_stem = [name for name in known if stem and name.rpartition("_")[0] == stem]
+    matches = same_stem or get_close_matches(key, known, n=1)
+    return f"did you mean `{matches[0]}`?" if matches else f"the keys are {', '.join(known)}"
 
 
-def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition, key: str) -> Any:
+def _value(kind: Any, marks: tuple[Any, ...], value: Any, position: TomlPosition, key: str) -> Any:
     for mark in marks:
         if isinstance(mark, FromHost) and isinstance(value, str) and value == HOST:
             return mark.read()
     if kind in _PLAIN:
-        return _read_plain(kind, marks, value, place, key)
+        return _read_plain(kind, marks, value, position, key)
     origin = get_origin(kind)
     if origin in (Union, UnionType):
-        return _one_of_kinds(get_args(kind), value, place.nested(key))
+        return _one_of_kinds(get_args(kind), value, position.nested(key))
     if is_dataclass(kind) and isinstance(kind, type):
-        return read_table(kind, value, place.nested(key))
+        return read_table(kind, value, position.nested(key))
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        return _read_mapping(get_args(kind), value, place.nested(key))
+        return _read_mapping(get_args(kind), value, position.nested(key))
     if origin is tuple and _is_table(get_args(kind)[0]):
-        return _tables(get_args(kind)[0], value, place, key)
-    read = _read_plain(kind, marks, value, place, key)
+        return _tables(get_args(kind)[0], value, position, key)
+    read = _read_plain(kind, marks, value, position, key)
     if origin is tuple:
-        return tuple(tuple(each) if isinstance(each, list) else each for each in read)
+        return tuple(tuple(item) if isinstance(item, list) else item for item in read)
     return read
 
 
 def _read_plain(
-    kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition, key: str
+    kind: Any, marks: tuple[Any, ...], value: Any, position: TomlPosition, key: str
 ) -> Any:
     """Validate and return a value that is not a table."""
     if type(value) is int and value not in _INTEGERS:
-        raise place.error(
+        raise position.error(
             "`{key}` is {value!r}; integers have 64 bits",
             key, key=key, value=value,
         )
     if not _fits(kind, marks, value):
-        raise place.error(
+        raise position.error(
             "`{key}` is {value!r}; expected {expected}",
             key, key=key, value=value, expected=_describe_expected(kind, marks, key),
         )
-    _check_names(kind, marks, value, place, key)
+    _check_names(kind, marks, value, position, key)
     return float(value) if kind is float else value
 
 
 def _is_table(kind: Any) -> bool:
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    return all(isinstance(each, type) and is_dataclass(each) for each in kinds)
+    return all(isinstance(cls, type) and is_dataclass(cls) for cls in kinds)
 
 
-def _tables(kind: Any, value: Any, place: TomlPosition, key: str) -> tuple[Any, ...]:
+def _tables(kind: Any, value: Any, position: TomlPosition, key: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise place.error(
+        raise position.error(
             "`{key}` is {value!r}; expected tables, each under [[{key}]]",
             key, key=key, value=value,
         )
     return tuple(
-        _one_of_kinds(get_args(kind) or (kind,), entry, place.nested(key, k))
+        _one_of_kinds(get_args(kind) or (kind,), entry, position.nested(key, k))
         for k, entry in enumerate(value)
     )
 
 
-def _one_of_kinds(kinds: tuple[type, ...], value: Any, place: TomlPosition) -> Any:
+def _one_of_kinds(kinds: tuple[type, ...], value: Any, position: TomlPosition) -> Any:
     """Read a table whose key `kind` selects the class."""
     if len(kinds) == 1:
-        return read_table(kinds[0], value, place)
+        return read_table(kinds[0], value, position)
     if not isinstance(value, Mapping):
-        raise place.error("expected a table, got {value!r}", value=value)
+        raise position.error("expected a table, got {value!r}", value=value)
     by_name = {get_args(keys_of_table(kind)["kind"].kind)[0]: kind for kind in kinds}
     if "kind" not in value:
-        raise place.error("missing `kind`; the kinds are {by_name}", by_name=", ".join(by_name))
+        raise position.error("missing `kind`; the kinds are {by_name}", by_name=", ".join(by_name))
     chosen = value["kind"]
     if not isinstance(chosen, str) or chosen not in by_name:
-        raise place.error(
+        raise position.error(
             "`kind` is {chosen!r}; {suggestion}",
             'kind', chosen=chosen, suggestion=_suggest(chosen, by_name, "kinds"),
         )
-    return read_table(by_name[chosen], value, place)
+    return read_table(by_name[chosen], value, position)
 
 
-def _read_mapping(kinds: tuple[Any, ...], value: Any, place: TomlPosition) -> Mapping[str, Any]:
+def _read_mapping(kinds: tuple[Any, ...], value: Any, position: TomlPosition) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise place.error("expected a table, got {value!r}", value=value)
+        raise position.error("expected a table, got {value!r}", value=value)
     (key_kind, key_marks), (kind, marks) = map(_bare, kinds)
     if any(isinstance(mark, Matches) for mark in key_marks):
         value = dict(_join_keys(value))
     if not value:
-        raise place.error("the table is empty; specify at least one entry, or remove the table")
+        raise position.error("the table is empty; specify at least one entry, or remove the table")
     for name in value:
         if not _fits(key_kind, key_marks, name):
-            raise place.error(
+            raise position.error(
                 "unknown key `{name}`; expected {key_marks}",
                 name, name=name, key_marks=_similar_key(key_marks),
             )
-        _check_names(key_kind, key_marks, name, place, name)
+        _check_names(key_kind, key_marks, name, position, name)
     return MappingProxyType(
-        {name: _value(kind, marks, entry, place, name) for name, entry in value.items()}
+        {name: _value(kind, marks, entry, position, name) for name, entry in value.items()}
     )
 
 
@@ -291,7 +291,7 @@ def _fits_form(kind: Any, value: Any) -> bool:
     if parts[-1] is not Ellipsis and len(parts) != len(value):
         return False
     inner = [parts[0]] * len(value) if parts[-1] is Ellipsis else parts
-    return all(_fits(*_bare(part), each) for part, each in zip(inner, value, strict=True))
+    return all(_fits(*_bare(part), item) for part, item in zip(inner, value, strict=True))
 
 
 def _holds(mark: Any, value: Any) -> bool:
@@ -320,8 +320,8 @@ def _describe_expected(kind: Any, marks: tuple[Any, ...], key: str) -> str:
     return f"{_PLAIN[kind][0]}{unit}{_bounds(marks)}{other}"
 
 
-def _plural(many: Any, unit: str) -> str:
-    parts = get_args(many)
+def _plural(list_type: Any, unit: str) -> str:
+    parts = get_args(list_type)
     kind, marks = _bare(parts[0])
     count = "" if parts[-1] is Ellipsis else f"{len(parts)} "
     if get_origin(kind) is Literal:
@@ -358,34 +358,34 @@ def _similar_key(marks: tuple[Any, ...]) -> str:
 
 
 def _check_names(
-    kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition, key: str
+    kind: Any, marks: tuple[Any, ...], value: Any, position: TomlPosition, key: str
 ) -> None:
     """Check texts that must name something: permitted texts and references to tables."""
     if kind not in _PLAIN and get_origin(kind) is tuple:
         inner, inner_marks = _bare(get_args(kind)[0])
-        for each in value:
-            _check_names(inner, inner_marks, each, place, key)
+        for item in value:
+            _check_names(inner, inner_marks, item, position, key)
         return
     for mark in marks:
         if isinstance(mark, OneOf) and value not in mark.texts:
             hint = _suggest(value, mark.texts, f"{mark.what}s")
-            raise place.error(
+            raise position.error(
                 "`{key}`: unknown {what} `{value}`; {hint}",
                 key, key=key, what=mark.what, value=value, hint=hint,
             )
         if isinstance(mark, TableReference):
-            described = place.root.get(mark.table, {})
+            described = position.root.get(mark.table, {})
             if value not in described:
                 hint = _suggest(value, described, "described ones")
-                raise place.error(
+                raise position.error(
                     "`{key}`: unknown {table} `{value}`; {hint}",
                     key, key=key, table=mark.table, value=value, hint=hint,
                 )
 
 
-def _suggest(value: Any, texts: Collection[str], what: str) -> str:
-    near = get_close_matches(value if isinstance(value, str) else safe_repr(value), texts, n=1)
-    return f"did you mean `{near[0]}`?" if near else f"the {what} are {', '.join(texts)}"
+def _suggest(value: Any, texts: Collection[str], noun: str) -> str:
+    matches = get_close_matches(value if isinstance(value, str) else safe_repr(value), texts, n=1)
+    return f"did you mean `{matches[0]}`?" if matches else f"the {noun} are {', '.join(texts)}"
 
 
 def check_fields(record: Any) -> None:
@@ -399,11 +399,11 @@ def check_fields(record: Any) -> None:
         if (value is None and known.is_optional) or _is_of(known.kind, known.marks, value):
             continue
         is_table = known.kind not in _PLAIN and not _is_list(known.kind)
-        wanted = f"what a description has under `{known.key}`" if is_table else _describe_expected(
+        text = f"what a description has under `{known.key}`" if is_table else _describe_expected(
             known.kind, tuple(m for m in known.marks if not isinstance(m, FromHost)), known.key)
         raise TargetError(
             "{type}: {field} is {value!r}; expected {wanted}",
-            type=type(record).__name__, field=known.field, value=value, wanted=wanted,
+            type=type(record).__name__, field=known.field, value=value, wanted=text,
         )
 
 
@@ -415,7 +415,7 @@ def _is_of(kind: Any, marks: tuple[Any, ...], value: Any) -> bool:
     """Return whether a value has the type of a field; unlike in files, texts may be empty."""
     if kind in _PLAIN:
         texts = [mark.texts for mark in marks if isinstance(mark, OneOf)]
-        is_named = all(isinstance(value, str) and value in each for each in texts)
+        is_named = all(isinstance(value, str) and value in names for names in texts)
         return is_named and (_is_empty(kind, value) or _fits(kind, marks, value))
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
@@ -425,11 +425,11 @@ def _is_of(kind: Any, marks: tuple[Any, ...], value: Any) -> bool:
     if origin is tuple:
         is_any = parts[-1] is Ellipsis
         return isinstance(value, tuple) and (is_any or len(value) == len(parts)) and all(
-            _is_of(*_bare(parts[0] if is_any else parts[k]), each) for k, each in enumerate(value))
+            _is_of(*_bare(parts[0] if is_any else parts[k]), item) for k, item in enumerate(value))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return isinstance(value, Mapping) and all(
-            _is_of(*_bare(part), each)
-            for item in value.items() for part, each in zip(parts, item, strict=True))
+            _is_of(*_bare(part), entry)
+            for item in value.items() for part, entry in zip(parts, item, strict=True))
     return isinstance(value, kind)
 
 
@@ -452,8 +452,8 @@ def table_of(value: Any) -> Any:
             and getattr(value, known.field) not in ((), {})
         }
     if isinstance(value, Mapping):
-        return {key: table_of(each) for key, each in value.items()}
+        return {key: table_of(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return [table_of(each) for each in value]
+        return [table_of(item) for item in value]
     # An object constructed in Python may have empty texts, which descriptions do not allow.
     return "not said" if value == "" else value

@@ -162,15 +162,15 @@ def erfinv(m: Algebra, x: Any) -> Any:
     w = -m.log((1.0 - x) * (1.0 + x))
     root = m.sqrt(w)
     if m.is_double(x):
-        near = m.polynomial(w - 3.125, _NEAR_FLOAT64)
-        far = m.where(
+        central = m.polynomial(w - 3.125, _NEAR_FLOAT64)
+        tail = m.where(
             w < 16.0, m.polynomial(root - 3.25, _MIDDLE_FLOAT64),
             m.polynomial(root - 5.0, _FAR_FLOAT64),
         )
-        value = m.where(w < 6.25, near, far) * x
+        value = m.where(w < 6.25, central, tail) * x
     else:
-        near = m.polynomial(w - 2.5, _NEAR_FLOAT32)
-        value = m.where(w < 5.0, near, m.polynomial(root - 3.0, _FAR_FLOAT32)) * x
+        central = m.polynomial(w - 2.5, _NEAR_FLOAT32)
+        value = m.where(w < 5.0, central, m.polynomial(root - 3.0, _FAR_FLOAT32)) * x
     return m.where(w < inf, value, x * w)
 
 

@@ -153,9 +153,9 @@ def _runs(target: Target, s: Schedule, tensors: tuple[Tensor, Tensor]) -> None:
     a = (np.arange(prod(shape)) % 7).reshape(shape).astype(kind)
     b = np.zeros(shape, kind)
     kernel(a, b)
-    wrong = np.argwhere(b != (a + np.ones((), kind)).astype(kind))
-    if wrong.size:
-        where = tuple(map(int, wrong[0]))
+    mismatches = np.argwhere(b != (a + np.ones((), kind)).astype(kind))
+    if mismatches.size:
+        where = tuple(map(int, mismatches[0]))
         raise _FailedError(f"{result.name}{list(where)} is {b[where]}, NumPy has {a[where] + 1}")
 
 
@@ -176,29 +176,29 @@ def _lay_out_addresses(target: Target, s: Schedule, tensor: Tensor, scope: str) 
     rank = target.memory(scope).rank
 
     def separated(*index: object) -> Iterator[object]:
-        places = (*[te.const(0, "int64")] * (rank - len(index)), *index)
-        for k, each in enumerate(places):
-            if k > len(places) - rank:
+        indices = (*[te.const(0, "int64")] * (rank - len(index)), *index)
+        for k, idx in enumerate(indices):
+            if k > len(indices) - rank:
                 yield te.AXIS_SEPARATOR
-            yield each
+            yield idx
 
     if rank > 1:
         s[tensor].transform_layout(lambda *i: list(separated(*i)), loops="logical")
 
 
 def _capacity(target: Target, memory: Memory) -> str:
-    room = memory.usable_bytes
-    if room is None:
+    capacity = memory.usable_bytes
+    if capacity is None:
         return "no capacity specified"
     separators = tuple(range(memory.rank - 1))
     rows = (*[1] * (memory.rank - 2), memory.rows or 1) if memory.rank > 1 else ()
-    byte, row = DType("int8"), room // (memory.rows or 1)
+    byte, row = DType("int8"), capacity // (memory.rows or 1)
     target.check_buffer(Buffer("full", (*rows, row), byte, memory.name, separators))
     try:
         target.check_buffer(Buffer("larger", (*rows, row + 1), byte, memory.name, separators))
     except CapacityError:
-        return f"{room} bytes"
-    raise _FailedError(f"{room + 1} bytes were accepted in {room}; report this to tecomp")
+        return f"{capacity} bytes"
+    raise _FailedError(f"{capacity + 1} bytes were accepted in {capacity}; report this to tecomp")
 
 
 def _axis(target: Target, axis: str) -> str:
@@ -241,7 +241,7 @@ def _automatic(target: Target) -> str:
     source, result = _increments((_ROWS * target.cores, _ROWS), _dtype(target))
     report = build(result, [source, result], target=target, name="conformance").report()
     used = len(report.cores)
-    memories = [target.memory(each.memory) for each in report.memories]
+    memories = [target.memory(usage.memory) for usage in report.memories]
     limited = [memory for memory in memories if memory.usable_bytes is not None]
     pads = [memory for memory in limited if memory.scope == "core"] or limited
     found = f"{used} of {target.cores} cores, in " + (
@@ -266,8 +266,8 @@ def _first_names(names: Sequence[str]) -> str:
     """Return the first `_MAX_NAMES` names and the number of the others."""
     if not names:
         return "none"
-    more = [f"and {len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
-    return ", ".join([*names[:_MAX_NAMES], *more])
+    suffix = [f"and {len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
+    return ", ".join([*names[:_MAX_NAMES], *suffix])
 
 
 def _operations(target: Target) -> str:
@@ -276,18 +276,18 @@ def _operations(target: Target) -> str:
     for name, intrin in checked.items():
         if intrin.check == "never":
             continue
-        plain, own = (_operation(target, intrin, is_own=own) for own in (False, True))
-        close = np.isclose(plain, own, 1e-2, 1e-2, equal_nan=True)
+        reference, actual = (_operation(target, intrin, is_native=flag) for flag in (False, True))
+        close = np.isclose(reference, actual, 1e-2, 1e-2, equal_nan=True)
         if not close.all():
             where = tuple(map(int, np.argwhere(~close)[0]))
             raise _FailedError(
-                f"`{name}` gives {own[where]} at {list(where)}, but its definition gives "
-                f"{plain[where]}"
+                f"`{name}` gives {actual[where]} at {list(where)}, but its definition gives "
+                f"{reference[where]}"
             )
     return _first_names(list(checked))
 
 
-def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndarray[Any, Any]:
+def _operation(target: Target, intrin: TensorIntrin, *, is_native: bool) -> np.ndarray[Any, Any]:
     """Run an intrinsic, or its definition, on small integers and return the result.
 
     Scalar parameters are kernel arguments, because a constant could be folded into other code.
@@ -295,7 +295,7 @@ def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndar
     Args:
         target: Target of the intrinsic.
         intrin: Intrinsic.
-        is_own: If True, run the intrinsic; if False, run the loops of its definition.
+        is_native: If True, run the intrinsic; if False, run the loops of its definition.
 
     Returns:
         Result as float64.
@@ -303,7 +303,7 @@ def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndar
     result = intrin.op.output(0)
     s = te.create_schedule(intrin.op)
     stage = s[result]
-    if is_own:
+    if is_native:
         *ins, out = intrin.scopes or ("",) * len(intrin.buffers)
         reader = s.cache_write(result, out) if out else result
         if out:

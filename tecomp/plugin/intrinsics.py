@@ -40,11 +40,11 @@ def intrinsics(target: str | Target) -> Mapping[str, TensorIntrin]:
         owner = entry.dist.name if entry.dist is not None else entry.name
         for intrin in _load_intrinsics(entry, owner, machine):
             if intrin.name in found:
-                both = " and by ".join(f"`{each}`" for each in (owners[intrin.name], owner))
+                providers = " and by ".join(f"`{name}`" for name in (owners[intrin.name], owner))
                 raise TargetError(
                     "operation `{intrin}` of target {machine} is provided by {both}; uninstall one "
                     "of them",
-                    kind="plugin", intrin=intrin.name, machine=machine.name, both=both,
+                    kind="plugin", intrin=intrin.name, machine=machine.name, both=providers,
                 )
             found[intrin.name], owners[intrin.name] = intrin, owner
     return MappingProxyType(found)
@@ -56,15 +56,15 @@ def _load_intrinsics(entry: EntryPoint, owner: str, target: Target) -> tuple[Ten
         offered = tuple(entry.load()(target))
     # The code of a package may raise any exception, or call `sys.exit`.
     except (Exception, SystemExit) as error:
-        why = error.message if isinstance(error, TecompError) else str(error)
+        reason = error.message if isinstance(error, TecompError) else str(error)
         raise TargetError(
             "{where} cannot be loaded ({type}: {reason}); fix or uninstall it",
-            kind="plugin", where=where, type=type(error).__name__, reason=why,
+            kind="plugin", where=where, type=type(error).__name__, reason=reason,
         ) from error
-    for each in offered:
-        if not isinstance(each, TensorIntrin):
+    for intrin in offered:
+        if not isinstance(intrin, TensorIntrin):
             raise TargetError(
                 "{where} returned {each!r}; return results of te.decl_tensor_intrin",
-                kind="plugin", where=where, each=each,
+                kind="plugin", where=where, each=intrin,
             )
     return offered

@@ -112,25 +112,25 @@ def dtypes_of(device: str | None) -> tuple[str, ...]:
 
 
 def _is_kept(dtype: str, formats: Any) -> bool:
-    kept: list[str] = next((list(n) for key, n in formats.items() if str(key) == dtype), [])
+    stored: list[str] = next((list(n) for key, n in formats.items() if str(key) == dtype), [])
     # A machine may store wide integers in a narrower format, which loses values.
-    return bool(kept) and not (dtype in INTEGERS and _NARROWER.get(dtype) == kept[0])
+    return bool(stored) and not (dtype in INTEGERS and _NARROWER.get(dtype) == stored[0])
 
 
-def default_dtype(wide: str, device: str | None) -> str:
+def default_dtype(wide_dtype: str, device: str | None) -> str:
     """Return the dtype that a device uses as the default in place of a 64-bit dtype.
 
     >>> default_dtype("float64", "cpu"), default_dtype("float64", "stick128")
     ('float64', 'float32')
     """
     known = dtypes_of(device)
-    for name in (wide, _NARROWER.get(wide, wide), _NARROWER["int64"]):
+    for name in (wide_dtype, _NARROWER.get(wide_dtype, wide_dtype), _NARROWER["int64"]):
         if name in known:
             return name
-    return wide
+    return wide_dtype
 
 
-def check_dtype(dtype: str, device: str | None, where: str, what: str = "the array is") -> None:
+def check_dtype(dtype: str, device: str | None, where: str, prefix: str = "the array is") -> None:
     """Check that a device supports a dtype.
 
     Raises:
@@ -140,40 +140,40 @@ def check_dtype(dtype: str, device: str | None, where: str, what: str = "the arr
     if dtype in known:
         return
     nearest = default_dtype(dtype, device)
-    cure = f"xp.astype(x, xp.{nearest}) or dtype=xp.{nearest}" if nearest in known else "another"
+    remedy = f"xp.astype(x, xp.{nearest}) or dtype=xp.{nearest}" if nearest in known else "another"
     raise ArrayTypeError(
         "{where}: {what} {dtype}, which is not supported on device {device!r}; supported dtypes: "
         "{known}; use {remedy}",
-        where=where, what=what, dtype=dtype, device=device, known=", ".join(known), remedy=cure,
+        where=where, what=prefix, dtype=dtype, device=device, known=", ".join(known), remedy=remedy,
     )
 
 
-def on_its_device(type: PTensorType, where: str, asked: str | None, given: set[str]) -> PTensorType:
+def on_its_device(type: PTensorType, where: str, dtype: str | None, given: set[str]) -> PTensorType:
     """Return a result type on a device; default 64-bit integers become the device's integers.
 
     Args:
         type: Type of the result on a CPU.
         where: Operation name for error messages.
-        asked: dtype that the caller requested explicitly, or None.
+        dtype: dtype that the caller requested explicitly, or None.
         given: dtypes of the operands.
 
     Raises:
         ArrayTypeError: If the device does not support the dtype.
     """
-    narrow = _type_on_device(type, asked, given)
-    if narrow is None:
+    adapted = _type_on_device(type, dtype, given)
+    if adapted is None:
         check_dtype(type.dtype, type.device, where, "the result is")
-    return narrow or type
+    return adapted or type
 
 
-def _type_on_device(type: PTensorType, asked: str | None, given: set[str]) -> PTensorType | None:
+def _type_on_device(type: PTensorType, dtype: str | None, given: set[str]) -> PTensorType | None:
     """Return a result type on a device; None if the device does not support the dtype."""
     if type.dtype in dtypes_of(type.device):
         return type
-    if type.dtype not in INTEGERS or asked is not None or type.dtype in given:
+    if type.dtype not in INTEGERS or dtype is not None or type.dtype in given:
         return None
-    narrow = default_dtype(type.dtype, type.device)
-    return type.like(type.shape, narrow) if narrow in dtypes_of(type.device) else None
+    adapted = default_dtype(type.dtype, type.device)
+    return type.like(type.shape, adapted) if adapted in dtypes_of(type.device) else None
 
 
 def results_on_device(op: PTensorOp, *operands: Any) -> tuple[ValueType, ...]:
@@ -199,12 +199,12 @@ def results_on_device(op: PTensorOp, *operands: Any) -> tuple[ValueType, ...]:
     [None]
     """
     found = op.results(*operands)
-    asked = getattr(op, "dtype", None)
-    given = {each.dtype for each in operands if isinstance(each, PTensorType)}
-    return tuple([_on_known_device(each, asked, given) for each in found])
+    dtype = getattr(op, "dtype", None)
+    given = {t.dtype for t in operands if isinstance(t, PTensorType)}
+    return tuple([_on_known_device(t, dtype, given) for t in found])
 
 
-def _on_known_device(type: ValueType, asked: str | None, given: set[str]) -> ValueType:
+def _on_known_device(type: ValueType, dtype: str | None, given: set[str]) -> ValueType:
     if isinstance(type, str) or type.device in (None, CPU) or type.device not in known_devices():
         return type
-    return _type_on_device(type, asked, given) or type
+    return _type_on_device(type, dtype, given) or type

@@ -58,9 +58,9 @@ class Apply:
     def __post_init__(self) -> None:
         self._check_count()
         self._check_kinds()
-        given: tuple[Any, ...] = self.types
-        found = format_result_types(results_on_device(self.op, *given))
-        declared = format_result_types([self.type, *[each.type for each in self.more]])
+        operand_types: tuple[Any, ...] = self.types
+        found = format_result_types(results_on_device(self.op, *operand_types))
+        declared = format_result_types([self.type, *[result.type for result in self.more]])
         if found != declared:
             raise ArrayValueError(
                 "{where}: the declared result type {declared} does not match the inferred type; "
@@ -73,28 +73,28 @@ class Apply:
         return f"%{self.result} = {self.op.dialect}.{self.op.name}"
 
     def _check_count(self) -> None:
-        least, most = self.op.takes
+        lower, upper = self.op.takes
         count, typed = len(self.operands), len(self.types)
-        if count < least or (most is not None and count > most) or typed != count:
-            several = f"{least} or more" if most is None else f"{least} to {most}"
-            wanted = f"{least}" if most == least else several
+        if count < lower or (upper is not None and count > upper) or typed != count:
+            counts = f"{lower} or more" if upper is None else f"{lower} to {upper}"
+            expected = f"{lower}" if upper == lower else counts
             raise ArrayValueError(
                 "{where}: expected {wanted} operands with one type each, got {count} operands and "
                 "{typed} types",
-                kind="ptensor", where=self._where, count=count, typed=typed, wanted=wanted,
+                kind="ptensor", where=self._where, count=count, typed=typed, wanted=expected,
             )
 
     def _check_kinds(self) -> None:
         """Reject scalars in place of tensors, and tensors in place of scalars."""
-        taken = self.op.scalars
-        if taken is None:
+        accepted = self.op.scalars
+        if accepted is None:
             return
         for name, type in zip(self.operands, self.types, strict=True):
-            if type not in taken if taken else isinstance(type, str):
-                wanted = " or ".join(taken) or "tensors"
+            if type not in accepted if accepted else isinstance(type, str):
+                expected = " or ".join(accepted) or "tensors"
                 raise ArrayTypeError(
                     "{where}: %{name} has type {type}, expected {wanted}",
-                    kind="ptensor", where=self._where, name=name, type=type, wanted=wanted,
+                    kind="ptensor", where=self._where, name=name, type=type, wanted=expected,
                 )
             if self.op.counts and isinstance(type, PTensorType) and None in type.shape:
                 raise ArrayValueError(
@@ -117,9 +117,9 @@ class Apply:
 
     def __str__(self) -> str:
         types = ", ".join(map(str, self.types))
-        names = ", ".join(f"%{each.name}" for each in self.named_results)
+        names = ", ".join(f"%{result.name}" for result in self.named_results)
         head = f"{names} = " if names else ""
-        results = format_result_types([self.type, *[each.type for each in self.more]])
+        results = format_result_types([self.type, *[result.type for result in self.more]])
         return f"{head}{operation_text(self.op, self.operands)}: ({types}) -> {results}"
 
 
@@ -180,9 +180,9 @@ class Function:
             if parameter.name == name:
                 return parameter.type
         for apply in self.body:
-            for made in apply.named_results:
-                if made.name == name:
-                    return made.type
+            for result in apply.named_results:
+                if result.name == name:
+                    return result.type
         raise ArrayValueError(
             "@{name}: %{name2} is not defined",
             kind="ptensor", name=self.name, name2=name,
@@ -257,15 +257,15 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
             )
     for name, value in apply.op.attributes:
         if isinstance(value, AttributeOperand):
-            taken = _PLACES.get(name) or _NUMBERS[attribute_types(apply.op.__class__)[name] is int]
-            _check_argument(f"@{function}: %{apply.result}", name, value, known, taken)
-    for made in apply.named_results:
-        declare(known, made.name, made.type, function)
+            types = _PLACES.get(name) or _NUMBERS[attribute_types(apply.op.__class__)[name] is int]
+            _check_argument(f"@{function}: %{apply.result}", name, value, known, types)
+    for result in apply.named_results:
+        declare(known, result.name, result.type, function)
 
 
 def _check_argument(
     where: str, attribute: str, value: AttributeOperand, known: Mapping[str, ValueType],
-    taken: tuple[str, ...],
+    accepted: tuple[str, ...],
 ) -> None:
     found = known.get(value.name)
     if not isinstance(found, str):
@@ -273,11 +273,11 @@ def _check_argument(
             "{where} uses {value} as a number, but no such scalar parameter is defined",
             kind="ptensor", where=where, value=value,
         )
-    if found not in taken:
+    if found not in accepted:
         raise ArrayValueError(
             "{where} uses {value} as {attribute}, but it has type {found}; expected {taken}",
             kind="ptensor", where=where, value=value, attribute=attribute, found=found,
-            taken=" or ".join(taken),
+            taken=" or ".join(accepted),
         )
 
 
@@ -333,12 +333,12 @@ def callees_first(module: Module) -> tuple[Function, ...]:
         ArrayValueError: If a function is directly or indirectly recursive.
     """
     known = {function.name: function for function in module.functions}
-    waiting = {name: _callees(function) for name, function in known.items()}
+    pending = {name: _callees(function) for name, function in known.items()}
     done: dict[str, Function] = {}
-    while waiting:
-        ready = [name for name, callees in waiting.items() if callees <= done.keys()]
+    while pending:
+        ready = [name for name, callees in pending.items() if callees <= done.keys()]
         if not ready:
-            names = ", ".join(f"@{name}" for name in waiting)
+            names = ", ".join(f"@{name}" for name in pending)
             raise ArrayValueError(
                 "{names}: recursive calls, direct or indirect, are not supported; inline one of "
                 "the functions",
@@ -346,7 +346,7 @@ def callees_first(module: Module) -> tuple[Function, ...]:
             )
         for name in ready:
             done[name] = known[name]
-            del waiting[name]
+            del pending[name]
     return tuple(done.values())
 
 
@@ -373,30 +373,30 @@ def _check_call(
             kind="ptensor", where=where, parameter_count=len(callee.parameters),
             result_count=len(results), count=counts[0], count2=counts[1],
         )
-    for given, parameter in zip(apply.types, callee.parameters, strict=True):
-        _check_passed(f"{where}: parameter %{parameter.name}", parameter.type, given)
-    for wanted, (name, type) in zip(op.result_types, results, strict=True):
-        _check_passed(f"{where}: result %{name}", wanted, type)
+    for actual, parameter in zip(apply.types, callee.parameters, strict=True):
+        _check_passed(f"{where}: parameter %{parameter.name}", parameter.type, actual)
+    for expected, (name, type) in zip(op.result_types, results, strict=True):
+        _check_passed(f"{where}: result %{name}", expected, type)
 
 
-def _check_passed(where: str, taken: ValueType, given: ValueType) -> None:
+def _check_passed(where: str, declared: ValueType, actual: ValueType) -> None:
     """Reject a value of another type than declared; the tensor number may be unspecified."""
-    if isinstance(taken, PTensorType) and isinstance(given, PTensorType):
-        places = f"{where} is declared as {taken}, but passed as {given}; a value must keep its"
-        if taken.device != given.device:
+    if isinstance(declared, PTensorType) and isinstance(actual, PTensorType):
+        prefix = f"{where} is declared as {declared}, but passed as {actual}; a value must keep its"
+        if declared.device != actual.device:
             raise DeviceMismatchError(
                 "{places} device across a call: transfer it to the declared device first",
-                places=places,
+                places=prefix,
             )
-        if taken.team != given.team:
+        if declared.team != actual.team:
             raise TeamMismatchError(
                 "{places} team across a call: gather it first, or declare its team",
-                places=places,
+                places=prefix,
             )
-        if taken.gid is None:
-            given = replace(given, gid=None)
-    if taken != given:
+        if declared.gid is None:
+            actual = replace(actual, gid=None)
+    if declared != actual:
         raise ArrayValueError(
             "{where} is declared as {taken}, but passed as {given}; declare that type",
-            kind="ptensor", where=where, taken=taken, given=given,
+            kind="ptensor", where=where, taken=declared, given=actual,
         )

@@ -53,7 +53,7 @@ def compute(op: LibraryOperation, *operands: Buffer) -> tuple[Buffer, ...]:
             where=op.where, library=op.library, shapes=shapes, reason=error,
         ) from error
     results = found if isinstance(found, tuple) else (found,)
-    return tuple([np.asarray(each) for each in results])
+    return tuple([np.asarray(result) for result in results])
 
 
 @singledispatch
@@ -86,8 +86,8 @@ def _(op: Sort, x: Buffer) -> Any:
 def _(op: Argsort, x: Buffer) -> Any:
     if not op.descending:
         return np.argsort(x, op.axis, kind=_order(op.stable))
-    places = np.argsort(np.flip(x, op.axis), op.axis, kind=_order(op.stable))
-    return x.shape[op.axis] - 1 - np.flip(places, op.axis)
+    order = np.argsort(np.flip(x, op.axis), op.axis, kind=_order(op.stable))
+    return x.shape[op.axis] - 1 - np.flip(order, op.axis)
 
 
 @_compute.register
@@ -149,14 +149,14 @@ def _(op: FourierTransformOp, x: Buffer) -> Any:
 
 @_compute.register
 def _(op: Matrices, x: Buffer) -> Any:
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if op.kind == "cholesky":
-        given["upper"] = op.full
+        options["upper"] = op.full
     if op.kind == "qr":
-        given["mode"] = "complete" if op.full else "reduced"
+        options["mode"] = "complete" if op.full else "reduced"
     if op.kind == "svd":
-        given["full_matrices"] = op.full
-    found = getattr(np.linalg, op.kind)(x, **given)
+        options["full_matrices"] = op.full
+    found = getattr(np.linalg, op.kind)(x, **options)
     if op.kind in ("eig", "eigvals"):
         return _as_complex(found, x)
     return tuple(found) if isinstance(found, tuple) else found
@@ -166,7 +166,7 @@ def _as_complex(found: Any, x: Buffer) -> Any:
     """Return eigenvalues and eigenvectors as complex numbers, also if all of them are real."""
     dtype = np.result_type(x.dtype, np.complex64)
     if isinstance(found, tuple):
-        return tuple([each.astype(dtype) for each in found])
+        return tuple([array.astype(dtype) for array in found])
     return found.astype(dtype)
 
 

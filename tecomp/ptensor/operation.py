@@ -170,12 +170,12 @@ def fits_type(value: object, declared: Any) -> bool:
     """
     origin, inner = get_origin(declared), get_args(declared)
     if origin is UnionType:
-        return any(fits_type(value, each) for each in inner)
+        return any(fits_type(value, member) for member in inner)
     if origin is tuple:
         if not isinstance(value, tuple):
             return False
         if inner[-1] is Ellipsis:
-            return all(fits_type(each, inner[0]) for each in value)
+            return all(fits_type(item, inner[0]) for item in value)
         return len(value) == len(inner) and all(map(fits_type, value, inner))
     if type(value) is int:
         return declared in (int, float, complex) and -(2**63) <= value <= 2**64

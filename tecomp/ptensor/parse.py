@@ -151,7 +151,7 @@ def _function(reader: Reader) -> Function:
     name = reader.expect(_FUNCTION, "the name of the function, such as `@f`")[1:]
     reader.need("(", "before the parameters")
     known: dict[str, ValueType] = {}
-    parameters = reader.listed(lambda each: _parameter(each, name, known), ")")
+    parameters = reader.listed(lambda r: _parameter(r, name, known), ")")
     reader.expect(_ARROW, "`->` and the types of the results")
     declared = _types(reader)
     reader.need("{", "before the operations")
@@ -159,10 +159,10 @@ def _function(reader: Reader) -> Function:
     while not _begins_return(reader):
         body += _apply(reader, name, known)
     returned = reader.position
-    results = reader.listed(lambda each: each.expect(VALUE, "a result such as `%y`")[1:], "}")
+    results = reader.listed(lambda r: r.expect(VALUE, "a result such as `%y`")[1:], "}")
     function = Function(name, tuple(parameters), tuple(body), tuple(results))
     with reader.located(returned):
-        found = [function.type_of(each) for each in results]
+        found = [function.type_of(result) for result in results]
         if declared != found:
             raise ArrayValueError(
                 "@{name}: the declared result types {declared} do not match the inferred types; "
@@ -225,11 +225,11 @@ def _tensor_type(reader: Reader) -> PTensorType:
     dtype = MLIR_DTYPES.get(dtype, dtype)
     if dtype not in ALL:
         reader.refuse("expected one of the dtypes {all}", start, all=", ".join(ALL))
-    marks: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     while not reader.has(">"):
         reader.need(",", "or `>` after a component of a type")
-        _mark(reader, marks)
-    return PTensorType(shape, dtype, **marks)
+        _mark(reader, attributes)
+    return PTensorType(shape, dtype, **attributes)
 
 
 def _extents(reader: Reader) -> Any:
@@ -245,12 +245,12 @@ def _extents(reader: Reader) -> Any:
     return tuple(found)
 
 
-def _mark(reader: Reader, marks: dict[str, Any]) -> None:
+def _mark(reader: Reader, attributes: dict[str, Any]) -> None:
     start = reader.position
     name = reader.expect(NAME, "device=, team= or gid=")
     if name not in _MARKS:
         reader.refuse("unknown type attribute, expected device=, team= or gid=", start)
-    if name in marks:
+    if name in attributes:
         reader.refuse("duplicate type attribute {name}=", start, name=name)
     reader.need("=", f"behind {name}")
     start = reader.position
@@ -259,7 +259,7 @@ def _mark(reader: Reader, marks: dict[str, Any]) -> None:
         reader.refuse("device must be a string", start)
     if name != "device" and (type(value) is not int or not 0 <= value < 2**63):
         reader.refuse("{name} must be a nonnegative integer", start, name=name)
-    marks[name] = value
+    attributes[name] = value
 
 
 def _apply(reader: Reader, function: str, known: dict[str, ValueType]) -> list[Apply]:
@@ -268,8 +268,8 @@ def _apply(reader: Reader, function: str, known: dict[str, ValueType]) -> list[A
     applied = [_parse_call(reader, names)] if reader.has("func.call") else _applied(
         reader, names, known)
     with reader.located(start):
-        for each in applied:
-            verify_apply(each, known, function)
+        for apply in applied:
+            verify_apply(apply, known, function)
     return applied
 
 
@@ -288,7 +288,7 @@ def _parse_call(reader: Reader, names: list[str]) -> Apply:
     start = reader.position
     callee = reader.expect(_FUNCTION, "the name of a function, such as `@f`")[1:]
     reader.need("(", "after a function name")
-    operands = reader.listed(lambda each: each.expect(VALUE, "an operand such as `%x`")[1:], ")")
+    operands = reader.listed(lambda r: r.expect(VALUE, "an operand such as `%x`")[1:], ")")
     types, results = _signature(reader, names)
     with reader.located(start):
         return _create_apply(names, CallOp(callee, tuple(results)), operands, types, results)
@@ -298,9 +298,9 @@ def _create_apply(
     names: list[str], op: PTensorOp, operands: list[str], types: list[ValueType],
     results: list[ValueType],
 ) -> Apply:
-    more = tuple(map(Parameter, names[1:], results[1:]))
+    extra_results = tuple(map(Parameter, names[1:], results[1:]))
     first = names[0] if names else None
-    return Apply(first, op, tuple(operands), tuple(types), results[0], more)
+    return Apply(first, op, tuple(operands), tuple(types), results[0], extra_results)
 
 
 def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -> list[Apply]:
@@ -319,22 +319,22 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
         operands = parse_typed_items(reader, operands, types, known)
         attributes = positional_attributes(reader, kind, operands[count:], attributes, results[0])
         operands = operands[:count]
-        types = [each.type for each in operands if each.type is not None]
+        types = [operand.type for operand in operands if operand.type is not None]
     attributes = {
         **DEFAULTS.get(kind.name, {}),
         **import_attributes(kind, results[0]),
         **attributes,
     }
     check_complete(reader, kind, attributes, start)
-    for place in ("device", "team", "shape"):
-        if isinstance(value := attributes.get(place), AttributeOperand):
+    for name in ("device", "team", "shape"):
+        if isinstance(value := attributes.get(name), AttributeOperand):
             # The name belongs to the caller; its value is in the type.
-            attributes[place] = AttributeOperand(value.name, getattr(results[0], place, None))
+            attributes[name] = AttributeOperand(value.name, getattr(results[0], name, None))
     with reader.located(start):
-        given = [item.value for item in operands]
+        values = [item.value for item in operands]
         op = kind(**attributes)
-        before = _tensor_of_number(reader, op, given, types, results[0])
-        return [*before, _create_apply(names, op, given, types, results)]
+        before = _tensor_of_number(reader, op, values, types, results[0])
+        return [*before, _create_apply(names, op, values, types, results)]
 
 
 def _of_shape(
@@ -369,8 +369,8 @@ def _tensor_of_number(
     name, value = f"{operands[-1]}_value", result.like(())
     while re.search(rf"%{name}\b", reader.text):
         name += "_"
-    made = AsArray((), value.dtype, None, op.device, op.team)
-    apply = Apply(name, made, (operands[-1],), (types[-1],), value)
+    create_op = AsArray((), value.dtype, None, op.device, op.team)
+    apply = Apply(name, create_op, (operands[-1],), (types[-1],), value)
     operands[-1], types[-1] = name, value
     return [apply]
 
@@ -384,8 +384,8 @@ def _operation(reader: Reader) -> tuple[type[PTensorOp], dict[str, Any]]:
         name, kind = _SPELLINGS.get((name, kind), (name, kind))
     classes = operation_classes()
     if name not in classes:
-        near = get_close_matches(name, classes, 1)
-        hint = f", such as {near[0]}" if near else ""
+        matches = get_close_matches(name, classes, 1)
+        hint = f", such as {matches[0]}" if matches else ""
         reader.refuse("expected the name of an operation{hint}", start, hint=hint)
     return classes[name], {} if kind is None else {"kind": kind}
 
@@ -408,8 +408,8 @@ def _signature(reader: Reader, names: list[str]) -> tuple[list[ValueType], list[
     start = reader.position
     results = _types(reader)
     if len(results) != max(len(names), 1):
-        given = f"{len(names)} names for {len(results)} results"
-        reader.refuse("{given}, expected one name per result", start, given=given)
+        actual = f"{len(names)} names for {len(results)} results"
+        reader.refuse("{given}, expected one name per result", start, given=actual)
     return types, results
 
 

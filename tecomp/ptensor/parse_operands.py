@@ -87,15 +87,15 @@ def operand_count(
     kind: type[PTensorOp], items: list[OperationItem], types: list[ValueType]
 ) -> int:
     """Return the number of operands; the items after these are positional attributes."""
-    least, most = kind.takes
+    lower, upper = kind.takes
     tensors = 0
     for item, type in zip(items, types, strict=False):
         if item.is_literal or isinstance(type, str):
             break
         tensors += 1
-    count = max(least, tensors if most is None else min(tensors, most))
+    count = max(lower, tensors if upper is None else min(tensors, upper))
     # Tensors beyond the operand count are operands too; the check of their number rejects them.
-    return len(items) if any(isinstance(each, PTensorType) for each in types[count:]) else count
+    return len(items) if any(isinstance(t, PTensorType) for t in types[count:]) else count
 
 
 def parse_item(reader: Reader) -> OperationItem:
@@ -160,20 +160,20 @@ def _check_value(reader: Reader, kind: type[PTensorOp], name: str, item: Operati
 
 
 def check_complete(
-    reader: Reader, kind: type[PTensorOp], given: Mapping[str, Any], start: int
+    reader: Reader, kind: type[PTensorOp], attributes: Mapping[str, Any], start: int
 ) -> None:
     """Reject an operation without all of its attributes, or with a kind that it does not have."""
     hints = attribute_types(kind)
-    missing = [name for name in hints if name not in given]
+    missing = [name for name in hints if name not in attributes]
     if missing:
         reader.refuse(
             "{form}: missing attributes {missing}",
             start, form=kind.name, missing=", ".join(missing),
         )
-    if "kind" in given and "kind" not in hints:
+    if "kind" in attributes and "kind" not in hints:
         reader.refuse(
             "{form} has no kinds, remove {{{given!r}}}",
-            start, form=kind.name, given=given["kind"],
+            start, form=kind.name, given=attributes["kind"],
         )
 
 
@@ -198,13 +198,13 @@ def parse_typed_items(
         )
     found: list[OperationItem] = []
     for item in items:
-        own = item.type if item.is_literal else known.get(item.value, item.type)
-        if own in SCALARS and item.type in ANY_SCALAR:
-            item = replace(item, type=own)
-        if own != item.type:
+        actual = item.type if item.is_literal else known.get(item.value, item.type)
+        if actual in SCALARS and item.type in ANY_SCALAR:
+            item = replace(item, type=actual)
+        if actual != item.type:
             reader.refuse(
                 "%{item} is used as {type}, but it has type {own}",
-                item.start, item=item.value, type=item.type, own=own,
+                item.start, item=item.value, type=item.type, own=actual,
             )
         found.append(item)
     return found
@@ -219,18 +219,18 @@ def positional_attributes(
     A value of type `type` or `shape.shape` is the dtype or the shape of the result, given by the
     result type. The same holds for device and team, unless they are given.
     """
-    own = tuple(field.name for field in fields(kind) if field.name != "kind")
-    order = [*_POSITIONS.get(kind.name, own)]
+    field_names = tuple(field.name for field in fields(kind) if field.name != "kind")
+    order = [*_POSITIONS.get(kind.name, field_names)]
     if kind is Create and items and (items[0].type == "shape.shape" or _is_tuple(items[0])):
         order.insert(0, "shape")
     found: dict[str, Any] = {}
-    left = iter(order)
+    remaining = iter(order)
     for item in items:
-        name = next(left, None)
+        name = next(remaining, None)
         if name == "dtype" and issubclass(kind, Creation) and not _is_dtype(item):
-            name = next(left, None)
+            name = next(remaining, None)
         if name is None:
-            names = ", ".join(each for each in order if each != "dtype") or "no attributes"
+            names = ", ".join(attr for attr in order if attr != "dtype") or "no attributes"
             reader.refuse(
                 "too many positional attributes, {form} supports {names}",
                 item.start, form=kind.name, names=names,
@@ -245,9 +245,9 @@ def positional_attributes(
         field.name: field.default for field in fields(kind)
         if field.default is not MISSING
     }
-    places = ("dtype", "device", "team") if issubclass(kind, Creation) else ()
-    said = {name: getattr(result, name, None) for name in places if name in own}
-    return {**defaults, **said, **found, **named}
+    type_fields = ("dtype", "device", "team") if issubclass(kind, Creation) else ()
+    from_type = {name: getattr(result, name, None) for name in type_fields if name in field_names}
+    return {**defaults, **from_type, **found, **named}
 
 
 def _is_tuple(item: OperationItem) -> bool:

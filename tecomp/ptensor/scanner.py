@@ -78,11 +78,11 @@ class Reader:
             self._skip()
         return match
 
-    def expect(self, pattern: re.Pattern[str], what: str) -> str:
+    def expect(self, pattern: re.Pattern[str], description: str) -> str:
         """Read text that must match a pattern."""
         match = self.take(pattern)
         if match is None:
-            self.refuse("expected {what}", what=what)
+            self.refuse("expected {what}", what=description)
         return match[0]
 
     def has(self, token: str) -> bool:
@@ -93,10 +93,10 @@ class Reader:
         self._skip()
         return True
 
-    def need(self, token: str, what: str) -> None:
+    def need(self, token: str, context: str) -> None:
         """Read a token that must be at the position."""
         if not self.has(token):
-            self.refuse("expected `{token}` {what}", token=token, what=what)
+            self.refuse("expected `{token}` {what}", token=token, what=context)
 
     def listed(self, part: Callable[[Reader], _Part], end: str) -> list[_Part]:
         """Read comma-separated items up to a token."""
@@ -192,7 +192,7 @@ def string(reader: Reader, token: str, start: int) -> str:
 
     def decoded(match: re.Match[str]) -> str:
         *codes, letter = match.groups()
-        code = next((int(each, 16) for each in codes if each), None)
+        code = next((int(digits, 16) for digits in codes if digits), None)
         if letter not in _ESCAPED if code is None else code > sys.maxunicode:
             reader.refuse("`{text}` is not a valid escape sequence", start, text=match[0])
         return _ESCAPED[letter] if code is None else chr(code)

@@ -97,12 +97,12 @@ class PTensorType:
     def __str__(self) -> str:
         extents = ["?" if extent is None else str(extent) for extent in self.shape]
         element = "x".join([*extents, self.dtype])
-        marks = [
+        attributes = [
             f"{name}={value!r}"
             for name in ("device", "team", "gid")
             if (value := getattr(self, name)) is not None
         ]
-        return f"ptensor<{', '.join([element, *marks])}>"
+        return f"ptensor<{', '.join([element, *attributes])}>"
 
 
 ValueType: TypeAlias = PTensorType | str
@@ -166,10 +166,10 @@ def broadcast_shapes(shapes: Sequence[Shape], where: str) -> Shape:
     rank = max(map(len, shapes))
     result = []
     for axis in range(-rank, 0):
-        own = {shape[axis] for shape in shapes if len(shape) >= -axis}
+        sizes = {shape[axis] for shape in shapes if len(shape) >= -axis}
         # An unknown extent is either 1 or equal to the others.
-        extents = own - {1, None}
-        if not extents and None in own:
+        extents = sizes - {1, None}
+        if not extents and None in sizes:
             extents = {None}  # type: ignore[arg-type]
         if len(extents) > 1:
             texts = " and ".join(map(str, shapes))
@@ -186,14 +186,14 @@ def broadcast_shapes(shapes: Sequence[Shape], where: str) -> Shape:
 Axes: TypeAlias = int | Sequence[int] | None
 
 
-def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
+def axis_of(axis: object, rank: int, where: str, subject: str = "axis") -> int:
     """Return a nonnegative axis.
 
     Args:
         axis: Axis; negative values count from the last axis.
         rank: Number of axes.
         where: Operation name for error messages.
-        what: Argument name for error messages.
+        subject: Argument name for error messages.
 
     Raises:
         ArrayTypeError: If `axis` is not an integer.
@@ -203,19 +203,19 @@ def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
     2
     """
     try:
-        given = operator.index(axis)  # type: ignore[arg-type]
+        number = operator.index(axis)  # type: ignore[arg-type]
     except TypeError:
         raise ArrayTypeError(
             "{where}: {what} must be an integer, got {axis!r}",
-            where=where, what=what, axis=axis,
+            where=where, what=subject, axis=axis,
         ) from None
-    if -rank <= given < rank:
-        return given % rank
+    if -rank <= number < rank:
+        return number % rank
     numbers = f"from {-rank} to {rank - 1}" if rank else "none (the array has no axes)"
     raise ArrayIndexError(
         "{where}: {what} is {given!r}, which is out of bounds for an array with {rank} axes; "
         "valid axes: {numbers}",
-        where=where, what=what, given=given, rank=rank, numbers=numbers,
+        where=where, what=subject, given=number, rank=rank, numbers=numbers,
     )
 
 
@@ -237,13 +237,13 @@ def axes_of(axis: Axes, rank: int, where: str) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(rank))
-    given = axis if isinstance(axis, list | tuple) else (axis,)
-    found = sorted([axis_of(k, rank, where) for k in given])
+    axes = axis if isinstance(axis, list | tuple) else (axis,)
+    found = sorted([axis_of(k, rank, where) for k in axes])
     if len(set(found)) < len(found):
         raise ArrayValueError(
             "{where}: axis {given} contains duplicate axes for an array with {rank} axes; pass "
             "each axis once",
-            where=where, given=tuple(given), rank=rank,
+            where=where, given=tuple(axes), rank=rank,
         )
     return tuple(found)
 
@@ -289,23 +289,23 @@ def promote_types(dtypes: Sequence[str]) -> str:
 
 
 def need_dtype(
-    dtype: str, taken: Sequence[str], where: str, what: str = "the element dtype is"
+    dtype: str, supported: Sequence[str], where: str, prefix: str = "the element dtype is"
 ) -> None:
     """Check that an operation supports a dtype.
 
     Args:
         dtype: dtype of the elements.
-        taken: Supported dtypes.
+        supported: Supported dtypes.
         where: Operation name for error messages.
-        what: Beginning of the error message.
+        prefix: Beginning of the error message.
 
     Raises:
         ArrayTypeError: If the dtype is not supported.
     """
-    if dtype not in taken:
+    if dtype not in supported:
         raise ArrayTypeError(
             "{where}: {what} {dtype}, expected one of {taken}; convert with xp.astype(x, dtype)",
-            where=where, what=what, dtype=dtype, taken=", ".join(taken),
+            where=where, what=prefix, dtype=dtype, taken=", ".join(supported),
         )
 
 
@@ -328,11 +328,11 @@ def of_scalar(value: bool | int | float | complex, dtype: str, where: str) -> st
     if isinstance(value, int):
         dtype = "int64" if dtype == "bool" else dtype
         if dtype in INTEGERS and not _fits(value, dtype):
-            least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+            lower, upper = np.iinfo(dtype).min, np.iinfo(dtype).max
             raise ArrayTypeError(
                 "{where}: {value} is out of range for {dtype} ({least} to {most}); convert the "
                 "array with astype, or pass an array of the desired dtype",
-                where=where, value=value, dtype=dtype, least=least, most=most,
+                where=where, value=value, dtype=dtype, least=lower, most=upper,
             )
         return dtype
     if isinstance(value, float):

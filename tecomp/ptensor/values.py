@@ -68,8 +68,8 @@ def real(value: Element) -> te.Expr:
 def broadcast_at(value: Value, index: Sequence[te.Expr]) -> Element:
     """Return the element of a broadcast value at an index of the broadcast shape."""
     shape = shape_of(value)
-    own = index[len(index) - len(shape) :]
-    return element_at(value, [0 if n == 1 else i for n, i in zip(shape, own, strict=True)])
+    suffix = index[len(index) - len(shape) :]
+    return element_at(value, [0 if n == 1 else i for n, i in zip(shape, suffix, strict=True)])
 
 
 def shape_of(value: Value) -> tuple[te.Expr | int, ...]:
@@ -82,9 +82,9 @@ def value_of(shape: Shape, element: Callable[..., Element], name: str) -> Value:
     parts: list[Element] = []
 
     def parted(*index: te.Expr) -> Any:
-        made = element(*index)
-        parts.append(made)
-        return (made.re, made.im) if isinstance(made, Complex) else made
+        value = element(*index)
+        parts.append(value)
+        return (value.re, value.im) if isinstance(value, Complex) else value
 
     result = te.compute(shape, parted, name=name)
     if isinstance(parts[0], Complex):
@@ -97,10 +97,10 @@ def interleave_complex(value: ComplexTensor, name: str) -> te.Tensor:
     """Interleave the parts of a complex value along a new last axis of size 2."""
     if value.pairs is not None:
         return value.pairs
-    made: te.Tensor = te.compute(
+    pairs: te.Tensor = te.compute(
         (*value.re.shape, 2),
         lambda *i: te.select(i[-1] == 0, value.re(*i[:-1]), value.im(*i[:-1])), name=name)
-    return made
+    return pairs
 
 
 def deinterleave_complex(pairs: te.Tensor) -> ComplexTensor:

@@ -281,14 +281,14 @@ def _copy_rows_as_integers(box: CopiedBox) -> CopiedBox:
     row = next((d for d in box.dims if (d.source, d.result) == (1, 1)), None)
     if row is None or row.count * box.memories.width not in (2, 4, _MAX_INTEGER_BYTES):
         return box
-    rest = [d for d in box.dims if d is not row]
+    others = [d for d in box.dims if d is not row]
     if isinstance(box.memories.source, int):
         return box
-    numbers = [n for d in rest for n in (d.source, d.result)]
+    numbers = [n for d in others for n in (d.source, d.result)]
     numbers += [int(e.value) if isinstance(e, Const) else 1 for e in (box.source, box.result)]
-    if not rest or any(n % row.count for n in numbers):
+    if not others or any(n % row.count for n in numbers):
         return box
-    dims = tuple(Dim(d.count, d.source // row.count, d.result // row.count) for d in rest)
+    dims = tuple(Dim(d.count, d.source // row.count, d.result // row.count) for d in others)
     source, result = (_divide(e, row.count) for e in (box.source, box.result))
     return CopiedBox(dims, source, result, box.memories.wider(row.count))
 
@@ -316,15 +316,15 @@ def _join_short_rows(box: CopiedBox) -> tuple[CopiedBox, Moves] | None:
         _MAX_INTEGER_BYTES) and count * box.memories.width <= _MAX_INTEGER_BYTES
     if not is_short or column.result != count or any(n % count for n in steps):
         return None
-    wide = box.memories.wider(count)
-    memories = replace(box.memories, result=wide.result)
-    along = dims.index(column)
+    widened = box.memories.wider(count)
+    memories = replace(box.memories, result=widened.result)
+    column_axis = dims.index(column)
     size = min(memories.lanes, column.count)
     granules = [1] * len(dims)
-    granules[along] = 1 << size.bit_length() - 1
+    granules[column_axis] = 1 << size.bit_length() - 1
     dims = [Dim(d.count, d.source, d.result // count) for d in dims]
     moves = Moves(
-        tuple(dims), memories.widths, tuple(granules), by_result(dims, along), (along,),
+        tuple(dims), memories.widths, tuple(granules), by_result(dims, column_axis), (column_axis,),
         ROW_BLOCK_BYTES,
     )
     start = _divide(box.result, count)
@@ -362,8 +362,8 @@ class _Walk:
             result: Offset in the result.
             values: Values of loops.
         """
-        begun = dict.fromkeys(self.loops.stage.leaves, index_value(0))
-        index = self.loops.index({**begun, **values})
+        initial = dict.fromkeys(self.loops.stage.leaves, index_value(0))
+        index = self.loops.index({**initial, **values})
         for axis, dim in zip(self.axes, self.box.dims, strict=True):
             source = plus(source, index[axis], dim.source)
             result = plus(result, index[axis], dim.result)
@@ -390,10 +390,10 @@ def _walk(box: CopiedBox, moves: Moves, threads: int = 1) -> _Walk:
     copy = compute(counts, lambda *n: source[n if n else ()], name="copy")
     schedule = create_schedule(copy)
     axes = tuple(copy.op.axis)
-    around = schedule_moves(schedule[copy], axes, moves, threads)
+    n_outer = schedule_moves(schedule[copy], axes, moves, threads)
     loops = RectangularLoops.of(schedule.state.stage(copy.op))
     assert loops is not None
-    return _Walk(box, axes, loops, loops.stage.leaves[:around])
+    return _Walk(box, axes, loops, loops.stage.leaves[:n_outer])
 
 
 def _build_loops(box: CopiedBox, moves: Moves, threads: int = 1) -> Stmt:
@@ -406,16 +406,16 @@ def _build_loops(box: CopiedBox, moves: Moves, threads: int = 1) -> Stmt:
             return _element(box, *walk.offsets(source, result, values))
 
         requests = _requests(box, moves, source) if is_tile and moves.is_transposed else ()
-        moved = walk.loops.nest(walk.at_once, {}, element)
-        return seq(*requests, _vectorize_and_unroll(moved, MAX_VECTORS * box.memories.vector_bytes))
+        stmt = walk.loops.nest(walk.at_once, {}, element)
+        return seq(*requests, _vectorize_and_unroll(stmt, MAX_VECTORS * box.memories.vector_bytes))
 
     return box.memories.declared(walk.nest(at_once))
 
 
-def _vectorize_and_unroll(moved: Stmt, most_lanes: int) -> Stmt:
+def _vectorize_and_unroll(body: Stmt, max_lanes: int) -> Stmt:
     """Vectorize and unroll the statements of one step."""
-    func = PrimFunc("moved", (), moved)
-    return unroll_loops(vectorize_loops(func, most_lanes, is_simple=True)).body
+    func = PrimFunc("moved", (), body)
+    return unroll_loops(vectorize_loops(func, max_lanes, is_simple=True)).body
 
 
 def _element(box: CopiedBox, source: Expr, result: Expr) -> Stmt:
@@ -428,8 +428,8 @@ def _element(box: CopiedBox, source: Expr, result: Expr) -> Stmt:
     bits = memories.source.dtype.bits
     total: Expr | None = None
     for k in range(box.contiguous_dim.count):
-        place = plus(source, index_value(k * box.contiguous_dim.source))
-        value: Expr = Cast(dtype, BufferLoad(memories.source, (place,)))
+        offset = plus(source, index_value(k * box.contiguous_dim.source))
+        value: Expr = Cast(dtype, BufferLoad(memories.source, (offset,)))
         if k:
             value = binary(BinOp.SHL, value, Const(k * bits, dtype))
         total = value if total is None else binary(BinOp.BITOR, total, value)
@@ -444,17 +444,17 @@ def _requests(box: CopiedBox, moves: Moves, source: Expr) -> Iterator[Stmt]:
     other.
     """
     row = moves.innermost[-1]
-    step, side, memory = box.dims[row].source, moves.granules[row], box.memories.source
+    step, tile_rows, memory = box.dims[row].source, moves.granules[row], box.memories.source
     if not isinstance(memory, Buffer) or step < 0:
         return
     if step * memory.dtype.bytes % Core.PAGE_BYTES == 0:  # rows share the sets of the L1 cache
         return
-    (places,) = memory.shape
-    assert isinstance(places, int)
-    last = index_value(places - 1 - (side - 1) * step)
-    below = binary(BinOp.MIN, plus(source, index_value(side * step)), last)
-    for k in range(side):
-        yield Prefetch(BufferLoad(memory, (plus(below, index_value(k * step)),)))
+    (volume,) = memory.shape
+    assert isinstance(volume, int)
+    last = index_value(volume - 1 - (tile_rows - 1) * step)
+    next_tile = binary(BinOp.MIN, plus(source, index_value(tile_rows * step)), last)
+    for k in range(tile_rows):
+        yield Prefetch(BufferLoad(memory, (plus(next_tile, index_value(k * step)),)))
 
 
 def _transpose_through_cache(box: CopiedBox, moves: Moves, threads: int) -> Stmt:
@@ -464,10 +464,10 @@ def _transpose_through_cache(box: CopiedBox, moves: Moves, threads: int) -> Stmt
     """
     memories = box.memories
     column, row = moves.innermost
-    along, across = box.dims[row], box.dims[column]
-    rows = min(along.count, _TILE_ROW_BYTES // memories.width)
+    row_dim, column_dim = box.dims[row], box.dims[column]
+    rows = min(row_dim.count, _TILE_ROW_BYTES // memories.width)
     columns = min(
-        across.count, _TILE_COLUMN_BYTES // memories.width,
+        column_dim.count, _TILE_COLUMN_BYTES // memories.width,
         max(memories.tile_bytes // _TILE_ROW_BYTES, 1),
     )
     tile = Buffer("tile", (rows * columns,), memories.result.dtype, "local")
@@ -476,10 +476,10 @@ def _transpose_through_cache(box: CopiedBox, moves: Moves, threads: int) -> Stmt
     tiles = Moves(box.dims, memories.widths, sizes, by_result(box.dims), moves.innermost, 1, 1)
 
     def at_once(source: Expr, result: Expr) -> Stmt:
-        transposed = (Dim(rows, along.source, 1), Dim(columns, across.source, rows))
-        stored = (Dim(rows, 1, 1), Dim(columns, rows, across.result))
-        into = CopiedBox(transposed, source, index_value(0), replace(memories, result=tile))
-        out = CopiedBox(stored, index_value(0), result, replace(memories, source=tile))
-        return Allocate(tile, seq(copy_box(into), copy_box(out)))
+        transposed = (Dim(rows, row_dim.source, 1), Dim(columns, column_dim.source, rows))
+        stored = (Dim(rows, 1, 1), Dim(columns, rows, column_dim.result))
+        load = CopiedBox(transposed, source, index_value(0), replace(memories, result=tile))
+        store = CopiedBox(stored, index_value(0), result, replace(memories, source=tile))
+        return Allocate(tile, seq(copy_box(load), copy_box(store)))
 
     return _walk(box, tiles, threads).nest(at_once)

@@ -74,11 +74,11 @@ class _Maker:
     def _parts(self) -> Iterator[Stmt]:
         copy = self._copy
         cut = common_digits(copy.shape, [
-            (side.index_map, side.physical_extents) for side in (copy.source, copy.result)
+            (layout.index_map, layout.physical_extents) for layout in (copy.source, copy.result)
         ])
-        places = prod(copy.result.physical_extents)
-        if copy.fill is not None and prod(copy.shape) < places:
-            boxes = padding_boxes(cut.axes, cut.offsets[1], places)
+        volume = prod(copy.result.physical_extents)
+        if copy.fill is not None and prod(copy.shape) < volume:
+            boxes = padding_boxes(cut.axes, cut.offsets[1], volume)
             if boxes is None or len(boxes) > _MAX_BOXES:
                 yield from self._filled()
             else:
@@ -104,8 +104,8 @@ class _Maker:
         assert self._copy.fill is not None
         memories = replace(self._memories, source=self._copy.fill)
         steps = tuple(Dim(count, stride, stride) for count, stride in dims)
-        at = index_value(start)
-        return copy_box(CopiedBox(steps, at, at, memories), self._threads)
+        offset = index_value(start)
+        return copy_box(CopiedBox(steps, offset, offset, memories), self._threads)
 
     def _box(
         self, cut: CommonDigits, values: Sequence[Box[int]], guarded: Sequence[DigitAxis]
@@ -130,13 +130,13 @@ class _Maker:
         for axis, box in zip(cut.axes, values, strict=True):
             for digit, (first, count) in zip(axis.digits, box, strict=True):
                 steps = [offset.strides.get(digit.var, 0) for offset in cut.offsets]
-                at: Expr = index_value(first)
+                index: Expr = index_value(first)
                 if digit.var in named or axis in guarded:
                     loops.append((digit.var, first, count))
-                    at = digit.var
+                    index = digit.var
                 else:
                     dims.append(Dim(count, *steps))
-                starts = [plus(e, at, n) for e, n in zip(starts, steps, strict=True)]
+                starts = [plus(e, index, n) for e, n in zip(starts, steps, strict=True)]
         source, result = (
             start if offset.remainder is None else plus(start, offset.remainder)
             for start, offset in zip(starts, cut.offsets, strict=True)
@@ -157,15 +157,15 @@ def _guarded_axes(cut: CommonDigits) -> list[DigitAxis]:
     and the copy has one box per combination; axes are checked until `_MAX_BOXES` boxes suffice.
     """
     guarded: list[DigitAxis] = []
-    cuts = {id(axis): len(list(axis.boxes())) for axis in cut.axes}
-    rest = sorted(
-        (axis for axis in cut.axes if cuts[id(axis)] > 1),
+    box_counts = {id(axis): len(list(axis.boxes())) for axis in cut.axes}
+    unchecked = sorted(
+        (axis for axis in cut.axes if box_counts[id(axis)] > 1),
         key=lambda axis: -min(
             offset.strides.get(digit.var, 0) for offset in cut.offsets for digit in axis.digits
         ),
     )
-    while prod(cuts[id(axis)] for axis in rest) > _MAX_BOXES:
-        guarded.append(rest.pop(0))
+    while prod(box_counts[id(axis)] for axis in unchecked) > _MAX_BOXES:
+        guarded.append(unchecked.pop(0))
     return guarded
 
 

@@ -100,11 +100,11 @@ def set_store_predicate(state: ScheduleState, key: Operation, predicate: Expr) -
     compute = stage.compute
     check_loops(stage, where)
     if isinstance(compute, ScanOp | ExternOp):
-        what = "a scan" if isinstance(compute, ScanOp) else "a te.extern"
+        description = "a scan" if isinstance(compute, ScanOp) else "a te.extern"
         raise ScheduleError(
             "{where}: {stage} is {what}, which does not support store predicates; use "
             "te.if_then_else instead",
-            kind="pattern-mismatch", where=where, stage=stage.name, what=what,
+            kind="pattern-mismatch", where=where, stage=stage.name, what=description,
         )
     if not isinstance(predicate, Expr) or not predicate.dtype.is_bool or predicate.dtype.lanes > 1:
         raise ScheduleError(
@@ -169,13 +169,13 @@ def prefetch(
             "{where}: offset must be a number of iterations >= 0, got {offset!r}",
             kind="invalid-type", where=where, offset=offset,
         )
-    kept = tuple(
+    retained = tuple(
         old for old in stage.prefetches
         if old.axis is not axis or state.find(old.tensor.op) is not source
         or old.tensor.value_index != tensor.value_index
     )
-    ahead = Ahead(tensor, axis, count)
-    return state.update(replace(stage, prefetches=(*kept, ahead))), None
+    entry = Ahead(tensor, axis, count)
+    return state.update(replace(stage, prefetches=(*retained, entry))), None
 
 
 def pragma(

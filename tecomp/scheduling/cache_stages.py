@@ -95,7 +95,7 @@ def cache_read(
 
 
 def cache_write(
-    state: ScheduleState, written: Tensor | Sequence[Tensor], scope: str
+    state: ScheduleState, target: Tensor | Sequence[Tensor], scope: str
 ) -> tuple[ScheduleState, Tensor | tuple[Tensor, ...]]:
     """Compute a stage into memory `scope`, and copy the result to the original tensor.
 
@@ -104,21 +104,21 @@ def cache_write(
     Returns:
         The new state, and the cache or a tuple with one cache per output if a list was given.
     """
-    tensors = [written] if isinstance(written, Tensor) else list(written)
+    tensors = [target] if isinstance(target, Tensor) else list(target)
     stage = state.stage(tensors[0].op)
     check_scope(scope, f"s.cache_write({stage.name})")
     where = f"s.cache_write({stage.name}, {safe_repr(scope)})"
     _check_cached(state, stage, tensors, where)
     compute = stage.compute
-    kept = _begun_anew(state, stage, where)
+    reset = _begun_anew(state, stage, where)
     name = f"{stage.name}.{scope}"
-    made = _cached_calls if isinstance(compute, TensorComputeOp) else _cached_loops
-    cache_op, places = made(stage, name)
+    define = _cached_calls if isinstance(compute, TensorComputeOp) else _cached_loops
+    cache_op, indices = define(stage, name)
     caches = cache_op.outputs
-    copies = tuple([TensorLoad(cache, places, compute.location) for cache in caches])
+    copies = tuple([TensorLoad(cache, indices, compute.location) for cache in caches])
     state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
-    state = state.redefine(kept, with_body(compute, copies))
-    return state, caches[0] if isinstance(written, Tensor) else caches
+    state = state.redefine(reset, with_body(compute, copies))
+    return state, caches[0] if isinstance(target, Tensor) else caches
 
 
 def _cached_loops(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
@@ -145,8 +145,8 @@ def _cached_calls(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, 
     """Return the same as `_cached_loops` for a stage computed by an intrinsic, over its axes."""
     compute = stage.compute
     axes = {axis: _for_cache(axis) for axis in compute.axis}
-    moved = compute.rewritten(lambda value: substitute(value, axes))
-    return replace(moved, name=name, axis=tuple(axes.values())), compute.axis
+    rewritten = compute.rewritten(lambda value: substitute(value, axes))
+    return replace(rewritten, name=name, axis=tuple(axes.values())), compute.axis
 
 
 def _for_cache(axis: IterVar) -> IterVar:
@@ -184,8 +184,8 @@ def _check_cached(
             kind="pattern-mismatch", where=where, stage=stage.name,
         )
     # The axes of an intrinsic call determine its tiles, so all loops of the call must be intact.
-    whole = compute.loops if isinstance(compute, TensorComputeOp) else compute.reduce_axis
-    missing = [axis for axis in whole if axis not in set(stage.leaves)]
+    required = compute.loops if isinstance(compute, TensorComputeOp) else compute.reduce_axis
+    missing = [axis for axis in required if axis not in set(stage.leaves)]
     if missing:
         kind = "reduction axis" if is_reduction(missing[0]) else "axis"
         raise ScheduleError(
@@ -203,9 +203,9 @@ def _begun_anew(state: ScheduleState, stage: StageState, where: str) -> StageSta
     """
     layouts = tuple([r for r in stage.relations if isinstance(r, LayoutTransform)])
     leaves = layouts[-1].after if layouts else stage.compute.axis
-    gone = set(stage.leaves) - set(leaves)
+    removed = set(stage.leaves) - set(leaves)
     for other in state:
-        if isinstance(other.attach, ComputedAt) and other.attach.axis in gone:
+        if isinstance(other.attach, ComputedAt) and other.attach.axis in removed:
             raise ScheduleError(
                 "{where}: {other} is computed at loop {axis} of {stage}, whose loops cache_write "
                 "resets; call cache_write before compute_at",
@@ -218,19 +218,19 @@ def _begun_anew(state: ScheduleState, stage: StageState, where: str) -> StageSta
             "stage; call cache_write first and tensorize the cache stage",
             kind="primitive-order", where=where, stage=stage.name, axis=stage.tensorized.axis.name,
         )
-    return drop_annotations(replace(stage, leaves=leaves, relations=layouts), *gone)
+    return drop_annotations(replace(stage, leaves=leaves, relations=layouts), *removed)
 
 
 def _at_iterations(value: Expr, found: Iterations) -> Expr:
     """Rewrite a body of a stage over its loops; iterations outside the domain give 0."""
-    moved = substitute(value, found.axes)
+    body = substitute(value, found.axes)
     if not found.conditions:
-        return moved
+        return body
     inside = logical_and(*found.conditions)
-    if not isinstance(moved, Reduce):
-        return if_then_else(inside, moved, const(0, moved.dtype))
-    init = tuple(if_then_else(inside, each, const(0, each.dtype)) for each in moved.init)
-    return replace(moved, condition=_guard_condition(found.conditions, moved.condition), init=init)
+    if not isinstance(body, Reduce):
+        return if_then_else(inside, body, const(0, body.dtype))
+    init = tuple(if_then_else(inside, x, const(0, x.dtype)) for x in body.init)
+    return replace(body, condition=_guard_condition(found.conditions, body.condition), init=init)
 
 
 def _guard_condition(conditions: Sequence[Expr], condition: Expr) -> Expr:
@@ -255,12 +255,12 @@ def rfactor(
     """
     stage = state.stage(tensor.op)
     compute = stage.compute
-    reduce, at = _checked_rfactor(stage, axis, factor_axis)
+    reduce, position = _checked_rfactor(stage, axis, factor_axis)
     combiner = _combiner(stage, reduce, axis, order)
-    factored, loops = _factored_op(stage, compute, reduce, axis, at)
+    factored, loops = _factored_op(stage, compute, reduce, axis, position)
     partial = factored.outputs
     combined = make_axis(f"{axis.name}.v", 0, axis.extent, IterKind.REDUCE)
-    indices = (*compute.axis[:at], combined, *compute.axis[at:])
+    indices = (*compute.axis[:position], combined, *compute.axis[position:])
     loads = tuple(TensorLoad(t, indices, compute.location) for t in partial)
     body = tuple(
         Reduce(
@@ -271,14 +271,14 @@ def rfactor(
     )
     data_leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
     relations = tuple(r for r in stage.relations if not _is_reduction_relation(r))
-    kept = drop_annotations(
+    reset = drop_annotations(
         replace(stage, leaves=(*data_leaves, combined), relations=relations),
         *(leaf for leaf in stage.leaves if is_reduction(leaf)),
     )
     first = replace(
         initial_stage(factored, is_output=False), leaves=(*factored.axis, *loops))
     state = state.insert(first, before=stage.key)
-    state = state.redefine(kept, with_body(compute, body))
+    state = state.redefine(reset, with_body(compute, body))
     return state, partial if len(partial) > 1 else partial[0]
 
 
@@ -338,15 +338,15 @@ def _increases(value: Expr, axes: Sequence[IterVar]) -> bool:
     if any(not isinstance(term, Var) and set(axes_of(term)) & set(axes) for term, _ in form.terms):
         return False
     steps = dict(form.terms)
-    reach = 0
+    span = 0
     for axis in reversed(axes):
         is_known = isinstance(axis.extent, int)
         if is_known and axis.extent == 1:
             continue
         step = steps.get(axis, 0)
-        if step <= reach or (not is_known and axis is not axes[0]):
+        if step <= span or (not is_known and axis is not axes[0]):
             return False
-        reach += step * (axis.extent - 1) if isinstance(axis.extent, int) else 0
+        span += step * (axis.extent - 1) if isinstance(axis.extent, int) else 0
     return True
 
 
@@ -373,7 +373,7 @@ def _from_zero(axis: IterVar) -> IterVar:
 
 
 def _factored_op(
-    stage: StageState, compute: ComputeOp, reduce: Reduce, axis: IterVar, at: int
+    stage: StageState, compute: ComputeOp, reduce: Reduce, axis: IterVar, position: int
 ) -> tuple[ComputeOp, tuple[IterVar, ...]]:
     """Return the operation that computes one partial result per iteration of `axis`, and its loops.
 
@@ -385,30 +385,30 @@ def _factored_op(
     data = tuple(IterVar(a.name, dom=a.dom, kind=IterKind.DATA) for a in compute.axis)
     # Loops start at 0, also if their root axes start at another value.
     factor = make_axis(axis.name, 0, axis.extent, IterKind.DATA)
-    rest = {a: _from_zero(a) for a in leaves if a is not axis}
-    loops: dict[IterVar, Expr] = {a: index_value(rest.get(a, factor)) for a in leaves}
+    remaining = {a: _from_zero(a) for a in leaves if a is not axis}
+    loops: dict[IterVar, Expr] = {a: index_value(remaining.get(a, factor)) for a in leaves}
     found = iterations(compute.reduce_axis, relations, loops)
-    moved = {**dict(zip(compute.axis, data, strict=True)), **found.axes}
-    condition = _guard_condition(found.conditions, substitute(reduce.condition, moved))
-    source = tuple(substitute(value, moved) for value in reduce.source)
-    given = tuple(substitute(value, moved) for value in reduce.invariants)
-    made = replace(reduce, source=source, condition=condition, init=(), invariants=given)
-    if rest:
-        order = [*(a for a in compute.reduce_axis if a in rest), *rest]
-        left = tuple(dict.fromkeys(rest[a] for a in order))
+    values = {**dict(zip(compute.axis, data, strict=True)), **found.axes}
+    condition = _guard_condition(found.conditions, substitute(reduce.condition, values))
+    source = tuple(substitute(value, values) for value in reduce.source)
+    invariants = tuple(substitute(value, values) for value in reduce.invariants)
+    partial = replace(reduce, source=source, condition=condition, init=(), invariants=invariants)
+    if remaining:
+        order = [*(a for a in compute.reduce_axis if a in remaining), *remaining]
+        partial_axes = tuple(dict.fromkeys(remaining[a] for a in order))
         body: tuple[Expr, ...] = tuple(
-            replace(made, axis=left, value_index=k)
+            replace(partial, axis=partial_axes, value_index=k)
             for k in range(compute.num_outputs)
         )
     else:
         body = tuple(
             if_then_else(condition, value, identity)
-            for value, identity in zip(source, made.identity, strict=True)
+            for value, identity in zip(source, partial.identity, strict=True)
         )
-    axes = (*data[:at], factor, *data[at:])
+    axes = (*data[:position], factor, *data[position:])
     name = f"{stage.name}.rf"
     op = ComputeOp(name, axes, body, compute.tag, compute.attrs, compute.location)
-    return op, tuple(rest.values())
+    return op, tuple(remaining.values())
 
 
 def _over_data_too(stage: StageState) -> set[IterVar]:
@@ -433,13 +433,13 @@ def _is_reduction_relation(relation: Relation) -> bool:
     return False
 
 
-def check_plain_reduction(stage: StageState, where: str, why: str) -> Reduce:
+def check_plain_reduction(stage: StageState, where: str, reason: str) -> Reduce:
     """Return the reduction of a stage, if it has one value, no condition and no initial value.
 
     Args:
         stage: Stage of the reduction.
         where: Primitive call, for error messages.
-        why: Reason or remedy that ends the error message.
+        reason: Reason or remedy that ends the error message.
 
     Raises:
         ScheduleError: If the stage is not such a reduction, or calls an intrinsic.
@@ -451,7 +451,7 @@ def check_plain_reduction(stage: StageState, where: str, why: str) -> Reduce:
     ):
         raise ScheduleError(
             "{where}: {stage} is not a single-output reduction without where= and init=; {reason}",
-            kind="pattern-mismatch", where=where, stage=stage.name, reason=why,
+            kind="pattern-mismatch", where=where, stage=stage.name, reason=reason,
         )
     return reduce
 
@@ -478,8 +478,8 @@ def redirect_readers(state: ScheduleState, stage: StageState) -> ScheduleState:
         source = state.find(node.tensor.op)
         if source is None or source.key not in changed:
             return None
-        now = source.op.output(node.tensor.value_index)
-        return TensorLoad(now, node.indices, node.location)
+        current = source.op.output(node.tensor.value_index)
+        return TensorLoad(current, node.indices, node.location)
 
     for reader in state:
         sources = (state.find(x.op) for x in reader.op.input_tensors)
@@ -488,8 +488,8 @@ def redirect_readers(state: ScheduleState, stage: StageState) -> ScheduleState:
         ):
             continue
         changed.add(reader.key)
-        made: ComputeOp = reader.op.rewritten(lambda value: bottom_up(value, rule))
-        state = state.redefine(reader, made)
+        rewritten: ComputeOp = reader.op.rewritten(lambda value: bottom_up(value, rule))
+        state = state.redefine(reader, rewritten)
     return state
 
 

@@ -54,32 +54,32 @@ def cache_factor(
     check_scope(scope, where)
     reduce = check_plain_reduction(
         stage, where, "only the factors of unconditionally computed terms can be cached")
-    every = explicit_factors(reduce.source[0])
+    present = explicit_factors(reduce.source[0])
     chosen = sorted(set(factors))
-    if not chosen or len(chosen) >= len(every) or not all(0 <= k < len(every) for k in chosen):
+    if not chosen or len(chosen) >= len(present) or not all(0 <= k < len(present) for k in chosen):
         raise ScheduleError(
             "{where}: the terms have {every_count} factors; select some of 0 to {last}, but not "
             "all",
-            kind="unknown-loop", where=where, every_count=len(every), last=len(every) - 1,
+            kind="unknown-loop", where=where, every_count=len(present), last=len(present) - 1,
         )
-    value = _product_of_factors([every[k] for k in chosen])
+    value = _product_of_factors([present[k] for k in chosen])
     sums = sums_of(value)
     if not sums:
         raise ScheduleError(
             "{where}: `{value}` does not depend on any axis, so there is nothing to cache",
             kind="pattern-mismatch", where=where, value=value,
         )
-    made = stage_of(stage, value, sums, f"{stage.name}_factor")
-    element = TensorLoad(made, tuple(each.index for each in sums), stage.compute.location)
-    rest = [
-        ProductFactor(element, divides=False) if k == chosen[0] else each
-        for k, each in enumerate(every) if k == chosen[0] or k not in chosen
+    cached = stage_of(stage, value, sums, f"{stage.name}_factor")
+    element = TensorLoad(cached, tuple(axis_sum.index for axis_sum in sums), stage.compute.location)
+    remaining = [
+        ProductFactor(element, divides=False) if k == chosen[0] else factor
+        for k, factor in enumerate(present) if k == chosen[0] or k not in chosen
     ]
     state = state.insert(
-        initial_stage(made.op, is_output=False, scope=scope), before=stage.key)
-    body = replace(reduce, source=(_product_of_factors(rest),))
+        initial_stage(cached.op, is_output=False, scope=scope), before=stage.key)
+    body = replace(reduce, source=(_product_of_factors(remaining),))
     state = state.redefine(stage, with_body(stage.compute, (body,)))
-    return redirect_readers(state, state.stage(stage.key)), made
+    return redirect_readers(state, state.stage(stage.key)), cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,10 @@ class Sum:
     @property
     def index(self) -> Expr:
         """Index along the axis of the new stage: the sum minus its minimum."""
-        places = [axis if is_const(axis.dom.min, 0) else axis - axis.low for axis, _ in self.axes]
+        offsets = [axis if is_const(axis.dom.min, 0) else axis - axis.low for axis, _ in self.axes]
         return reduce_by(add, [
-            place if step == 1 else place * step
-            for place, (_, step) in zip(places, self.axes, strict=True)
+            offset if step == 1 else offset * step
+            for offset, (_, step) in zip(offsets, self.axes, strict=True)
         ])
 
     def axis(self) -> IterVar:
@@ -111,28 +111,28 @@ class Sum:
         name = self.axes[-1][0].name
         if len(self.axes) == 1:
             return make_axis(name, 0, self.axes[0][0].extent, IterKind.DATA)
-        most = sum(step * (_number(axis) - 1) for axis, step in self.axes)
-        return make_axis(name, 0, most + 1, IterKind.DATA)
+        upper = sum(step * (_number(axis) - 1) for axis, step in self.axes)
+        return make_axis(name, 0, upper + 1, IterKind.DATA)
 
     def instead(self, value: Expr, axis: IterVar) -> Expr:
         """Return `value` with `axis` in place of this sum and of its integer multiples."""
-        place = axis if is_const(self.low, 0) else axis + self.low
+        index = axis if is_const(self.low, 0) else axis + self.low
         if len(self.axes) == 1:
-            return substitute(value, {self.axes[0][0]: place})
+            return substitute(value, {self.axes[0][0]: index})
 
-        single = next(each for each, step in self.axes if step == 1)
+        unit_axis = next(summand for summand, step in self.axes if step == 1)
 
         def rule(node: object) -> Expr | None:
             if not isinstance(node, Binary) or not node.dtype.is_integer:
                 return None
             found = affine_of(node)
-            times = found.coefficient(single)
+            times = found.coefficient(unit_axis)
             if not times or any(found.coefficient(a) != times * step for a, step in self.axes):
                 return None
-            own = {each for each, _ in self.axes}
-            rest = [(term, step) for term, step in found.terms if term not in own]
+            summands = {summand for summand, _ in self.axes}
+            others = [(term, step) for term, step in found.terms if term not in summands]
             constant = [] if found.const == 0 else [const(found.const, node.dtype)]
-            terms = [(cast(node.dtype, term), step) for term, step in [(place, times), *rest]]
+            terms = [(cast(node.dtype, term), step) for term, step in [(index, times), *others]]
             return reduce_by(add, [*(x if n == 1 else x * n for x, n in terms), *constant])
 
         return top_down(value, rule)
@@ -140,11 +140,11 @@ class Sum:
 
 def _product_of_factors(factors: Sequence[ProductFactor]) -> Expr:
     """Return the product of the multiplying factors divided by the product of the dividing ones."""
-    above, below = (
-        [each.value for each in factors if each.divides is divides] for divides in (False, True)
+    multipliers, divisors = (
+        [f.value for f in factors if f.divides is divides] for divides in (False, True)
     )
-    product = reduce_by(mul, above) if above else const(1, below[0].dtype)
-    return product / reduce_by(mul, below) if below else product
+    product = reduce_by(mul, multipliers) if multipliers else const(1, divisors[0].dtype)
+    return product / reduce_by(mul, divisors) if divisors else product
 
 
 def sums_of(value: Expr) -> list[Sum]:
@@ -152,37 +152,37 @@ def sums_of(value: Expr) -> list[Sum]:
 
     Axes that this load does not index come first.
     """
-    used = axes_of(value)
+    value_axes = axes_of(value)
     loads = nodes_of(TensorLoad, value)
     main = max(loads, key=lambda load: len(axes_of(load)), default=None)
     found = [] if main is None else [
-        each for index in access_of(main).index for each in _sums_of(index, value)
+        axis_sum for index in access_of(main).index for axis_sum in _sums_of(index, value)
     ]
-    taken = [axis for each in found for axis, _ in each.axes]
-    if len(set(taken)) < len(taken):
-        found, taken = [], []
-    rest = [Sum(((axis, 1),)) for axis in used if axis not in taken]
-    return [*rest, *found]
+    covered = [axis for axis_sum in found for axis, _ in axis_sum.axes]
+    if len(set(covered)) < len(covered):
+        found, covered = [], []
+    uncovered = [Sum(((axis, 1),)) for axis in value_axes if axis not in covered]
+    return [*uncovered, *found]
 
 
 def _sums_of(index: Affine, value: Expr) -> list[Sum]:
     """Return one sum for all axes of an index if `value` depends only on it, else one per axis."""
-    alone = [Sum(((axis, 1),)) for axis in index.axes]
+    separate = [Sum(((axis, 1),)) for axis in index.axes]
     axes = tuple((axis, index.coefficient(axis) or 0) for axis in index.axes)
     if not index.is_window or not _is_dense(axes):
-        return alone
-    together = Sum(axes)
-    left = axes_of(together.instead(value, together.axis()))
-    return alone if any(axis in left for axis, _ in axes) else [together]
+        return separate
+    combined = Sum(axes)
+    remaining = axes_of(combined.instead(value, combined.axis()))
+    return separate if any(axis in remaining for axis, _ in axes) else [combined]
 
 
 def _is_dense(axes: Sequence[tuple[IterVar, int]]) -> bool:
     """Return whether the weighted sum of the axes takes every integer up to its maximum."""
-    most = 0
-    for axis, step in sorted(axes, key=lambda each: each[1]):
-        if not isinstance(axis.extent, int) or axis.extent < 1 or not 1 <= step <= most + 1:
+    upper = 0
+    for axis, step in sorted(axes, key=lambda term: term[1]):
+        if not isinstance(axis.extent, int) or axis.extent < 1 or not 1 <= step <= upper + 1:
             return False
-        most += step * (axis.extent - 1)
+        upper += step * (axis.extent - 1)
     return any(step == 1 for _, step in axes)
 
 
@@ -193,10 +193,10 @@ def _number(axis: IterVar) -> int:
 
 def stage_of(stage: StageState, value: Expr, sums: Sequence[Sum], name: str) -> Tensor:
     """Return the tensor of a new stage that computes `value`, with one axis for each sum."""
-    axes = tuple(each.axis() for each in sums)
+    axes = tuple(axis_sum.axis() for axis_sum in sums)
     body = value
-    for each, axis in zip(sums, axes, strict=True):
-        body = each.instead(body, axis)
+    for axis_sum, axis in zip(sums, axes, strict=True):
+        body = axis_sum.instead(body, axis)
     location = stage.compute.location
     op = ComputeOp(name, axes, (body,), location=location)
     return op.output(0)
@@ -213,8 +213,8 @@ def cache_repeated(
         The new state and the hoisted subexpression, as a tensor over all other axes.
     """
     stage = state.stage(tensor.op)
-    along = safe_str(getattr(axis, "name", axis))
-    where = f"s.cache_repeated({stage.name}, {along}, {safe_repr(scope)})"
+    axis_name = safe_str(getattr(axis, "name", axis))
+    where = f"s.cache_repeated({stage.name}, {axis_name}, {safe_repr(scope)})"
     check_scope(scope, where)
     check_loops(stage, where)
     if not is_map(stage.op) or len(stage.op.outputs) > 1:
@@ -223,9 +223,9 @@ def cache_repeated(
             kind="pattern-mismatch", where=where, stage=stage.name,
         )
     compute = stage.compute
-    others = [own for own in compute.axis if own is not axis]
+    others = [a for a in compute.axis if a is not axis]
     if len(others) == len(compute.axis):
-        names = ", ".join(own.name for own in compute.axis)
+        names = ", ".join(a.name for a in compute.axis)
         raise ScheduleError(
             "{where}: the axis does not belong to {stage}; its axes are {names}",
             kind="unknown-loop", where=where, stage=stage.name, names=names,
@@ -238,10 +238,10 @@ def cache_repeated(
             kind="pattern-mismatch", where=where,
         )
     chosen = max(found, key=lambda node: sum(1 for _ in walk(node)))
-    axes = [make_axis(own.name, 0, own.extent, IterKind.DATA) for own in others]
-    moved: dict[Var, Expr] = dict(zip(others, axes, strict=True))
+    axes = [make_axis(a.name, 0, a.extent, IterKind.DATA) for a in others]
+    mapping: dict[Var, Expr] = dict(zip(others, axes, strict=True))
     op = ComputeOp(
-        f"{stage.name}_repeated", tuple(axes), (substitute(chosen, moved),),
+        f"{stage.name}_repeated", tuple(axes), (substitute(chosen, mapping),),
         location=compute.location,
     )
     element = TensorLoad(op.output(0), tuple(others), compute.location)
@@ -272,9 +272,9 @@ def _is_part(node: Any, axes: Sequence[IterVar]) -> bool:
     """
     if not isinstance(node, Expr) or isinstance(node, TensorLoad | Const | Var | Cast):
         return False
-    is_made = any(isinstance(part, TensorLoad) for part
+    reads_tensor = any(isinstance(part, TensorLoad) for part
         in walk(node, parts=_unconditional_operands))
-    is_value = is_made and not _is_guarding(node) and not node.dtype.is_bool
+    is_value = reads_tensor and not _is_guarding(node) and not node.dtype.is_bool
     return is_value and set(axes_of(node)) == set(axes)
 
 
@@ -308,24 +308,24 @@ def cache_terms(
                 "it from the readers",
                 kind="pattern-mismatch", where=where, state=state.stage(key).name, term=term,
             )
-    made = stage_of(stage, term, sums, f"{stage.name}_terms")
-    reading = {stage.key, *others}
-    first = next(each.key for each in state if each.key in reading)
-    state = state.insert(initial_stage(made.op, is_output=False, scope=scope), before=first)
+    cached = stage_of(stage, term, sums, f"{stage.name}_terms")
+    reader_keys = {stage.key, *others}
+    first = next(entry.key for entry in state if entry.key in reader_keys)
+    state = state.insert(initial_stage(cached.op, is_output=False, scope=scope), before=first)
     for key in (stage.key, *others):
         reader = state.stage(key)
         state = state.redefine(reader, reader.compute.rewritten(
-            lambda value: top_down(value, lambda node: _element(node, term, made, sums))))
+            lambda value: top_down(value, lambda node: _element(node, term, cached, sums))))
     for key in (stage.key, *others):
         state = redirect_readers(state, state.stage(key))
-    return state, made
+    return state, cached
 
 
-def _element(node: object, term: Expr, made: Tensor, sums: Sequence[Sum]) -> Expr | None:
+def _element(node: object, term: Expr, cached: Tensor, sums: Sequence[Sum]) -> Expr | None:
     """Return the load from the new stage that replaces a value, or None if it is not the term."""
     axes = match_axis_substitution(node, term)
     if axes is None or not isinstance(node, Expr):
         return None
-    indices = tuple(substitute(each.index, axes) for each in sums)
+    indices = tuple(substitute(axis_sum.index, axes) for axis_sum in sums)
     location = next(part.location for part in nodes_of(TensorLoad, node))
-    return TensorLoad(made, indices, location)
+    return TensorLoad(cached, indices, location)

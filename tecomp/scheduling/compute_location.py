@@ -69,11 +69,11 @@ def compute_inline(state: ScheduleState, key: Operation) -> tuple[ScheduleState,
             "{where}: {stage} is an output and needs its memory; inline what it reads",
             kind="requires-storage", where=where, stage=stage.name,
         )
-    if what := _why_memory(stage.compute):
+    if reason := _why_memory(stage.compute):
         raise ScheduleError(
             "{where}: {stage} {what} and needs memory for its results; use compute_at with an "
             "inner loop of its consumer",
-            kind="requires-storage", where=where, stage=stage.name, what=what,
+            kind="requires-storage", where=where, stage=stage.name, what=reason,
         )
     return state.update(replace(stage, attach=Inline())), None
 
@@ -124,8 +124,8 @@ def storage_align(
             "offset {offset!r}",
             kind="invalid-value", where=where, factor=factor, offset=offset,
         )
-    kept = tuple(a for a in stage.aligns if a[0] != position)
-    return state.update(replace(stage, aligns=(*kept, (position, factor, offset)))), None
+    retained = tuple(a for a in stage.aligns if a[0] != position)
+    return state.update(replace(stage, aligns=(*retained, (position, factor, offset)))), None
 
 
 def double_buffer(state: ScheduleState, key: Operation) -> tuple[ScheduleState, None]:
@@ -192,9 +192,9 @@ def expand(state: ScheduleState, key: Operation) -> tuple[ScheduleState, None]:
             "expand on a te.compute that calls an intrinsic",
             kind="pattern-mismatch", stage=stage.name,
         )
-    plain = ComputeOp(op.name, op.axis, op.body, op.tag, op.attrs, op.location)
+    loops_op = ComputeOp(op.name, op.axis, op.body, op.tag, op.attrs, op.location)
     expanded = replace(stage, leaves=(*stage.leaves, *op.inner_loops))
-    return state.redefine(expanded, plain), None
+    return state.redefine(expanded, loops_op), None
 
 
 def check_loops(stage: StageState, where: str) -> None:
@@ -271,31 +271,31 @@ def create_group(
             "directly or through other stages",
             kind="no-consumer", where=where, read=read or "nothing", names=names or "nothing",
         )
-    made = GroupKey()
-    inside: list[GroupKey] = []
+    new_group = GroupKey()
+    subgroups: list[GroupKey] = []
     parent: GroupKey | None = None
     for group in state.groups:
-        theirs = {stage.key for stage in stages_of(state, group)}
-        if members <= theirs and (parent is None or parent in state.enclosing_groups(group)):
+        keys = {stage.key for stage in stages_of(state, group)}
+        if members <= keys and (parent is None or parent in state.enclosing_groups(group)):
             parent = group
-        elif theirs < members:
-            inside.append(group)
-        elif theirs & members and not members <= theirs:
-            first = next(stage.name for stage in state if stage.key in theirs - members)
+        elif keys < members:
+            subgroups.append(group)
+        elif keys & members and not members <= keys:
+            first = next(stage.name for stage in state if stage.key in keys - members)
             raise ScheduleError(
                 "{where}: the group overlaps another group, which also contains {first}; groups "
                 "must be nested or disjoint",
                 kind="no-consumer", where=where, first=first,
             )
     groups = dict(state.groups)
-    for group in inside:
+    for group in subgroups:
         if groups[group].parent is parent:
-            groups[group] = replace(groups[group], parent=made)
-    groups[made] = GroupState(parent)
+            groups[group] = replace(groups[group], parent=new_group)
+    groups[new_group] = GroupState(parent)
     for stage in state:
         if stage.key in members and stage.group is parent:
-            state = state.update(replace(stage, group=made))
-    return replace(state, groups=MappingProxyType(groups)), made
+            state = state.update(replace(stage, group=new_group))
+    return replace(state, groups=MappingProxyType(groups)), new_group
 
 
 def place_group(
@@ -314,16 +314,16 @@ def place_group(
             "stage that reads these",
             kind="no-consumer", consumer=consumer.name, names=names,
         )
-    around = state.place_in_groups(state.groups[group].parent)
+    inherited = state.place_in_groups(state.groups[group].parent)
     for stage in members:
         if stage.is_placeholder or not _is_placed_by(state, stage, group):
             continue
         if consumer is None or axis is None:
-            state = state.update(replace(stage, attach=around))
+            state = state.update(replace(stage, attach=inherited))
             continue
         state, _ = compute_at(state, stage.key, consumer, axis)
-        placed = state.stage(stage.key)
-        state = state.update(replace(placed, attach=ComputedAt(consumer, axis, group)))
+        updated = state.stage(stage.key)
+        state = state.update(replace(updated, attach=ComputedAt(consumer, axis, group)))
     attach = AtRoot() if consumer is None or axis is None else ComputedAt(consumer, axis, group)
     groups = {**state.groups, group: replace(state.groups[group], attach=attach)}
     return replace(state, groups=MappingProxyType(groups)), None
@@ -338,8 +338,8 @@ def _is_placed_by(state: ScheduleState, stage: StageState, group: GroupKey) -> b
     """Return whether a stage is at the root, or is placed by a group or an enclosing group."""
     if isinstance(stage.attach, AtRoot):
         return True
-    around = state.enclosing_groups(group)
-    return isinstance(stage.attach, ComputedAt) and stage.attach.group in set(around)
+    enclosing = state.enclosing_groups(group)
+    return isinstance(stage.attach, ComputedAt) and stage.attach.group in set(enclosing)
 
 
 def scan_steps(state: ScheduleState) -> dict[Operation, set[Operation]]:
@@ -368,7 +368,7 @@ def _between(
             return []
         return [state.stage(tensor.op).key for tensor in state.stage(key).op.input_tensors]
 
-    leads: dict[Operation, bool] = {}
+    reached: dict[Operation, bool] = {}
     for key in post_order(*last, parts=producers):
-        leads[key] = key in first or any(leads[each] for each in producers(key))
-    return {key for key, is_led in leads.items() if is_led and (include_inputs or key not in first)}
+        reached[key] = key in first or any(reached[producer] for producer in producers(key))
+    return {key for key, flag in reached.items() if flag and (include_inputs or key not in first)}

@@ -67,11 +67,11 @@ def derive_frames(
             case LayoutTransform(before, after, index_map):
                 absolute = [values[axis] + frames[axis].base for axis in before]
                 boxes = box_of(relation, frames, values)
-                for axis, place, frame in zip(
+                for axis, index, frame in zip(
                     after, index_map.map_indices(absolute), boxes, strict=True
                 ):
                     frames[axis] = frame
-                    values[axis] = place - frame.base
+                    values[axis] = index - frame.base
     return frames, values
 
 
@@ -96,18 +96,18 @@ def recover(
                 start = part_start(relation, frames[parent].extent, values[outer])
                 values[parent] = _sum(start, values[inner])
             case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
-                rest, several = values[fused], _nontrivial_axes(parts, frames)
+                remaining, nontrivial = values[fused], _nontrivial_axes(parts, frames)
                 values |= dict.fromkeys(parts, index_value(0))
-                for part in reversed(several[1:]):
+                for part in reversed(nontrivial[1:]):
                     extent = divisor(frames[part].extent)
-                    values[part] = rest % extent
-                    rest = rest // extent
-                if several:
-                    values[several[0]] = rest
+                    values[part] = remaining % extent
+                    remaining = remaining // extent
+                if nontrivial:
+                    values[nontrivial[0]] = remaining
             case LayoutTransform(before, after, index_map) if all(axis in values for axis in after):
                 inverse = inverse_of(index_map, [axis.extent for axis in before])
-                places = [values[axis] + frames[axis].base for axis in after]
-                for axis, index in zip(before, inverse.map_indices(places), strict=True):
+                indices = [values[axis] + frames[axis].base for axis in after]
+                for axis, index in zip(before, inverse.map_indices(indices), strict=True):
                     values[axis] = index - frames[axis].base
     return values
 
@@ -163,18 +163,18 @@ def add_up(
                     ranges.append((values[outer], count))
                 values[parent] = part_start(relation, extent, values[outer]) + values[inner]
             case Fuse(parts, fused) if fused in values and not _are_known(parts, values):
-                total, count, several = values[fused], 1, _nontrivial_axes(parts, frames)
+                total, count, nontrivial = values[fused], 1, _nontrivial_axes(parts, frames)
                 values |= dict.fromkeys(parts, index_value(0))
-                for part in reversed(several):
+                for part in reversed(nontrivial):
                     extent = frames[part].extent
                     values[part] = index_value(part)
                     total = total - values[part] * count
-                    if part is not several[0]:
+                    if part is not nontrivial[0]:
                         if not isinstance(extent, int):
                             return None
                         ranges.append((values[part], extent))
                         count *= extent
-                unknown += several
+                unknown += nontrivial
                 ranges.append((total, 1))
             case LayoutTransform():
                 return None
@@ -295,10 +295,10 @@ def iterations(
     values = recover(relations, frames, loops, _inverse)
     found = {axis: _axis_from_loops(frames[axis], values[axis], axis.dtype) for axis in axes}
     conditions = [
-        each
+        condition
         for relation in relations
         for axis in _overshooting_axes(relation, frames)
-        for each
+        for condition
         in _range_conditions(values[axis], frames[axis].extent, isinstance(relation, Split))
     ]
     at = {axis: _axis_from_loops(frames[axis], value, axis.dtype) for axis, value in places.items()}
@@ -328,16 +328,16 @@ def _overshooting_axes(relation: Relation, frames: Frames) -> Sequence[IterVar]:
     match relation:
         case Split(parent, outer) if not relation.is_shifted:
             factor = split_factor(relation, frames[parent].extent)
-            whole = product((frames[outer].extent, factor))
-            return () if are_equal(whole, frames[parent].extent) else (parent,)
+            covered = product((frames[outer].extent, factor))
+            return () if are_equal(covered, frames[parent].extent) else (parent,)
         case LayoutTransform(before, after):
-            places, elements = (product([frames[axis].extent for axis in part])
+            volume, elements = (product([frames[axis].extent for axis in part])
                                 for part in (after, before))
-            return () if are_equal(places, elements) else before
+            return () if are_equal(volume, elements) else before
     return ()
 
 
 def _range_conditions(value: Expr, extent: Extent, is_counted: bool) -> list[Expr]:
     """Return the conditions of `0 <= value < extent`; counted values need the second only."""
-    below = value < index_value(extent)
-    return [below] if is_counted else [value >= index_value(0), below]
+    upper = value < index_value(extent)
+    return [upper] if is_counted else [value >= index_value(0), upper]

@@ -55,10 +55,10 @@ def split(
     position = leaf_position(stage, axis, call)
     where = f"s[{stage.name}].split({axis.name})"
     if (factor is None) == (nparts is None):
-        given = "both" if factor is not None else "neither"
+        specified = "both" if factor is not None else "neither"
         raise ScheduleError(
             "{where}: specify exactly one of factor= and nparts=, got {given}",
-            kind="conflicting-options", where=where, given=given,
+            kind="conflicting-options", where=where, given=specified,
         )
     if factor is not None:
         factor = _positive(factor, "factor", where)
@@ -174,20 +174,20 @@ def fuse(state: ScheduleState, key: Operation, *axes: IterVar) -> tuple[Schedule
 
 
 def _placed_in(
-    state: ScheduleState, key: Operation, gone: Sequence[IterVar], loop: IterVar
+    state: ScheduleState, key: Operation, removed: Sequence[IterVar], loop: IterVar
 ) -> ScheduleState:
     """Reattach stages and groups from the removed loops of a stage to `loop`."""
     owner = state.stage(key).key
     for stage in state:
         attach = stage.attach
-        if isinstance(attach, ComputedAt) and attach.stage is owner and attach.axis in gone:
+        if isinstance(attach, ComputedAt) and attach.stage is owner and attach.axis in removed:
             state = state.update(replace(stage, attach=replace(attach, axis=loop)))
     groups = {
-        group: replace(each, attach=replace(each.attach, axis=loop))
-        if isinstance(each.attach, ComputedAt) and each.attach.stage is owner and each.attach.axis
-        in gone
-        else each
-        for group, each in state.groups.items()
+        group: replace(item, attach=replace(item.attach, axis=loop))
+        if isinstance(item.attach, ComputedAt) and item.attach.stage is owner and item.attach.axis
+        in removed
+        else item
+        for group, item in state.groups.items()
     }
     return replace(state, groups=MappingProxyType(groups)) if groups else state
 
@@ -334,13 +334,13 @@ def bind(
             kind="not-parallelizable", where=where, axis=axis.name,
         )
     if is_reduction(axis) and is_parallel(tag):
-        who, cure = "cores", ""
+        workers, remedy = "cores", ""
         if tag in BLOCKS:
-            who, cure = "blocks", ", or bind it to threadIdx.x"
+            workers, remedy = "blocks", ", or bind it to threadIdx.x"
         raise ScheduleError(
             "{where}: {axis} is a reduction axis, and {who} cannot update the same element in "
             "parallel; use rfactor first{remedy}",
-            kind="not-parallelizable", where=where, axis=axis.name, who=who, remedy=cure,
+            kind="not-parallelizable", where=where, axis=axis.name, who=workers, remedy=remedy,
         )
     for other, bound in stage.threads.items():
         if is_grid_axis(tag) and bound == tag and other is not axis:
@@ -389,24 +389,24 @@ def check_threads(
         )
 
 
-def _positive(value: object, what: str, where: str) -> Extent:
+def _positive(value: object, name: str, where: str) -> Extent:
     if isinstance(value, Expr) and value.dtype.is_integer:
-        return value if not isinstance(value, Const) else _positive(value.value, what, where)
+        return value if not isinstance(value, Const) else _positive(value.value, name, where)
     number = None if isinstance(value, Expr) else as_int(value)
     if number is None:
         raise ScheduleError(
             "{where}: {what} must be a positive integer, got {value!r}",
-            kind="invalid-value", where=where, what=what, value=value,
+            kind="invalid-value", where=where, what=name, value=value,
         )
     if number < 1:
         raise ScheduleError(
             "{where}: {what} must be a positive integer, got {number!r}",
-            kind="invalid-value", where=where, what=what, number=number,
+            kind="invalid-value", where=where, what=name, number=number,
         )
     if number >= 2**63:
         raise ScheduleError(
             "{where}: {what} must be less than 2**63, got {number!r}",
-            kind="limit-exceeded", where=where, what=what, number=number,
+            kind="limit-exceeded", where=where, what=name, number=number,
         )
     return number
 

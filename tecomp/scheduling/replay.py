@@ -53,11 +53,11 @@ def replay(
     """
     document = _document(text)
     schedule = create_schedule(outputs)
-    said = _field(document, "outputs")
-    if list(schedule.trace.outputs) != said:
+    recorded = _field(document, "outputs")
+    if list(schedule.trace.outputs) != recorded:
         raise ScheduleError(
             "replay: the trace was recorded for outputs {description}, got {outputs}",
-            kind="replay", description=said, outputs=list(schedule.trace.outputs),
+            kind="replay", description=recorded, outputs=list(schedule.trace.outputs),
         )
     check_kind(
         intrinsics, Mapping | None, "replay: intrinsics",
@@ -74,8 +74,8 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     call, stage = _field(step, "call", str), _field(step, "stage", str | None)
     if call not in CALLS:
         raise ParseError("replay: unknown primitive {call!r}", kind="trace-text", call=call)
-    for need in _field(step, "needs", list):
-        values.update(_required_names(schedule, need))
+    for required in _field(step, "needs", list):
+        values.update(_required_names(schedule, required))
     owner = schedule if stage is None else schedule[schedule.tensor(stage)]
     method = getattr(owner, call, None)
     if method is None:
@@ -96,8 +96,8 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
             kind="trace-text", call=call, reason=error,
         ) from None
     result = method(*args, **kwargs)
-    made = result if isinstance(result, tuple) else (result,)
-    values.update(zip(_names(step, "results"), made, strict=False))
+    results = result if isinstance(result, tuple) else (result,)
+    values.update(zip(_names(step, "results"), results, strict=False))
 
 
 def _names(document: Any, field: str) -> list[str]:
@@ -118,10 +118,10 @@ def _field(document: Any, name: str, kind: type | UnionType | None = None) -> An
             kind="trace-text", name=name,
         )
     if kind is not None and not isinstance(document[name], kind):
-        wanted = kind.__name__ if isinstance(kind, type) else str(kind)
+        expected = kind.__name__ if isinstance(kind, type) else str(kind)
         raise ParseError(
             "replay: the trace is malformed: {name!r} is {document!r}, expected {wanted}",
-            kind="trace-text", name=name, document=document[name], wanted=wanted,
+            kind="trace-text", name=name, document=document[name], wanted=expected,
         )
     return document[name]
 
@@ -156,11 +156,11 @@ def _document(text: str) -> dict[str, Any]:
     return document
 
 
-def _required_names(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
-    kind = _field(need, "kind", str)
+def _required_names(schedule: Schedule, required: dict[str, Any]) -> dict[str, Any]:
+    kind = _field(required, "kind", str)
     if kind not in ("axis", "reduce_axis"):
         return {}
-    owner, names = _field(need, "owner", str), _names(need, "names")
+    owner, names = _field(required, "owner", str), _names(required, "names")
     op: Operation = schedule[schedule.tensor(owner)].op
     axes = getattr(op, kind)
     if len(names) != len(axes):
@@ -191,7 +191,7 @@ def _decode(  # noqa: C901  (a case for each kind of argument)
         case {"expr": str(text)}:
             return _expression(schedule, text)
         case {"condition": str(text), "of": [*of]}:
-            return _condition(text, [_variable(schedule, values, each) for each in of])
+            return _condition(text, [_variable(schedule, values, var) for var in of])
         case list():
             return [_decode(schedule, values, item) for item in value]
         case dict():
@@ -248,16 +248,16 @@ def _variable(schedule: Schedule, values: dict[str, Any], value: Any) -> Any:
     return _decode(schedule, values, value)
 
 
-def _condition(text: str, of: list[Any]) -> Expr:
-    """Parse a condition over v0, v1 ..., and substitute the variables `of` for them."""
-    if not all(isinstance(each, Var) for each in of):
+def _condition(text: str, variables: list[Any]) -> Expr:
+    """Parse a condition over v0, v1 ..., and substitute the variables `variables` for them."""
+    if not all(isinstance(var, Var) for var in variables):
         raise ParseError(
             "replay: the trace is malformed: {of!r} must be variables",
-            kind="trace-text", of=of,
+            kind="trace-text", of=variables,
         )
-    typed = ", ".join(f'v{k}="{each.dtype}"' for k, each in enumerate(of))
-    parsed = parse_pad_value(f"lambda {typed}: {text}" if of else f"lambda: {text}")
-    return substitute(parsed.value, dict(zip(parsed.indices, of, strict=True)))
+    typed = ", ".join(f'v{k}="{var.dtype}"' for k, var in enumerate(variables))
+    parsed = parse_pad_value(f"lambda {typed}: {text}" if variables else f"lambda: {text}")
+    return substitute(parsed.value, dict(zip(parsed.indices, variables, strict=True)))
 
 
 def _expression(schedule: Schedule, text: str) -> Expr:

@@ -32,32 +32,32 @@ def merge_reduction(state: ScheduleState, tensor: Tensor) -> tuple[ScheduleState
     where = f"s.merge_reduction({stage.name})"
     outer = check_plain_reduction(stage, where, "only such reductions can be merged")
     (load,) = outer.source
-    inside = state.find(load.tensor.op) if isinstance(load, TensorLoad) else None
-    if inside is None or inside.is_placeholder or not isinstance(load, TensorLoad):
+    producer = state.find(load.tensor.op) if isinstance(load, TensorLoad) else None
+    if producer is None or producer.is_placeholder or not isinstance(load, TensorLoad):
         raise ScheduleError(
             "{where}: `{load}` is not an element of a reduction; pass a reduction of a reduction",
             kind="pattern-mismatch", where=where, load=load,
         )
-    inner = check_plain_reduction(inside, where, "only such reductions can be merged")
-    _check_loops_of(state, (stage, inside), where, "merging creates new loops; call "
+    inner = check_plain_reduction(producer, where, "only such reductions can be merged")
+    _check_loops_of(state, (stage, producer), where, "merging creates new loops; call "
                                                    "merge_reduction first")
-    kinds = [accesses(each.op.output(0)).reducer for each in (stage, inside)]
+    kinds = [accesses(s.op.output(0)).reducer for s in (stage, producer)]
     if kinds[0] is None or kinds[0] != kinds[1]:
         raise ScheduleError(
             "{where}: {stage} and {inside} do not use the same reducer of sum, prod, min and max "
             "and cannot be merged; keep them separate",
-            kind="pattern-mismatch", where=where, stage=stage.name, inside=inside.name,
+            kind="pattern-mismatch", where=where, stage=stage.name, inside=producer.name,
         )
     fresh = {axis: IterVar(axis.name, dom=axis.dom, kind=axis.kind) for axis in inner.axis}
-    moved: dict[Var, Expr] = dict(zip(inside.compute.axis, load.indices, strict=True))
-    source = substitute(inner.source[0], {**moved, **fresh})
+    mapping: dict[Var, Expr] = dict(zip(producer.compute.axis, load.indices, strict=True))
+    source = substitute(inner.source[0], {**mapping, **fresh})
     axes = (*outer.axis, *fresh.values())
     body = Reduce(outer.combiner, (source,), axes, Const(True, outer.condition.dtype), (), 0)
     state = state.redefine(
         replace(stage, leaves=(*stage.leaves, *fresh.values())), with_body(stage.compute, (body,))
     )
-    if not inside.is_output and not direct_consumers(state, inside):
-        state = replace(state, stages=tuple(x for x in state if x.key is not inside.key))
+    if not producer.is_output and not direct_consumers(state, producer):
+        state = replace(state, stages=tuple(x for x in state if x.key is not producer.key))
     return redirect_readers(state, state.stage(stage.key)), None
 
 
@@ -89,8 +89,8 @@ def merge_formula(state: ScheduleState, tensor: Tensor) -> tuple[ScheduleState, 
     def rule(node: object) -> Expr | None:
         if not isinstance(node, TensorLoad) or state.find(node.tensor.op) is not stage:
             return None
-        place: dict[Var, Expr] = dict(zip(axes, node.indices, strict=True))
-        return substitute(value, place)
+        mapping: dict[Var, Expr] = dict(zip(axes, node.indices, strict=True))
+        return substitute(value, mapping)
 
     changed = state
     for reader in readers:
@@ -110,17 +110,17 @@ def _check_loops_of(
     Raises:
         ScheduleError: If either is the case.
     """
-    own = {leaf for stage in stages for leaf in stage.leaves}
+    loops = {leaf for stage in stages for leaf in stage.leaves}
     changed = [stage.name for stage in stages if stage.leaves != stage.compute.loops]
-    inside = [x.name for x in state if isinstance(x.attach, ComputedAt) and x.attach.axis in own]
-    if changed or inside:
-        what = (
+    nested = [x.name for x in state if isinstance(x.attach, ComputedAt) and x.attach.axis in loops]
+    if changed or nested:
+        reason = (
             f"the loops of {changed[0]} were changed" if changed
-            else f"{inside[0]} is computed in their loops"
+            else f"{nested[0]} is computed in their loops"
         )
         raise ScheduleError(
             "{where}: {what}, but {what_to_do}",
-            where=where, what=what, what_to_do=what_to_do,
+            where=where, what=reason, what_to_do=what_to_do,
         )
 
 
@@ -168,15 +168,15 @@ def narrow_reduction(
             kind="pattern-mismatch", where=where, stage=stage.name, found=found[0], found2=found[1],
         )
     axes = [make_axis(axis.name, 0, axis.extent, IterKind.DATA) for axis in stage.compute.axis]
-    moved: dict[Var, Expr] = dict(zip(stage.compute.axis, axes, strict=True))
-    term = substitute(_narrow_term(reduce.source[0], target), moved)
+    mapping: dict[Var, Expr] = dict(zip(stage.compute.axis, axes, strict=True))
+    term = substitute(_narrow_term(reduce.source[0], target), mapping)
     body = _REDUCERS[kind](term, axis=list(reduce.axis))
     location = stage.compute.location
     op = ComputeOp(f"{stage.name}_narrow", tuple(axes), (body,), location=location)
     element = TensorLoad(op.output(0), tuple(stage.compute.axis), location)
     state = state.insert(initial_stage(op, is_output=False), before=stage.key)
-    wide = with_body(stage.compute, (cast(reduce.dtype, element),))
-    state = state.redefine(replace(stage, leaves=wide.axis), wide)
+    widened = with_body(stage.compute, (cast(reduce.dtype, element),))
+    state = state.redefine(replace(stage, leaves=widened.axis), widened)
     return redirect_readers(state, state.stage(stage.key)), op.output(0)
 
 
@@ -194,8 +194,8 @@ def _range_of(node: Any, parts: list[_Range]) -> _Range:
     if not isinstance(node, Expr) or not node.dtype.is_integer:
         return 0, int(isinstance(node, Expr) and node.dtype.is_bool)
     found = _known_range(node, parts)
-    every = integer_range(node.dtype)
-    return found if found is not None and _holds(node.dtype, found) else every
+    full_range = integer_range(node.dtype)
+    return found if found is not None and _holds(node.dtype, found) else full_range
 
 
 def _known_range(node: Any, parts: list[_Range]) -> _Range | None:

@@ -30,10 +30,10 @@ def with_arguments(schedule: Schedule, args: Sequence[object]) -> Schedule:
     ]
     if not unread:
         return schedule
-    made = copy(schedule)
+    extended = copy(schedule)
     stages = (initial_stage(op, is_output=False) for op in dict.fromkeys(unread))
-    made.state = replace(state, stages=(*stages, *state.stages))
-    return made
+    extended.state = replace(state, stages=(*stages, *state.stages))
+    return extended
 
 
 def stages_of(state: ScheduleState, known: Sequence[Tensor]) -> list[StageState]:
@@ -47,8 +47,8 @@ def stages_of(state: ScheduleState, known: Sequence[Tensor]) -> list[StageState]
     """
     ready = {tensor.op for tensor in known}
     for stage in state:
-        is_here = isinstance(stage.attach, AtRoot | Inline) and not stage.is_placeholder
-        if is_here and all(_key(state, x) in ready for x in stage.op.input_tensors):
+        is_candidate = isinstance(stage.attach, AtRoot | Inline) and not stage.is_placeholder
+        if is_candidate and all(_key(state, x) in ready for x in stage.op.input_tensors):
             ready.add(stage.key)
     read = {
         _key(state, x) for stage in state if stage.key not in ready for x in stage.op.input_tensors
@@ -63,47 +63,47 @@ def stages_of(state: ScheduleState, known: Sequence[Tensor]) -> list[StageState]
 def producers_schedule(state: ScheduleState, stage: StageState) -> ScheduleState:
     """Return the schedule state of a stage and its dependences, with the stage as the output."""
     stages = tuple(
-        replace(each, is_output=each.key is stage.key) for each
+        replace(s, is_output=s.key is stage.key) for s
         in _required_stages(state, [stage.key])
     )
     return replace(state, stages=stages, outputs=(stage.key,))
 
 
 def consumers_schedule(
-    state: ScheduleState, given: Sequence[StageState]
+    state: ScheduleState, stages: Sequence[StageState]
 ) -> tuple[ScheduleState, Mapping[Operation, Tensor]]:
     """Return the schedule state that remains when the caller passes the results of some stages.
 
     Returns:
         The new state, and the placeholder tensor that replaces each of the stages, by stage key.
     """
-    places = {
-        stage.key: PlaceholderOp(stage.name, stage.op.shape, stage.op.dtypes[0]) for stage in given
+    placeholders = {
+        stage.key: PlaceholderOp(stage.name, stage.op.shape, stage.op.dtypes[0]) for stage in stages
     }
-    for stage in given:
-        place = places[stage.key].output(0)
-        here = StageState(
-            place.op, place.op, is_output=False, scope=stage.scope, layout=stage.layout
+    for stage in stages:
+        tensor = placeholders[stage.key].output(0)
+        new_stage = StageState(
+            tensor.op, tensor.op, is_output=False, scope=stage.scope, layout=stage.layout
         )
-        state = state.insert(here, before=stage.key)
+        state = state.insert(new_stage, before=stage.key)
         for reader in state:
             read = [x for x in reader.op.input_tensors if _key(state, x) is stage.key]
             if read and isinstance(reader.op, ComputeOp):
-                moved = substitute_inputs([reader.op], dict.fromkeys(read, place))
-                op = moved[reader.op.output(0)].op
+                rewritten = substitute_inputs([reader.op], dict.fromkeys(read, tensor))
+                op = rewritten[reader.op.output(0)].op
                 assert isinstance(op, ComputeOp)
                 state = state.redefine(reader, op)
-    left = replace(state, stages=_required_stages(state, state.outputs))
-    return left, {key: op.output(0) for key, op in places.items()}
+    remaining = replace(state, stages=_required_stages(state, state.outputs))
+    return remaining, {key: op.output(0) for key, op in placeholders.items()}
 
 
 def _required_stages(state: ScheduleState, keys: Iterable[Operation]) -> tuple[StageState, ...]:
     """Return the stages with the given keys and all their dependences, in schedule order."""
     needed = set(keys)
-    for each in reversed(state.stages):
-        if each.key in needed:
-            needed |= {_key(state, x) for x in each.op.input_tensors}
-    return tuple(each for each in state if each.key in needed)
+    for stage in reversed(state.stages):
+        if stage.key in needed:
+            needed |= {_key(state, x) for x in stage.op.input_tensors}
+    return tuple(stage for stage in state if stage.key in needed)
 
 
 def _key(state: ScheduleState, tensor: Tensor) -> Operation:

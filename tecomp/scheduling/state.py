@@ -261,8 +261,8 @@ class ScheduleState:
 
     def insert(self, stage: StageState, *, before: Operation) -> ScheduleState:
         """Return this state with a stage inserted before another."""
-        at = next(k for k, s in enumerate(self.stages) if s.key is before)
-        return replace(self, stages=(*self.stages[:at], stage, *self.stages[at:]))
+        position = next(k for k, s in enumerate(self.stages) if s.key is before)
+        return replace(self, stages=(*self.stages[:position], stage, *self.stages[position:]))
 
     def enclosing_groups(self, group: GroupKey | None) -> Iterator[GroupKey]:
         """Yield a group and its enclosing groups, innermost first."""
@@ -272,8 +272,8 @@ class ScheduleState:
 
     def place_in_groups(self, group: GroupKey | None) -> AtRoot | ComputedAt:
         """Return the placement that a stage inherits from its groups, the root by default."""
-        places = (self.groups[each].attach for each in self.enclosing_groups(group))
-        return next((place for place in places if isinstance(place, ComputedAt)), AtRoot())
+        attachments = (self.groups[key].attach for key in self.enclosing_groups(group))
+        return next((attach for attach in attachments if isinstance(attach, ComputedAt)), AtRoot())
 
     def redefine(self, stage: StageState, op: ComputeOp) -> ScheduleState:
         """Return this state with `op` as the definition of a stage; old handles stay valid."""
@@ -383,14 +383,14 @@ def is_data(axis: IterVar) -> bool:
 
 def drop_annotations(stage: StageState, *axes: IterVar) -> StageState:
     """Return `stage` without the annotations of axes that are no longer loops."""
-    gone = set(axes)
-    hinted = (*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas))
-    if not gone & {*stage.marks, *stage.threads, *hinted}:
+    removed = set(axes)
+    annotated = (*(entry.axis for entry in stage.prefetches), *(axis for axis, _ in stage.pragmas))
+    if not removed & {*stage.marks, *stage.threads, *annotated}:
         return stage
     return replace(
         stage,
-        marks=MappingProxyType({a: k for a, k in stage.marks.items() if a not in gone}),
-        threads=MappingProxyType({a: t for a, t in stage.threads.items() if a not in gone}),
-        prefetches=tuple(ahead for ahead in stage.prefetches if ahead.axis not in gone),
-        pragmas=MappingProxyType({k: v for k, v in stage.pragmas.items() if k[0] not in gone}),
+        marks=MappingProxyType({a: k for a, k in stage.marks.items() if a not in removed}),
+        threads=MappingProxyType({a: t for a, t in stage.threads.items() if a not in removed}),
+        prefetches=tuple(entry for entry in stage.prefetches if entry.axis not in removed),
+        pragmas=MappingProxyType({k: v for k, v in stage.pragmas.items() if k[0] not in removed}),
     )

@@ -72,8 +72,8 @@ class _Factor:
     @property
     def is_moved(self) -> bool:
         """Whether the factor is biased by 128 because `kind` has the other signedness."""
-        own, given = self.load.dtype, self.kind.scalar
-        return own.bits == given.bits and own.kind != given.kind
+        source_type, packed_type = self.load.dtype, self.kind.scalar
+        return source_type.bits == packed_type.bits and source_type.kind != packed_type.kind
 
 
 def into_dots(
@@ -92,18 +92,18 @@ def into_dots(
     reduce = _checked_sum(stage, axis, where)
     factors = _factors(state, reduce, axis, (first, second), where)
     sums = _DotSums(stage, reduce, axis, factors, tuple(_words(factor, axis) for factor in factors))
-    made = [*sums.words, sums.of_dots()]
-    value: Expr = TensorLoad(made[-1], stage.compute.axis, stage.compute.location)
+    created = [*sums.words, sums.of_dots()]
+    value: Expr = TensorLoad(created[-1], stage.compute.axis, stage.compute.location)
     if any(factor.is_moved for factor in factors):
-        total, kept = sums.of_what_is_moved()
-        made.append(total)
-        value = binary(BinOp.SUB, value, TensorLoad(total, kept, stage.compute.location))
-    for each in made:
-        state = state.insert(initial_stage(each.op, is_output=False), before=stage.key)
+        total, data_axes = sums.of_what_is_moved()
+        created.append(total)
+        value = binary(BinOp.SUB, value, TensorLoad(total, data_axes, stage.compute.location))
+    for t in created:
+        state = state.insert(initial_stage(t.op, is_output=False), before=stage.key)
     leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
-    rest = drop_annotations(replace(stage, leaves=leaves), *reduce.axis)
-    left, right, dots, *more = made
-    return state.redefine(rest, with_body(stage.compute, (value,))), (dots, left, right, *more)
+    final = drop_annotations(replace(stage, leaves=leaves), *reduce.axis)
+    left, right, dots, *extra = created
+    return state.redefine(final, with_body(stage.compute, (value,))), (dots, left, right, *extra)
 
 
 @dataclass(frozen=True)
@@ -128,54 +128,54 @@ class _DotSums:
         """Return the sum of the dot products of packed words."""
         op = self.stage.compute
         axes = _fresh((*op.axis, *self.reduce.axis), self.axis, self.factors[0].kind.lanes)
-        own = tuple(axes[each] for each in op.axis)
+        data_axes = tuple(axes[axis] for axis in op.axis)
         body = (self._products(axes, (None, None)),)
         name = f"{self.stage.name}_dots"
-        return ComputeOp(name, own, body, op.tag, op.attrs, op.location).output(0)
+        return ComputeOp(name, data_axes, body, op.tag, op.attrs, op.location).output(0)
 
     def of_what_is_moved(self) -> tuple[Tensor, tuple[IterVar, ...]]:
         """Return the correction for the biased factor, and the data axes that it depends on."""
         op = self.stage.compute
-        moved = next(k for k in (0, 1) if self.factors[k].is_moved)
-        other = self.factors[1 - moved]
-        seen = {node for index in other.load.indices for node in walk(index)}
-        kept = tuple(each for each in op.axis if each in seen)
-        axes = _fresh((*kept, *self.reduce.axis), self.axis, other.kind.lanes)
+        biased = next(k for k in (0, 1) if self.factors[k].is_moved)
+        other = self.factors[1 - biased]
+        used = {node for index in other.load.indices for node in walk(index)}
+        data_axes = tuple(axis for axis in op.axis if axis in used)
+        axes = _fresh((*data_axes, *self.reduce.axis), self.axis, other.kind.lanes)
         constant = const(_MOVED, "int32")
-        pair = (constant, None) if moved == 0 else (None, constant)
+        pair = (constant, None) if biased == 0 else (None, constant)
         body = (self._products(axes, pair),)
-        own = tuple(axes[each] for each in kept)
+        new_axes = tuple(axes[axis] for axis in data_axes)
         name = f"{self.stage.name}_moved"
-        return ComputeOp(name, own, body, location=op.location).output(0), kept
+        return ComputeOp(name, new_axes, body, location=op.location).output(0), data_axes
 
     def _products(
         self, axes: Mapping[IterVar, IterVar], pair: Sequence[Expr | None]
     ) -> Expr:
         """Return the sum of dot products over `axes`; entries of `pair` replace factors."""
         terms = [
-            reinterpret(str(f.kind), _read(f, word, self.axis, axes) if given is None else given)
-            for f, word, given in zip(self.factors, self.words, pair, strict=True)
+            reinterpret(str(f.kind), _read(f, word, self.axis, axes) if entry is None else entry)
+            for f, word, entry in zip(self.factors, self.words, pair, strict=True)
         ]
-        return sum_of(dot(*terms), axis=[axes[each] for each in self.reduce.axis])
+        return sum_of(dot(*terms), axis=[axes[axis] for axis in self.reduce.axis])
 
 
-def _fresh(axes: Sequence[IterVar], along: IterVar, group: int) -> dict[IterVar, IterVar]:
-    """Return fresh axes for a new stage; the extent of `along` is divided by `group`."""
+def _fresh(axes: Sequence[IterVar], group_axis: IterVar, group: int) -> dict[IterVar, IterVar]:
+    """Return fresh axes for a new stage; the extent of `group_axis` is divided by `group`."""
     return {
-        each: make_axis(each.name, 0, ceil_div(each.extent, group), IterKind.REDUCE)
-        if each is along else IterVar(each.name, dom=each.dom, kind=each.kind)
-        for each in axes
+        axis: make_axis(axis.name, 0, ceil_div(axis.extent, group), IterKind.REDUCE)
+        if axis is group_axis else IterVar(axis.name, dom=axis.dom, kind=axis.kind)
+        for axis in axes
     }
 
 
 def _read(
-    factor: _Factor, word: Tensor, along: IterVar, axes: Mapping[IterVar, IterVar]
+    factor: _Factor, word: Tensor, group_axis: IterVar, axes: Mapping[IterVar, IterVar]
 ) -> Expr:
     """Return the load of the packed word of a factor, at the given axes."""
     indices = list(factor.load.indices)
-    indices[factor.dim] = along
-    moved: dict[Var, Expr] = {old: new for old, new in axes.items()}
-    return TensorLoad(word, tuple(substitute(index, moved) for index in indices),
+    indices[factor.dim] = group_axis
+    mapping: dict[Var, Expr] = {old: new for old, new in axes.items()}
+    return TensorLoad(word, tuple(substitute(index, mapping) for index in indices),
                       factor.load.location)
 
 
@@ -195,13 +195,13 @@ def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
             "converted to dot products",
             kind="pattern-mismatch", where=where, stage=stage.name,
         )
-    if not any(axis is each for each in reduce.axis) or not is_const(axis.dom.min, 0):
-        axes = ", ".join(each.name for each in reduce.axis)
+    if not any(axis is a for a in reduce.axis) or not is_const(axis.dom.min, 0):
+        axes = ", ".join(a.name for a in reduce.axis)
         raise ScheduleError(
             "{where}: expected a reduction axis that starts at 0; {stage} reduces over {axes}",
             kind="unknown-loop", where=where, stage=stage.name, axes=axes,
         )
-    if missing := [each.name for each in reduce.axis if each not in set(stage.leaves)]:
+    if missing := [a.name for a in reduce.axis if a not in set(stage.leaves)]:
         raise ScheduleError(
             "{where}: reduction axis {missing} was already split or fused; call into_dots first "
             "and split the axes of the sum that it returns",
@@ -211,12 +211,12 @@ def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
 
 
 def _is_plain_sum(reduce: Reduce) -> bool:
-    (result, *more), lhs, rhs = reduce.combiner.result, reduce.combiner.lhs, reduce.combiner.rhs
-    is_sum = not more and isinstance(result, Binary) and result.op is BinOp.ADD and {
+    (result, *others), lhs, rhs = reduce.combiner.result, reduce.combiner.lhs, reduce.combiner.rhs
+    is_sum = not others and isinstance(result, Binary) and result.op is BinOp.ADD and {
         result.a, result.b} == {lhs[0], rhs[0]}
     condition = reduce.condition
-    is_whole = isinstance(condition, Const) and condition.value is True
-    return is_sum and is_whole and not reduce.init
+    unconditional = isinstance(condition, Const) and condition.value is True
+    return is_sum and unconditional and not reduce.init
 
 
 def _factors(
@@ -235,8 +235,8 @@ def _factors(
             kind="pattern-mismatch", where=where, source=source,
         )
     found = [
-        _factor(_element(state, side), axis, kind, where)
-        for side, kind in zip((source.a, source.b), types, strict=True)
+        _factor(_element(state, operand), axis, kind, where)
+        for operand, kind in zip((source.a, source.b), types, strict=True)
     ]
     first, second = found
     if dot_type(first.kind, second.kind) != source.dtype:
@@ -264,10 +264,10 @@ def _element(state: ScheduleState, value: Expr) -> Expr:
     if stage is None or not isinstance(stage.attach, Inline):
         return value
     assert isinstance(value, TensorLoad)
-    (inside, *more) = stage.compute.body
-    moved: dict[Var, Expr] = dict(zip(stage.compute.axis, value.indices, strict=True))
-    element = _element(state, substitute(inside, moved))
-    return element if not more and isinstance(element, TensorLoad) else value
+    (body, *others) = stage.compute.body
+    mapping: dict[Var, Expr] = dict(zip(stage.compute.axis, value.indices, strict=True))
+    element = _element(state, substitute(body, mapping))
+    return element if not others and isinstance(element, TensorLoad) else value
 
 
 def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
@@ -282,9 +282,9 @@ def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
             "{where}: `{value}` is not an element of a tensor",
             kind="pattern-mismatch", where=where, value=value,
         )
-    dtype, held = value.dtype, DType(kind)
-    group = 32 // held.bits
-    if str(held.scalar) not in _HOLDERS.get(str(dtype), ()) or held.lanes != group:
+    dtype, packed = value.dtype, DType(kind)
+    group = 32 // packed.bits
+    if str(packed.scalar) not in _HOLDERS.get(str(dtype), ()) or packed.lanes != group:
         raise ScheduleError(
             "{where}: {form} is not a 32-bit vector dtype that can hold {tensor}, which is {dtype}",
             kind="pattern-mismatch", where=where, form=kind, tensor=value.tensor.name, dtype=dtype,
@@ -296,7 +296,7 @@ def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
             "{where}: {axis} must be exactly one index of `{value}` and not part of another",
             kind="pattern-mismatch", where=where, axis=axis.name, value=value,
         )
-    return _Factor(value, dims[0], held)
+    return _Factor(value, dims[0], packed)
 
 
 def _words(factor: _Factor, axis: IterVar) -> Tensor:
@@ -311,14 +311,14 @@ def _words(factor: _Factor, axis: IterVar) -> Tensor:
     def word(*axes: IterVar) -> Expr:
         numbers: list[Expr] = []
         for k in range(group):
-            place: list[Expr] = list(axes)
-            place[dim] = axes[dim] * group + k
-            number = _cast_to_lane(factor, source(*place))
+            index: list[Expr] = list(axes)
+            index[dim] = axes[dim] * group + k
+            number = _cast_to_lane(factor, source(*index))
             if k and not is_const(axis.extent % group, 0):
-                number = if_then_else(place[dim] < axis.extent, number, const(0, number.dtype))
+                number = if_then_else(index[dim] < axis.extent, number, const(0, number.dtype))
             numbers.append(number)
-        whole = reinterpret("int32", concat_vectors(numbers))
-        return whole ^ const(_MOVED, "int32") if factor.is_moved else whole
+        packed = reinterpret("int32", concat_vectors(numbers))
+        return packed ^ const(_MOVED, "int32") if factor.is_moved else packed
 
     return compute(tuple(shape), word, name=f"{source.name}_dots")
 
@@ -375,22 +375,22 @@ def _bind_extents(
     """
     if not intrin.sizes:
         return intrin
-    inside = stage.leaves[leaf_position(stage, axis, "tensorize"):]
+    inner = stage.leaves[leaf_position(stage, axis, "tensorize"):]
     sizes: dict[Var, int] = {}
-    for own, loops in (
-        (intrin.op.axis, [leaf for leaf in inside if is_data(leaf)]),
-        (intrin.op.reduce_axis, [leaf for leaf in inside if is_reduction(leaf)]),
+    for axes, loops in (
+        (intrin.op.axis, [leaf for leaf in inner if is_data(leaf)]),
+        (intrin.op.reduce_axis, [leaf for leaf in inner if is_reduction(leaf)]),
     ):
-        if len(own) != len(loops) or not all(
+        if len(axes) != len(loops) or not all(
             isinstance(leaf.extent, int) and fits(other.extent, leaf.extent, sizes)
-            for other, leaf in zip(own, loops, strict=True)
+            for other, leaf in zip(axes, loops, strict=True)
         ):
             raise ScheduleError(
                 "{where}: {intrin} has axes {axis}, whose symbolic extents must be bound to "
                 "constants, but these loops are {inside}; split and reorder so that each axis has "
                 "one inner loop of constant extent",
                 kind="tensorize", where=where, intrin=intrin.name,
-                axis=_extents((*intrin.op.axis, *intrin.op.reduce_axis)), inside=_extents(inside),
+                axis=_extents((*intrin.op.axis, *intrin.op.reduce_axis)), inside=_extents(inner),
             )
     return with_sizes(intrin, sizes)
 

@@ -71,7 +71,7 @@ def _with_functions(node: ast.AST) -> None:
     """
     for name, value in ast.iter_fields(node):
         if isinstance(value, list):
-            value[:] = [_as_function(each) for each in value]
+            value[:] = [_as_function(item) for item in value]
         elif isinstance(value, ast.expr):
             setattr(node, name, _as_function(value))
 
@@ -153,7 +153,7 @@ class TraceStep:
     def to_json(self) -> Json:
         """Return the JSON form of the call."""
         return {
-            "needs": [need.to_json() for need in self.required_names],
+            "needs": [required.to_json() for required in self.required_names],
             "call": self.call,
             "stage": self.stage,
             "args": list(self.args),
@@ -307,14 +307,14 @@ class Trace:
             return s
         """
         outputs = ", ".join(self.outputs)
-        given = ", ".join([outputs, *self.intrinsics])
+        params = ", ".join([outputs, *self.intrinsics])
         ops = ", ".join(f"{name}.op" for name in self.outputs)
         lines = [
-            f"def schedule({given}):",
+            f"def schedule({params}):",
             f"    s = te.create_schedule({ops if len(self.outputs) == 1 else f'[{ops}]'})",
         ]
         for step in self.steps:
-            lines += [f"    {need.to_python()}" for need in step.required_names]
+            lines += [f"    {required.to_python()}" for required in step.required_names]
             lines.append(f"    {step.to_python()}")
         return "\n".join([*lines, "    return s"]) + "\n"
 
@@ -376,9 +376,9 @@ class _StepEncoder:
 
     def _condition(self, value: Expr) -> Json:
         """Encode a condition as text over v0, v1 ..., with the list of these variables."""
-        of = list(free_variables(value))
-        names: dict[Var, Expr] = {var: Var(f"v{k}", var.dtype) for k, var in enumerate(of)}
-        return {"condition": str(substitute(value, names)), "of": [self._variable(v) for v in of]}
+        free = list(free_variables(value))
+        names: dict[Var, Expr] = {var: Var(f"v{k}", var.dtype) for k, var in enumerate(free)}
+        return {"condition": str(substitute(value, names)), "of": [self._variable(v) for v in free]}
 
     def _variable(self, var: Var) -> Json:
         if isinstance(var, ThreadAxis):
@@ -469,9 +469,9 @@ class _StepEncoder:
         return self.encode(value)
 
     def results(self, result: Any) -> tuple[str, ...]:
-        made = result if isinstance(result, tuple) else (result,)
+        items = result if isinstance(result, tuple) else (result,)
         names = []
-        for item in made:
+        for item in items:
             if isinstance(item, IterVar):
                 if item not in self.axes:
                     self.axes[item] = self.names.fresh(item.name)
@@ -494,7 +494,7 @@ def _python(value: Json) -> str:
             return str(name) if output == 0 else f'{name}.op.output({output})'
         case {"map": text, "then": [*others]}:
             first, *later = (f"te.IndexMap.from_func({te_text(str(t))})" for t in (text, *others))
-            return first + "".join(f".then({each})" for each in later)
+            return first + "".join(f".then({part})" for part in later)
         case {"map": text} | {"value": text} | {"expr": text}:
             return te_text(str(text))
         case {"condition": text, "of": [*of]}:

@@ -112,12 +112,12 @@ def transform_layout(
         return state.update(changed), ()
     before = stage.layout_axes
     names = dict(zip(index_map.initial_indices, (axis.name for axis in before), strict=True))
-    taken: set[str] = set()
+    used: set[str] = set()
     axes = []
     for k, (result, extent) in enumerate(zip(index_map.final_indices, new_shape, strict=True)):
         name = _axis_name(result, names) or f"axis{k}"
-        name = name if name not in taken else f"{name}.{k}"
-        taken.add(name)
+        name = name if name not in used else f"{name}.{k}"
+        used.add(name)
         axes.append(IterVar(name, dom=Range(Const(0), index_value(extent)), kind=IterKind.DATA))
     after = tuple(axes)
     if loops == "logical" or isinstance(stage.op, ScanOp | ExternOp | TensorComputeOp):
@@ -220,8 +220,8 @@ def _checked_shape(
             kind="limit-exceeded", where=where, stage=stage.name,
             product=_brackets(new_shape)[1:-1].replace(", ", " * "),
         )
-    if (clash := index_map.collision(shape)) is not None:
-        first, second = clash
+    if (collision := index_map.collision(shape)) is not None:
+        first, second = collision
         raise LayoutError(
             "{where}: the index map is not injective: elements {first} and {second} of "
             "{stage}{shape} map to the same address; keep every index in the map, e.g. both i // 4 "
@@ -235,14 +235,14 @@ def _checked_shape(
 def _kept_separators(
     stage: StageState, shape: tuple[Extent, ...], where: str
 ) -> tuple[int, ...]:
-    kept = stage.layout.axis_separators
-    if kept and kept[-1] >= len(shape) - 1:
+    separators = stage.layout.axis_separators
+    if separators and separators[-1] >= len(shape) - 1:
         raise LayoutError(
             "{where}: the axis separators {kept} of an earlier call do not match the {rank} axes "
             "of this index map; put te.AXIS_SEPARATOR into the map where a physical axis begins",
-            kind="layout-shape-mismatch", where=where, kept=list(kept), rank=len(shape),
+            kind="layout-shape-mismatch", where=where, kept=list(separators), rank=len(shape),
         )
-    return kept
+    return separators
 
 
 def _pad_value(
@@ -257,8 +257,8 @@ def _pad_value(
             kind="pad-value", where=where, stage=stage.name,
         )
     indices = tuple(Var(f"p{k}") for k in range(len(shape)))
-    made = _call_index_function(value, indices, where) if callable(value) else value
-    expr = _expression(made, where)
+    result = _call_index_function(value, indices, where) if callable(value) else value
+    expr = _expression(result, where)
     if contains((TensorLoad, Reduce), expr):
         raise ScheduleError(
             "{where}: pad_value= must use only physical indices and constants, not tensor "
@@ -283,8 +283,8 @@ def _check_held(expr: Expr, dtype: DType, name: str, where: str) -> None:
                 kind="pad-value", where=where, expr=expr.value, name=name, dtype=dtype,
             )
         return
-    both = expr.dtype.is_float and dtype.is_float
-    if not both and promote(expr.dtype, dtype) != dtype:
+    both_float = expr.dtype.is_float and dtype.is_float
+    if not both_float and promote(expr.dtype, dtype) != dtype:
         raise ScheduleError(
             "{where}: pad_value= `{expr}` has dtype {dtype}, but {name} has dtype {dtype2}; "
             'convert it with .astype("{dtype2}") if that is intended',
@@ -369,8 +369,8 @@ def _reloop(stage: StageState, transform: LayoutTransform, where: str) -> StageS
             kind="not-invertible", where=where,
         )
     first = min(k for k, leaf in enumerate(stage.leaves) if leaf in old)
-    kept = [leaf for leaf in stage.leaves if leaf not in old]
-    leaves = (*kept[:first], *transform.after, *kept[first:])
+    remaining = [leaf for leaf in stage.leaves if leaf not in old]
+    leaves = (*remaining[:first], *transform.after, *remaining[first:])
     changed = replace(
         stage,
         leaves=leaves,

@@ -29,21 +29,21 @@ def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:
     (2, 4, 8)
     """
     where = "topi.broadcast_to"
-    data, wanted = tensor_of(data, where), shape_of(shape)
-    extents = [1] * (len(wanted) - data.ndim) + list(data.shape)
-    fits = len(wanted) >= data.ndim and all(
+    data, target_shape = tensor_of(data, where), shape_of(shape)
+    extents = [1] * (len(target_shape) - data.ndim) + list(data.shape)
+    fits = len(target_shape) >= data.ndim and all(
         sizes.equal(extent, 1) or sizes.equal(extent, target)
-        for extent, target in zip(extents, wanted, strict=True)
+        for extent, target in zip(extents, target_shape, strict=True)
     )
     if not fits:
         raise DefinitionError(
             "{where}: {data} of shape {shape} does not broadcast to {wanted}; each extent, "
             "aligned at the last axis, must be 1 or equal to that of the target shape",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            wanted=shape_text(wanted),
+            wanted=shape_text(target_shape),
         )
     return te.compute(
-        wanted, lambda *i: data(*place(data, i)), name="T_broadcast_to", tag=tag.BROADCAST
+        target_shape, lambda *i: data(*place(data, i)), name="T_broadcast_to", tag=tag.BROADCAST
     )
 
 

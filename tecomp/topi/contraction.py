@@ -90,10 +90,10 @@ def _batches(x: te.Tensor, outer: Sequence[Size]) -> te.Tensor:
     shape = (*outer, *x.shape[-2:])
 
     def value(*i: te.Expr) -> te.Expr:
-        own = i[len(outer) + 2 - x.ndim : len(outer)]
-        places: list[Any] = [
-            0 if equal(n, 1) else axis for n, axis in zip(x.shape, own, strict=False)]
-        return x(*places, *i[-2:])
+        outer_index = i[len(outer) + 2 - x.ndim : len(outer)]
+        index: list[Any] = [
+            0 if equal(n, 1) else axis for n, axis in zip(x.shape, outer_index, strict=False)]
+        return x(*index, *i[-2:])
 
     return te.compute(shape, value, name=f"{x.name}_batches")
 
@@ -139,8 +139,8 @@ def tensordot(
             )
         second[j] = first[k]
     shared = {first[k] for k in of_a}
-    kept = [letter for letter in (*first, *second) if letter not in shared]
-    return _contract([_Term(a, first), _Term(b, second)], kept, where, "T_tensordot")
+    free = [letter for letter in (*first, *second) if letter not in shared]
+    return _contract([_Term(a, first), _Term(b, second)], free, where, "T_tensordot")
 
 
 def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int], list[int]]:
@@ -153,8 +153,8 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
                 kind="count-mismatch", where=where, count=count, ndim=a.ndim, b_ndim=b.ndim,
             )
         return list(range(a.ndim - count, a.ndim)), list(range(count))
-    pairs = [[each] if isinstance(each, int) else as_list(each, where, f"axes[{k}]")
-             for k, each in enumerate(axes)]
+    pairs = [[item] if isinstance(item, int) else as_list(item, where, f"axes[{k}]")
+             for k, item in enumerate(axes)]
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
         raise DefinitionError(
             "{where}: axes={axes!r} is not a pair of equally long lists; pass (axes of a, axes of "
@@ -197,15 +197,15 @@ def einsum(subscripts: str, *operand: te.Tensor | Sequence[te.Tensor]) -> te.Ten
     (6, 4)
     """
     where = "topi.einsum"
-    given = operand[0] if len(operand) == 1 and isinstance(operand[0], list | tuple) else operand
-    tensors = [tensor_of(x, where, f"operand {k}") for k, x in enumerate(given)]
+    operands = operand[0] if len(operand) == 1 and isinstance(operand[0], list | tuple) else operand
+    tensors = [tensor_of(x, where, f"operand {k}") for k, x in enumerate(operands)]
     terms, result = _read(subscripts, tensors, where)
     while len(terms) > 2:
-        rest = {letter for term in terms[2:] for letter in term.letters} | set(result)
-        kept = list(dict.fromkeys(
-            letter for term in terms[:2] for letter in term.letters if letter in rest))
-        pair = _contract(terms[:2], kept, where, "T_einsum_pair")
-        terms = [_Term(pair, kept), *terms[2:]]
+        later = {letter for term in terms[2:] for letter in term.letters} | set(result)
+        retained = list(dict.fromkeys(
+            letter for term in terms[:2] for letter in term.letters if letter in later))
+        pair = _contract(terms[:2], retained, where, "T_einsum_pair")
+        terms = [_Term(pair, retained), *terms[2:]]
     return _contract(terms, result, where, "T_einsum")
 
 
@@ -216,8 +216,8 @@ def _read(
     text = safe_str(subscripts).replace(" ", "")
     inputs, arrow, output = text.partition("->")
     parts = inputs.split(",")
-    bare = text.replace("->", "").replace(",", "").replace("...", "")
-    well_formed = all(letter in _LETTERS for letter in bare) and len(parts) == len(tensors)
+    text_letters = text.replace("->", "").replace(",", "").replace("...", "")
+    well_formed = all(letter in _LETTERS for letter in text_letters) and len(parts) == len(tensors)
     if not well_formed or any(part.count("...") > 1 for part in (*parts, output)):
         raise DefinitionError(
             "{where}: subscripts {subscripts!r} do not match {tensor_count} operands; write "
@@ -225,21 +225,21 @@ def _read(
             kind="count-mismatch", where=where, subscripts=subscripts, tensor_count=len(tensors),
         )
     terms = [_term(part, x, where) for part, x in zip(parts, tensors, strict=True)]
-    spare = sorted(
+    ellipsis_axes = sorted(
         {letter for term in terms for letter in term.letters if len(letter) > 1}, reverse=True)
     letters = [letter for term in terms for letter in term.letters if len(letter) == 1]
     if not arrow:
         once = sorted(letter for letter in letters if letters.count(letter) == 1)
-        return terms, [*spare, *once]
+        return terms, [*ellipsis_axes, *once]
     before, dots, after = output.partition("...")
-    if spare and not dots:
+    if ellipsis_axes and not dots:
         raise DefinitionError(
             "{where}: the output of {subscripts!r} lacks `...`, which stands for axes of the "
             "operands; write `...` in the output too, or write letters for the axes that are "
             "summed",
             kind="index-count", where=where, subscripts=subscripts,
         )
-    result = [*before, *spare, *after]
+    result = [*before, *ellipsis_axes, *after]
     unknown = [letter for letter in result if len(letter) == 1 and letter not in letters]
     if unknown or len(set(result)) < len(result):
         raise DefinitionError(
@@ -253,8 +253,8 @@ def _read(
 
 def _term(part: str, x: te.Tensor, where: str) -> _Term:
     before, dots, after = part.partition("...")
-    rest = x.ndim - len(before) - len(after)
-    if rest < 0 or (rest and not dots):
+    n_ellipsis = x.ndim - len(before) - len(after)
+    if n_ellipsis < 0 or (n_ellipsis and not dots):
         raise DefinitionError(
             "{where}: subscript {part!r} has {count} letters for {x}, shape {shape}; write one "
             "letter per axis",
@@ -262,7 +262,7 @@ def _term(part: str, x: te.Tensor, where: str) -> _Term:
             shape=shape_text(x.shape),
         )
     # Axes of `...` are numbered from the last axis, so that they align across operands.
-    return _Term(x, [*before, *(f"...{k:03}" for k in reversed(range(rest))), *after])
+    return _Term(x, [*before, *(f"...{k:03}" for k in reversed(range(n_ellipsis))), *after])
 
 
 def _extents(terms: Sequence[_Term], where: str) -> Mapping[str, Size]:
@@ -296,22 +296,22 @@ def _contract(
     }
     dtype = terms[0].tensor.dtype if len(terms) == 1 else _common_dtype(terms)
     kind = _sum_type(dtype)
-    wide = wide_type(kind)
+    wide_dtype = wide_type(kind)
 
     def total(*i: te.Expr) -> te.Expr:
-        at: dict[str, Any] = dict(zip(result, i, strict=True)) | runs
+        index_of: dict[str, Any] = dict(zip(result, i, strict=True)) | runs
         value: Any = None
         for term in terms:
-            places = (
-                0 if equal(n, 1) else at[letter]
+            index = (
+                0 if equal(n, 1) else index_of[letter]
                 for letter, n in zip(term.letters, term.tensor.shape, strict=True)
             )
-            factor = te.cast(term.tensor(*places), wide)
+            factor = te.cast(term.tensor(*index), wide_dtype)
             value = factor if value is None else value * factor
         return te.sum(value, axis=list(runs.values())) if runs else value
 
     shape = tuple(extents[letter] for letter in result)
-    if wide == kind:
+    if wide_dtype == kind:
         return te.compute(shape, total, name=name)
     inner = te.compute(shape, total, name=f"{name}_wide")
     return te.compute(shape, lambda *i: te.cast(inner(*i), kind), name=name)

@@ -108,16 +108,16 @@ def arange(
     """
     where = "topi.arange"
     first, last = (0, start) if stop is None else (start, stop)
-    for given, what in ((first, "start"), (last, "stop"), (step, "step")):
-        operand_of(given, where, what)
+    for operand, name in ((first, "start"), (last, "stop"), (step, "step")):
+        operand_of(operand, where, name)
     count = _count(first, last, step)
     has_fraction = any(isinstance(x, float) for x in (first, step))
     kind = "float64" if has_fraction and "float" not in str(dtype) else wide_type(dtype)
 
     def value(i: te.Expr) -> te.Expr:
-        low, by = (constant_of(x, kind, "topi.arange", what)
-                   for x, what in ((first, "start"), (step, "step")))  # fmt: skip
-        return te.cast(low + te.cast(i, kind) * by, dtype)
+        low, delta = (constant_of(x, kind, "topi.arange", name)
+                   for x, name in ((first, "start"), (step, "step")))  # fmt: skip
+        return te.cast(low + te.cast(i, kind) * delta, dtype)
 
     return te.compute((count,), value, name="T_arange", tag=tag.INJECTIVE)
 
@@ -135,8 +135,8 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
             kind="invalid-value", low=low, high=high, step=step,
         )
     if all(isinstance(x, int) for x in numbers):
-        whole: int = max(-((low - high) // step), 0)
-        return whole
+        n_steps: int = max(-((low - high) // step), 0)
+        return n_steps
     if all(isinstance(x, int | float) for x in numbers):
         try:
             known: int = max(math.ceil((high - low) / step), 0)

@@ -54,8 +54,8 @@ def quotient(size: Size, count: Size) -> Size:
             return product(factors[:k] + factors[k + 1 :])
     numbers = [factor for factor in factors if isinstance(factor, int)]
     if isinstance(count, int) and numbers and prod(numbers) % count == 0:
-        rest = (factor for factor in factors if not isinstance(factor, int))
-        return product([prod(numbers) // count, *rest])
+        symbols = (factor for factor in factors if not isinstance(factor, int))
+        return product([prod(numbers) // count, *symbols])
     return _fold_constant(size // count)
 
 
@@ -119,13 +119,13 @@ def is_product(one: Sequence[Size], other: Sequence[Size]) -> bool:
         symbols.append([factor for factor in factors if not isinstance(factor, int)])
     if counts[0] != counts[1] or not counts[0]:
         return counts[0] == counts[1]
-    rest = symbols[1]
+    remaining = symbols[1]
     for factor in symbols[0]:
-        same_one = next((k for k, x in enumerate(rest) if equal(x, factor)), None)
-        if same_one is None:
+        found = next((k for k, x in enumerate(remaining) if equal(x, factor)), None)
+        if found is None:
             return False
-        rest = rest[:same_one] + rest[same_one + 1 :]
-    return not rest
+        remaining = remaining[:found] + remaining[found + 1 :]
+    return not remaining
 
 
 def differ(a: Size, b: Size) -> bool:
@@ -194,17 +194,17 @@ def _split_constant(size: te.Expr) -> tuple[te.Expr, int]:
 def _factors(size: Size) -> list[Size]:
     """Return the factors of an extent."""
     found: list[Size] = []
-    todo: list[Any] = [size]
-    while todo:
-        each = todo.pop()
-        if isinstance(each, Binary) and each.op is BinOp.MUL:
-            todo += [each.b, each.a]
+    worklist: list[Any] = [size]
+    while worklist:
+        factor = worklist.pop()
+        if isinstance(factor, Binary) and factor.op is BinOp.MUL:
+            worklist += [factor.b, factor.a]
         else:
-            found.append(_fold_constant(each))
+            found.append(_fold_constant(factor))
     return found
 
 
 def _fold_constant(size: Any) -> Size:
     """Return the value of a constant expression; return other extents unchanged."""
-    kept: Any = size.value if isinstance(size, Const) else size
-    return kept  # type: ignore[no-any-return]  # an extent is never a float
+    value: Any = size.value if isinstance(size, Const) else size
+    return value  # type: ignore[no-any-return]  # an extent is never a float

@@ -18,8 +18,8 @@ def default_schedule(
     >>> B in [stage.op.output(0) for stage in default_schedule(B).stages]
     True
     """
-    made: te.Schedule = auto(list(outs) if isinstance(outs, list | tuple) else outs, target)
-    return made
+    schedule: te.Schedule = auto(list(outs) if isinstance(outs, list | tuple) else outs, target)
+    return schedule
 
 
 schedule_injective = default_schedule

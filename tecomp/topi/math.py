@@ -75,8 +75,8 @@ def clip(x: te.Tensor, a_min: Operand, a_max: Operand) -> te.Tensor:
     'uint8'
     """
     x = tensor_of(x, "topi.clip", "x")
-    low, high = (constant_of(bound, x.dtype, "topi.clip", what)
-                 for bound, what in ((a_min, "a_min"), (a_max, "a_max")))  # fmt: skip
+    low, high = (constant_of(bound, x.dtype, "topi.clip", name)
+                 for bound, name in ((a_min, "a_min"), (a_max, "a_max")))  # fmt: skip
     return define_elementwise(x, lambda value: te.clip(value, low, high), "clip")
 
 
@@ -126,8 +126,8 @@ def ceil_log2(x: te.Tensor) -> te.Tensor:
     def of(value: te.Expr) -> te.Expr:
         if value.dtype.is_float:
             return te.ceil(te.log2(value))
-        below = value - 1
-        return te.cast(below.dtype.bits - te.clz(below), value.dtype)
+        minus_one = value - 1
+        return te.cast(minus_one.dtype.bits - te.clz(minus_one), value.dtype)
 
     return define_elementwise(x, of, "ceil_log2")
 
@@ -153,8 +153,8 @@ def fixed_point_multiply(x: te.Tensor, multiplier: int, shift: int) -> te.Tensor
     right = 31 + max(-shift, 0)
 
     def of(value: te.Expr) -> te.Expr:
-        wide = te.cast(value, "int64") << te.const(left, "int64")
-        total = wide * te.const(factor, "int64") + te.const(1 << (right - 1), "int64")
+        widened = te.cast(value, "int64") << te.const(left, "int64")
+        total = widened * te.const(factor, "int64") + te.const(1 << (right - 1), "int64")
         return te.cast(total >> te.const(right, "int64"), value.dtype)
 
     return define_elementwise(x, of, "fixed_point_multiply")

@@ -192,15 +192,15 @@ def _define_arg_reduction(
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             axes=tuple(axes),
         )
-    rows, along = _one_axis(data, axes)
+    rows, dim = _one_axis(data, axes)
     last = as_bool(last, where, "select_last_index")
     keepdims = as_bool(keepdims, where, "keepdims")
-    rows = flip(rows, along) if last else rows
-    place = argreduce.define(rows, along, op, out_dtype="int32", name=f"T_{op}_found")
-    kept = [k for k in range(data.ndim) if k not in axes]
+    rows = flip(rows, dim) if last else rows
+    position = argreduce.define(rows, dim, op, out_dtype="int32", name=f"T_{op}_found")
+    retained = [k for k in range(data.ndim) if k not in axes]
 
     def value(*i: te.Expr) -> te.Expr:
-        found = place(*(i[k] for k in kept)) if keepdims else place(*i)
+        found = position(*(i[k] for k in retained)) if keepdims else position(*i)
         return te.cast(minus(count, 1) - found if last else found, "int32")
 
     shape = tuple(
@@ -212,11 +212,11 @@ def _one_axis(data: Tensor, axes: Sequence[int]) -> tuple[Tensor, int]:
     """Merge `axes` into one axis; return the tensor and the position of the merged axis."""
     if len(axes) == 1:
         return data, axes[0]
-    kept = [k for k in range(data.ndim) if k not in axes]
-    order = [*kept, *axes]
-    moved = data if order == list(range(data.ndim)) else transpose(data, order)
-    shape: list[Size] = [data.shape[k] for k in kept]
-    return reshape(moved, [*shape, product(data.shape[k] for k in axes)]), len(kept)
+    retained = [k for k in range(data.ndim) if k not in axes]
+    order = [*retained, *axes]
+    permuted = data if order == list(range(data.ndim)) else transpose(data, order)
+    shape: list[Size] = [data.shape[k] for k in retained]
+    return reshape(permuted, [*shape, product(data.shape[k] for k in axes)]), len(retained)
 
 
 def collapse_sum(data: Tensor, target_shape: Size | Sequence[Size]) -> Tensor:
@@ -237,15 +237,15 @@ def collapse_sum(data: Tensor, target_shape: Size | Sequence[Size]) -> Tensor:
     data, target = tensor_of(data, where), shape_of(target_shape)
     spare = data.ndim - len(target)
     pairs = list(zip(data.shape[spare:], target, strict=True)) if spare >= 0 else []
-    own = [k for k, (a, b) in enumerate(pairs, spare) if not equal(a, b)]
-    if spare < 0 or [k for k in own if not equal(target[k - spare], 1)]:
+    reduced = [k for k, (a, b) in enumerate(pairs, spare) if not equal(a, b)]
+    if spare < 0 or [k for k in reduced if not equal(target[k - spare], 1)]:
         raise DefinitionError(
             "{where}: target shape {target} does not broadcast to {data}, shape {shape}; each "
             "extent, aligned at the last axis, must be that of {data}, or 1",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             target=shape_text(target),
         )
-    axes = [*range(spare), *own]
+    axes = [*range(spare), *reduced]
     if not axes:
         return data
     total = define_reduction(data, axes, True, "sum", "collapse_sum")

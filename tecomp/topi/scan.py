@@ -35,14 +35,14 @@ def cumsum(
     >>> cumsum(A, 1).shape, cumsum(A).shape
     ((4, 9), (36,))
     """
-    rows, along = _rows(data, axis, "topi.cumsum")
+    rows, dim = _rows(data, axis, "topi.cumsum")
     kind = _type(rows, dtype)
     if rows.dtype.is_bool:
-        counted = rows
+        mask = rows
         rows = te.compute(
-            counted.shape, lambda *i: te.cast(counted(*i), kind), name="T_cumsum_counted")
+            mask.shape, lambda *i: te.cast(mask(*i), kind), name="T_cumsum_counted")
     result: te.Tensor = library.define(
-        rows, along, exclusive=as_bool(exclusive, "topi.cumsum", "exclusive"), out_dtype=kind,
+        rows, dim, exclusive=as_bool(exclusive, "topi.cumsum", "exclusive"), out_dtype=kind,
         name="T_cumsum")
     return result
 
@@ -101,7 +101,7 @@ def scanop(
     (4, 9)
     """
     op_name = safe_str(op_name)
-    rows, along = _rows(data, axis, f"topi.{op_name}")
+    rows, dim = _rows(data, axis, f"topi.{op_name}")
     if not callable(binop):
         raise TypeMismatchError(
             "topi.{op_name}: binop must be a function of two values, got {binop!r} ({type})",
@@ -109,32 +109,32 @@ def scanop(
         )
     exclusive = as_bool(exclusive, f"topi.{op_name}", "exclusive")
     kind = _type(rows, dtype)
-    wide = wide_type(kind)
+    wide_dtype = wide_type(kind)
     start = identity_value if isinstance(identity_value, te.Expr) else te.const(
-        identity_value, wide)
-    scanned = _steps(rows, along, wide, binop, start, op_name, exclusive=exclusive)
+        identity_value, wide_dtype)
+    scanned = _steps(rows, dim, wide_dtype, binop, start, op_name, exclusive=exclusive)
     return te.compute(
-        rows.shape, lambda *i: te.cast(scanned(i[along], *i[:along], *i[along + 1 :]), kind),
+        rows.shape, lambda *i: te.cast(scanned(i[dim], *i[:dim], *i[dim + 1 :]), kind),
         name=f"T_{op_name}",
     )
 
 
 def _steps(
-    rows: te.Tensor, along: int, wide: str, binop: Callable[[Any, Any], Any], start: te.Expr,
+    rows: te.Tensor, dim: int, wide_dtype: str, binop: Callable[[Any, Any], Any], start: te.Expr,
     op_name: str, *, exclusive: bool,
 ) -> te.Tensor:
     """Define the scan in the accumulation dtype, with the scanned axis first."""
-    steps, others = rows.shape[along], (*rows.shape[:along], *rows.shape[along + 1 :])
+    steps, others = rows.shape[dim], (*rows.shape[:dim], *rows.shape[dim + 1 :])
 
     def element(t: te.Expr, *i: te.Expr) -> te.Expr:
-        return te.cast(rows(*i[:along], t, *i[along:]), wide)
+        return te.cast(rows(*i[:dim], t, *i[dim:]), wide_dtype)
 
     shape = (steps, *others)
     # A scan of an empty axis has no initial step.
     first = (min(steps, 1) if isinstance(steps, int) else 1, *others)
-    state = te.placeholder(shape, wide, name=f"{op_name}_state")
+    state = te.placeholder(shape, wide_dtype, name=f"{op_name}_state")
     init = te.compute(
-        first, lambda t, *i: te.cast(start, wide) if exclusive else element(t, *i),
+        first, lambda t, *i: te.cast(start, wide_dtype) if exclusive else element(t, *i),
         name=f"{op_name}_start",
     )
     step = te.compute(

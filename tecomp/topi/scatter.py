@@ -54,11 +54,11 @@ def scatter_elements(
     (9, 8)
     """
     where = "topi.scatter_elements"
-    data, along = _check(data, indices, updates, reduction, where), 0
-    along = axis_of(axis, data.ndim, where)
+    data, dim = _check(data, indices, updates, reduction, where), 0
+    dim = axis_of(axis, data.ndim, where)
     one, other = indices.shape, updates.shape
     fits = len(one) == len(other) == data.ndim and not any(map(differ, one, other)) and not any(
-        k != along and isinstance(n, int) and isinstance(m, int) and n > m
+        k != dim and isinstance(n, int) and isinstance(m, int) and n > m
         for k, (n, m) in enumerate(zip(one, data.shape, strict=True)))
     if not fits:
         raise DefinitionError(
@@ -66,14 +66,14 @@ def scatter_elements(
             "indices and updates must be equal, and must not exceed {data} except along axis "
             "{along}",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            one=shape_text(one), other=shape_text(other), along=along,
+            one=shape_text(one), other=shape_text(other), along=dim,
         )
 
     def body(ins: Sequence[Any], out: Any) -> Any:
         def put(*i: te.Expr) -> Any:
-            place, inside = _inside(ins[1][i], data.shape[along])
-            at = (*i[:along], place, *i[along + 1 :])
-            return te.if_stmt(inside, out.store(at, _combine(reduction, out[at], ins[2][i])))
+            position, inside = _inside(ins[1][i], data.shape[dim])
+            index = (*i[:dim], position, *i[dim + 1 :])
+            return te.if_stmt(inside, out.store(index, _combine(reduction, out[index], ins[2][i])))
 
         return te.stmt_seq(_copy(data.shape, ins[0], out), _loops(one, put))
 
@@ -105,9 +105,9 @@ def scatter_nd(
     where = "topi.scatter_nd"
     data = _check(data, indices, updates, mode, where)
     count = indices.shape[0] if indices.ndim else -1
-    wanted = (*indices.shape[1:], *data.shape[count:]) if isinstance(count, int) else ()
-    if not isinstance(count, int) or not 0 <= count <= data.ndim or len(wanted) != (
-        updates.ndim) or any(map(differ, updates.shape, wanted)):
+    expected = (*indices.shape[1:], *data.shape[count:]) if isinstance(count, int) else ()
+    if not isinstance(count, int) or not 0 <= count <= data.ndim or len(expected) != (
+        updates.ndim) or any(map(differ, updates.shape, expected)):
         raise DefinitionError(
             "{where}: {data} has shape {shape}, indices {indices_shape} and updates "
             "{updates_shape}; the first axis of indices must have one number per indexed axis, "
@@ -120,8 +120,8 @@ def scatter_nd(
     def body(ins: Sequence[Any], out: Any) -> Any:
         def put(*i: te.Expr) -> Any:
             found = [_inside(ins[1][(k, *i[:outer])], data.shape[k]) for k in range(count)]
-            at = (*(place for place, _ in found), *i[outer:])
-            stored = out.store(at, _combine(mode, out[at], ins[2][i]))
+            index = (*(position for position, _ in found), *i[outer:])
+            stored = out.store(index, _combine(mode, out[index], ins[2][i]))
             return te.if_stmt(te.all(*(inside for _, inside in found)), stored) if found else stored
 
         return te.stmt_seq(_copy(data.shape, ins[0], out), _loops(updates.shape, put))
@@ -151,38 +151,38 @@ def sparse_to_dense(
     (4, 5)
     """
     where = "topi.sparse_to_dense"
-    places, values = tensor_of(sparse_indices, where, "sparse_indices"), tensor_of(
+    positions, values = tensor_of(sparse_indices, where, "sparse_indices"), tensor_of(
         sparse_values, where, "sparse_values")
-    check_integer(places, where, "sparse_indices")
+    check_integer(positions, where, "sparse_indices")
     shape = shape_of(output_shape)
-    width = places.shape[1] if places.ndim == 2 else 1
-    few = places.ndim > 2 or not equal(width, len(shape)) or values.ndim > 1
-    if few or (values.ndim and (
-        not places.ndim or differ(values.shape[0], places.shape[0]))):
+    width = positions.shape[1] if positions.ndim == 2 else 1
+    mismatched = positions.ndim > 2 or not equal(width, len(shape)) or values.ndim > 1
+    if mismatched or (values.ndim and (
+        not positions.ndim or differ(values.shape[0], positions.shape[0]))):
         raise DefinitionError(
             "{where}: sparse_indices has shape {shape} and sparse_values has shape "
             "{values_shape}, for a result of shape {shape2}; pass one index per row, and one "
             "value per index",
-            kind="shapes", where=where, shape=shape_text(places.shape),
+            kind="shapes", where=where, shape=shape_text(positions.shape),
             values_shape=shape_text(values.shape), shape2=shape_text(shape),
         )
 
     def body(ins: Sequence[Any], out: Any) -> Any:
         def put(*row: te.Expr) -> Any:
-            at = [_inside(ins[0][(*row, k) if places.ndim == 2 else row], n, wrap=False)
+            checked = [_inside(ins[0][(*row, k) if positions.ndim == 2 else row], n, wrap=False)
                   for k, n in enumerate(shape)]
             value = ins[1][row if values.ndim else ()]
-            stored = out.store(tuple(place for place, _ in at), value)
-            return te.if_stmt(te.all(*(inside for _, inside in at)), stored)
+            stored = out.store(tuple(position for position, _ in checked), value)
+            return te.if_stmt(te.all(*(inside for _, inside in checked)), stored)
 
         default = constant_of(default_value, values.dtype, where, "default_value")
         return te.stmt_seq(
-            _loops(shape, lambda *i: out.store(i, default)), _loops(places.shape[:1], put))
+            _loops(shape, lambda *i: out.store(i, default)), _loops(positions.shape[:1], put))
 
-    made: te.Tensor = te.extern(
-        shape, [places, values], lambda ins, outs: body(ins, outs[0]), name="T_sparse_to_dense",
+    result: te.Tensor = te.extern(
+        shape, [positions, values], lambda ins, outs: body(ins, outs[0]), name="T_sparse_to_dense",
         dtype=values.dtype)
-    return made
+    return result
 
 
 def _check(
@@ -205,10 +205,10 @@ def _check(
 def _scatter(
     inputs: Sequence[te.Tensor], body: Callable[[Sequence[Any], Any], Any], name: str
 ) -> te.Tensor:
-    made: te.Tensor = te.extern(
+    result: te.Tensor = te.extern(
         inputs[0].shape, list(inputs), lambda ins, outs: body(ins, outs[0]), name=f"T_{name}",
         dtype=inputs[0].dtype)
-    return made
+    return result
 
 
 def _combine(mode: str, old: te.Expr, new: te.Expr) -> te.Expr:
@@ -217,18 +217,18 @@ def _combine(mode: str, old: te.Expr, new: te.Expr) -> te.Expr:
 
 def _inside(index: te.Expr, extent: Size, *, wrap: bool = True) -> tuple[te.Expr, te.Expr]:
     """Return a non-negative index, and the condition that it is in bounds."""
-    wide = te.cast(index, "int64")
-    place = te.Select(wide < 0, wide + extent, wide) if wrap else wide
-    return place, te.all(place >= 0, place < extent)
+    widened = te.cast(index, "int64")
+    position = te.Select(widened < 0, widened + extent, widened) if wrap else widened
+    return position, te.all(position >= 0, position < extent)
 
 
 def _copy(shape: Sequence[Size], source: Any, out: Any) -> Any:
     return _loops(shape, lambda *i: out.store(i, source[i]))
 
 
-def _loops(shape: Sequence[Size], body: Callable[..., Any], at: tuple[te.Expr, ...] = ()) -> Any:
+def _loops(shape: Sequence[Size], body: Callable[..., Any], index: tuple[te.Expr, ...] = ()) -> Any:
     """Build a loop nest over all indices of a shape."""
-    if len(at) == len(shape):
-        return body(*at)
+    if len(index) == len(shape):
+        return body(*index)
     return te.for_range(
-        0, shape[len(at)], lambda i: _loops(shape, body, (*at, i)), name=f"i{len(at)}")
+        0, shape[len(index)], lambda i: _loops(shape, body, (*index, i)), name=f"i{len(index)}")

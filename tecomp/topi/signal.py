@@ -21,12 +21,12 @@ Array = NDArray[Any]
 
 @register_func("tecomp.topi.dft", override=True)
 def _dft(re: Array, im: Array, re_out: Array, im_out: Array, inverse: bool) -> None:
-    wide = np.complex128 if np.asarray(re).dtype == np.float64 else np.complex64
-    given = np.empty(re.shape, wide)
-    given.real, given.imag = re, im
-    if not given.size:
+    complex_type = np.complex128 if np.asarray(re).dtype == np.float64 else np.complex64
+    signal = np.empty(re.shape, complex_type)
+    signal.real, signal.imag = re, im
+    if not signal.size:
         return
-    found = (np.fft.ifft if inverse else np.fft.fft)(given)
+    found = (np.fft.ifft if inverse else np.fft.fft)(signal)
     re_out[...], im_out[...] = found.real, found.imag
 
 
@@ -52,11 +52,11 @@ def dft(
     [(4, 8), (4, 8)]
     """
     where = "topi.dft"
-    for each, what in ((re_data, "re_data"), (im_data, "im_data")):
-        check_float(tensor_of(each, where, what), where)
+    for tensor, name in ((re_data, "re_data"), (im_data, "im_data")):
+        check_float(tensor_of(tensor, where, name), where)
     shapes = re_data.shape, im_data.shape
-    fits = re_data.dtype == im_data.dtype and len(shapes[0]) == len(shapes[1])
-    if not fits or not re_data.ndim or any(map(differ, *shapes)):
+    matching = re_data.dtype == im_data.dtype and len(shapes[0]) == len(shapes[1])
+    if not matching or not re_data.ndim or any(map(differ, *shapes)):
         raise DefinitionError(
             "{where}: re_data is {dtype}{shape} and im_data is {im_data_dtype}{shape2}; pass two "
             "tensors of the same shape and dtype, with at least 1 axis",
@@ -65,8 +65,8 @@ def dft(
         )
     literal = getattr(inverse, "value", inverse)  # TVM passes a te.const
     is_inverse = as_bool(bool(literal) if literal in (0, 1) else literal, where, "inverse")
-    made: tuple[te.Tensor, te.Tensor] = te.extern(
+    result: tuple[te.Tensor, te.Tensor] = te.extern(
         [re_data.shape, im_data.shape], [re_data, im_data],
         lambda ins, outs: te.call_packed("tecomp.topi.dft", *ins, *outs, int(is_inverse)),
         name="T_dft", dtype=[re_data.dtype, im_data.dtype])
-    return made
+    return result

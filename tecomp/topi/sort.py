@@ -55,11 +55,11 @@ def _argsort(data: Array, out: Array, axis: int, is_ascend: bool) -> None:
 
 @register_func("tecomp.topi.argsort_valid", override=True)
 def _argsort_valid(data: Array, count: Array, out: Array, axis: int, is_ascend: bool) -> None:
-    rows, places = np.moveaxis(np.asarray(data), axis, -1), np.moveaxis(np.asarray(out), axis, -1)
-    places[...] = np.arange(rows.shape[-1])
+    rows, indices = np.moveaxis(np.asarray(data), axis, -1), np.moveaxis(np.asarray(out), axis, -1)
+    indices[...] = np.arange(rows.shape[-1])
     for k in np.ndindex(*rows.shape[:-1]):
         n = min(max(int(count[k]), 0), rows.shape[-1])
-        places[k][:n] = _order(rows[k][:n], 0, is_ascend)
+        indices[k][:n] = _order(rows[k][:n], 0, is_ascend)
 
 
 _TOO_MANY = (
@@ -81,10 +81,10 @@ def _choose_first(data: Array, out: Array, axis: int, is_ascend: bool) -> Array:
 
 
 @register_func("tecomp.topi.topk", override=True)
-def _topk(data: Array, values: Array, places: Array, axis: int, is_ascend: bool) -> None:
+def _topk(data: Array, values: Array, indices: Array, axis: int, is_ascend: bool) -> None:
     chosen = _choose_first(data, values, axis, is_ascend)
     values[...] = np.take_along_axis(np.asarray(data), chosen, axis)
-    places[...] = chosen
+    indices[...] = chosen
 
 
 @register_func("tecomp.topi.topk_values", override=True)
@@ -94,19 +94,19 @@ def _topk_values(data: Array, values: Array, axis: int, is_ascend: bool) -> None
 
 
 @register_func("tecomp.topi.topk_indices", override=True)
-def _topk_indices(data: Array, places: Array, axis: int, is_ascend: bool) -> None:
-    places[...] = _choose_first(data, places, axis, is_ascend)
+def _topk_indices(data: Array, indices: Array, axis: int, is_ascend: bool) -> None:
+    indices[...] = _choose_first(data, indices, axis, is_ascend)
 
 
 @register_func("tecomp.topi.searchsorted", override=True)
 def _searchsorted(sequence: Array, values: Array, out: Array, right: bool) -> None:
-    keys, wanted = _keys(sequence), _keys(values)
+    keys, queries = _keys(sequence), _keys(values)
     side: Literal["left", "right"] = "right" if right else "left"
     if sequence.ndim == 1:
-        out[...] = np.searchsorted(keys, wanted, side)
+        out[...] = np.searchsorted(keys, queries, side)
         return
     for k in np.ndindex(*sequence.shape[:-1]):
-        out[k] = np.searchsorted(keys[k], wanted[k], side)
+        out[k] = np.searchsorted(keys[k], queries[k], side)
 
 
 @register_func("tecomp.topi.unique", override=True)
@@ -115,17 +115,17 @@ def _unique(
     counts: Array | None = None,
 ) -> None:
     keys = _keys(data)
-    _, place, back, many = np.unique(
+    _, first_index, inverse_index, occurrences = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True)
-    order = np.arange(len(place)) if is_sorted else np.argsort(place)
+    order = np.arange(len(first_index)) if is_sorted else np.argsort(first_index)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    n = count[0] = len(place)
-    values[:n], first[:n] = np.asarray(data)[place[order]], place[order]
+    n = count[0] = len(first_index)
+    values[:n], first[:n] = np.asarray(data)[first_index[order]], first_index[order]
     values[n:], first[n:] = 0, len(data)
     if counts is not None:
-        counts[:n], counts[n:] = many[order], 0
-    inverse[...] = rank[back]
+        counts[:n], counts[n:] = occurrences[order], 0
+    inverse[...] = rank[inverse_index]
 
 
 @register_func("tecomp.topi.argwhere", override=True)
@@ -168,11 +168,11 @@ def argwhere(output_shape: te.Tensor | Sequence[Size], condition: te.Tensor) -> 
             kind="shapes", where=where, shape=shape_text(shape), condition=condition.name,
             condition_shape=shape_text(condition.shape), ndim=condition.ndim,
         )
-    made: te.Tensor = te.extern(
+    result: te.Tensor = te.extern(
         shape, [condition],
         lambda ins, outs: te.call_packed("tecomp.topi.argwhere", ins[0], outs[0]),
         name="T_argwhere", dtype="int32")
-    return made
+    return result
 
 
 def sort(data: te.Tensor, axis: int = -1, is_ascend: bool = True) -> te.Tensor:
@@ -190,8 +190,8 @@ def sort(data: te.Tensor, axis: int = -1, is_ascend: bool = True) -> te.Tensor:
     (4, 8)
     """
     data = tensor_of(data, "topi.sort")
-    along = axis_of(axis, data.ndim, "topi.sort")
-    return _call_sort(data, data.dtype, "tecomp.topi.sort", along, is_ascend, "T_sort")
+    dim = axis_of(axis, data.ndim, "topi.sort")
+    return _call_sort(data, data.dtype, "tecomp.topi.sort", dim, is_ascend, "T_sort")
 
 
 def argsort(
@@ -217,38 +217,38 @@ def argsort(
     """
     where = "topi.argsort"
     data = tensor_of(data, where)
-    along = axis_of(axis, data.ndim, where)
+    dim = axis_of(axis, data.ndim, where)
     if valid_count is None:
-        return _call_sort(data, dtype, "tecomp.topi.argsort", along, is_ascend, "T_argsort")
+        return _call_sort(data, dtype, "tecomp.topi.argsort", dim, is_ascend, "T_argsort")
     check_integer(tensor_of(valid_count, where, "valid_count"), where, "valid_count")
-    rows = (*data.shape[:along], *data.shape[along + 1 :])
+    rows = (*data.shape[:dim], *data.shape[dim + 1 :])
     if valid_count.ndim != len(rows) or any(map(differ, valid_count.shape, rows)):
         raise DefinitionError(
             "{where}: valid_count has shape {shape}, but {data} without axis {along} has shape "
             "{rows}; pass one number per row",
             kind="shapes", where=where, shape=shape_text(valid_count.shape), data=data.name,
-            along=along, rows=shape_text(rows),
+            along=dim, rows=shape_text(rows),
         )
-    up = as_bool(is_ascend, where, "is_ascend")
-    made: te.Tensor = te.extern(
+    ascending = as_bool(is_ascend, where, "is_ascend")
+    result: te.Tensor = te.extern(
         data.shape, [data, valid_count],
         lambda ins, outs: te.call_packed(
-            "tecomp.topi.argsort_valid", *ins, *outs, along, int(up)),
+            "tecomp.topi.argsort_valid", *ins, *outs, dim, int(ascending)),
         name="T_argsort", dtype=dtype,
     )
-    return made
+    return result
 
 
 def _call_sort(
     data: te.Tensor, dtype: str, function: str, axis: int, is_ascend: bool, name: str
 ) -> te.Tensor:
-    up = as_bool(is_ascend, f"topi.{name.removeprefix('T_')}", "is_ascend")
-    made: te.Tensor = te.extern(
+    ascending = as_bool(is_ascend, f"topi.{name.removeprefix('T_')}", "is_ascend")
+    result: te.Tensor = te.extern(
         data.shape, [data],
-        lambda ins, outs: te.call_packed(function, ins[0], outs[0], axis, int(up)),
+        lambda ins, outs: te.call_packed(function, ins[0], outs[0], axis, int(ascending)),
         name=name, dtype=dtype,
     )
-    return made
+    return result
 
 
 def topk(
@@ -280,25 +280,25 @@ def topk(
     where = "topi.topk"
     data = tensor_of(data, where)
     validate_choice(ret_type, ("both", "values", "indices"), where, "ret_type")
-    along = axis_of(axis, data.ndim, where)
-    extent, wanted = data.shape[along], integer_of(k, where, "k")
-    if isinstance(extent, int) and wanted > extent:
+    dim = axis_of(axis, data.ndim, where)
+    extent, requested = data.shape[dim], integer_of(k, where, "k")
+    if isinstance(extent, int) and requested > extent:
         raise DefinitionError(
-            _TOO_MANY, kind="shapes", count=wanted, axis=along, name=data.name,
+            _TOO_MANY, kind="shapes", count=requested, axis=dim, name=data.name,
             shape=shape_text(data.shape), extent=extent,
         )
-    count: Size = wanted if wanted >= 1 else extent
-    shape = (*data.shape[:along], count, *data.shape[along + 1 :])
+    count: Size = requested if requested >= 1 else extent
+    shape = (*data.shape[:dim], count, *data.shape[dim + 1 :])
     types = {"values": data.dtype, "indices": dtype}
-    up = as_bool(is_ascend, where, "is_ascend")
+    ascending = as_bool(is_ascend, where, "is_ascend")
     kinds = list(types) if ret_type == "both" else [ret_type]
     function = "tecomp.topi.topk" if ret_type == "both" else f"tecomp.topi.topk_{ret_type}"
-    made = te.extern(
+    result = te.extern(
         [shape] * len(kinds), [data],
-        lambda ins, outs: te.call_packed(function, *ins, *outs, along, int(up)),
+        lambda ins, outs: te.call_packed(function, *ins, *outs, dim, int(ascending)),
         name="T_topk", dtype=[types[kind] for kind in kinds],
     )
-    return list(made) if ret_type == "both" else made
+    return list(result) if ret_type == "both" else result
 
 
 def searchsorted(
@@ -336,13 +336,13 @@ def searchsorted(
             values_shape=shape_text(values.shape),
         )
     after = as_bool(right, where, "right")
-    made: te.Tensor = te.extern(
+    result: te.Tensor = te.extern(
         values.shape, [sequence, values],
         lambda ins, outs: te.call_packed(
             "tecomp.topi.searchsorted", *ins, *outs, int(after)),
         name="T_searchsorted", dtype=out_dtype,
     )
-    return made
+    return result
 
 
 def unique(
@@ -374,9 +374,9 @@ def unique(
     in_order = as_bool(is_sorted, where, "is_sorted")
     shape = data.shape
     shapes = [shape, shape, shape, (1,), *([shape] if has_counts else [])]
-    made = te.extern(
+    result = te.extern(
         shapes, [data],
         lambda ins, outs: te.call_packed("tecomp.topi.unique", int(in_order), *ins, *outs),
         name="T_unique", dtype=[data.dtype, *["int32"] * (len(shapes) - 1)],
     )
-    return list(made)
+    return list(result)

@@ -16,7 +16,7 @@ Axes: TypeAlias = "int | Sequence[int] | None"
 T = TypeVar("T")
 
 
-def tensor_of(value: object, where: str, what: str = "data") -> te.Tensor:
+def tensor_of(value: object, where: str, name: str = "data") -> te.Tensor:
     """Return `value` if it is a tensor.
 
     Raises:
@@ -27,11 +27,11 @@ def tensor_of(value: object, where: str, what: str = "data") -> te.Tensor:
     raise TypeMismatchError(
         "{where}: {what} must be a tensor, got {value!r} ({type}); create it with te.placeholder "
         "or te.compute",
-        kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
     )
 
 
-def tensors_of(values: object, where: str, what: str) -> list[te.Tensor]:
+def tensors_of(values: object, where: str, name: str) -> list[te.Tensor]:
     """Return `values` as a list if all of them are tensors.
 
     Raises:
@@ -41,18 +41,18 @@ def tensors_of(values: object, where: str, what: str) -> list[te.Tensor]:
     if not isinstance(values, list | tuple):
         raise TypeMismatchError(
             "{where}: {what} must be a list of tensors, got {values!r} ({type})",
-            kind="invalid-type", where=where, what=what, values=values,
+            kind="invalid-type", where=where, what=name, values=values,
             type=type(values).__name__,
         )
     if not values:
         raise DefinitionError(
             "{where}: {what} is empty; pass at least one tensor",
-            kind="missing-input", where=where, what=what,
+            kind="missing-input", where=where, what=name,
         )
-    return [tensor_of(value, where, f"{what}[{k}]") for k, value in enumerate(values)]
+    return [tensor_of(value, where, f"{name}[{k}]") for k, value in enumerate(values)]
 
 
-def integer_of(value: object, where: str, what: str, *, least: int | None = None) -> int:
+def integer_of(value: object, where: str, name: str, *, least: int | None = None) -> int:
     """Return `value` as an int; constant expressions are accepted.
 
     Raises:
@@ -63,18 +63,18 @@ def integer_of(value: object, where: str, what: str, *, least: int | None = None
     if isinstance(literal, bool) or not isinstance(literal, int | np.integer):
         raise TypeMismatchError(
             "{where}: {what} must be an integer, got {value!r} ({type})",
-            kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
+            kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
         )
     if least is not None and literal < least:
         raise DefinitionError(
             "{where}: {what} must be at least {least}, got {literal!r}",
-            kind="invalid-value", where=where, what=what, literal=literal, least=least,
+            kind="invalid-value", where=where, what=name, literal=literal, least=least,
         )
     return int(literal)
 
 
 def integers_of(
-    value: object, count: int, where: str, what: str, *, least: int | None = None
+    value: object, count: int, where: str, name: str, *, least: int | None = None
 ) -> tuple[int, ...]:
     """Return `count` ints from one integer for all axes or a list with one integer per axis.
 
@@ -84,19 +84,19 @@ def integers_of(
             `least`.
     """
     if not isinstance(value, list | tuple):
-        return (integer_of(value, where, what, least=least),) * count
+        return (integer_of(value, where, name, least=least),) * count
     if len(value) != count:
         raise DefinitionError(
             "{where}: {what} has {value_count} numbers, expected {count}; pass one number per "
             "axis, or a single number for all axes",
-            kind="count-mismatch", where=where, what=what, value_count=len(value), count=count,
+            kind="count-mismatch", where=where, what=name, value_count=len(value), count=count,
         )
     return tuple(
-        integer_of(each, where, f"{what}[{k}]", least=least) for k, each in enumerate(value)
+        integer_of(item, where, f"{name}[{k}]", least=least) for k, item in enumerate(value)
     )
 
 
-def as_list(value: object, where: str, what: str) -> list[Any]:
+def as_list(value: object, where: str, name: str) -> list[Any]:
     """Return an iterable as a list.
 
     Raises:
@@ -106,11 +106,11 @@ def as_list(value: object, where: str, what: str) -> list[Any]:
         return list(value)
     raise TypeMismatchError(
         "{where}: {what} must be a list with one entry per axis, got {value!r} ({type})",
-        kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
     )
 
 
-def extents_of(value: object, where: str, what: str) -> list[Size]:
+def extents_of(value: object, where: str, name: str) -> list[Size]:
     """Return a list of extents: ints, or expressions of size variables.
 
     Raises:
@@ -118,13 +118,13 @@ def extents_of(value: object, where: str, what: str) -> list[Size]:
             expression.
     """
     return [
-        each if isinstance(each, te.Expr) and not hasattr(each, "value")
-        else integer_of(each, where, f"{what}[{k}]")
-        for k, each in enumerate(as_list(value, where, what))
+        item if isinstance(item, te.Expr) and not hasattr(item, "value")
+        else integer_of(item, where, f"{name}[{k}]")
+        for k, item in enumerate(as_list(value, where, name))
     ]
 
 
-def as_bool(value: object, where: str, what: str) -> bool:
+def as_bool(value: object, where: str, name: str) -> bool:
     """Return `value` as a bool; None gives False.
 
     Raises:
@@ -134,11 +134,11 @@ def as_bool(value: object, where: str, what: str) -> bool:
         return bool(value)
     raise TypeMismatchError(
         "{where}: {what} must be True or False, got {value!r} ({type})",
-        kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
     )
 
 
-def float_of(value: object, where: str, what: str) -> float:
+def float_of(value: object, where: str, name: str) -> float:
     """Return `value` as a float; constant expressions are accepted.
 
     Raises:
@@ -149,27 +149,27 @@ def float_of(value: object, where: str, what: str) -> float:
         return float(literal)
     raise TypeMismatchError(
         "{where}: {what} must be a number, got {value!r} ({type})",
-        kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
     )
 
 
-def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
+def axis_of(axis: object, rank: int, where: str, name: str = "axis") -> int:
     """Return an axis as a non-negative number; negative values count from the last axis.
 
     Raises:
         TypeMismatchError: If `axis` is not an integer.
         DefinitionError: If `axis` is out of bounds.
     """
-    number = integer_of(axis, where, what)
+    number = integer_of(axis, where, name)
     if -rank <= number < rank:
         return number % rank
     raise DefinitionError(
         "{where}: {what} {number!r} is out of bounds: {rank}",
-        kind="unknown-choice", where=where, what=what, number=number, rank=_choice(rank),
+        kind="unknown-choice", where=where, what=name, number=number, rank=_choice(rank),
     )
 
 
-def axes_of(axis: object, rank: int, where: str, what: str = "axis") -> list[int]:
+def axes_of(axis: object, rank: int, where: str, name: str = "axis") -> list[int]:
     """Return axes as sorted non-negative numbers; None gives all axes.
 
     Raises:
@@ -179,13 +179,13 @@ def axes_of(axis: object, rank: int, where: str, what: str = "axis") -> list[int
     if axis is None:
         return list(range(rank))
     if not isinstance(axis, list | tuple):
-        return [axis_of(axis, rank, where, what)]
-    found = [axis_of(each, rank, where, f"{what}[{k}]") for k, each in enumerate(axis)]
+        return [axis_of(axis, rank, where, name)]
+    found = [axis_of(item, rank, where, f"{name}[{k}]") for k, item in enumerate(axis)]
     if len(set(found)) < len(found):
         raise DefinitionError(
             "{where}: {what} {axis} contains a duplicate axis (the tensor has {rank} axes); pass "
             "each axis once",
-            kind="duplicate-argument", where=where, what=what, axis=tuple(axis), rank=rank,
+            kind="duplicate-argument", where=where, what=name, axis=tuple(axis), rank=rank,
         )
     return sorted(found)
 
@@ -197,7 +197,7 @@ def _choice(rank: int) -> str:
     return f"the tensor has {axes}; pass a number from {-rank} to {rank - 1}"
 
 
-def check_rank(x: te.Tensor, rank: int, where: str, what: str, axes: str = "") -> None:
+def check_rank(x: te.Tensor, rank: int, where: str, name: str, axes: str = "") -> None:
     """Raise if a tensor does not have the given rank.
 
     Raises:
@@ -208,22 +208,22 @@ def check_rank(x: te.Tensor, rank: int, where: str, what: str, axes: str = "") -
     named = f", {axes}" if axes else ""
     raise DefinitionError(
         "{where}: {what} has shape {shape}, expected {rank} axes{named}; reshape it first",
-        kind="shapes", where=where, what=what, shape=shape_text(x.shape), rank=rank, named=named,
+        kind="shapes", where=where, what=name, shape=shape_text(x.shape), rank=rank, named=named,
     )
 
 
-def validate_choice(value: object, choices: Sequence[Any], where: str, what: str) -> None:
+def validate_choice(value: object, choices: Sequence[Any], where: str, name: str) -> None:
     """Raise if `value` is not one of the choices.
 
     Raises:
         DefinitionError: If `value` is not one of the choices.
     """
-    if isinstance(value, tuple({type(each) for each in choices})) and value in choices:
+    if isinstance(value, tuple({type(choice) for choice in choices})) and value in choices:
         return
     known = ", ".join(map(repr, choices))
     raise DefinitionError(
         "{where}: {what} must be one of {known}, got {value!r}",
-        kind="unknown-choice", where=where, what=what, value=value, known=known,
+        kind="unknown-choice", where=where, what=name, value=value, known=known,
     )
 
 
@@ -241,7 +241,7 @@ def check_float(x: te.Tensor, where: str) -> None:
         )
 
 
-def check_integer(x: te.Tensor, where: str, what: str) -> None:
+def check_integer(x: te.Tensor, where: str, name: str) -> None:
     """Raise if a tensor does not have an integer dtype.
 
     Raises:
@@ -251,7 +251,7 @@ def check_integer(x: te.Tensor, where: str, what: str) -> None:
         raise TypeMismatchError(
             "{where}: {what} has dtype {dtype}, expected an integer dtype; convert it: "
             'topi.cast({x}, "int32")',
-            where=where, what=what, dtype=x.dtype, x=x.name,
+            where=where, what=name, dtype=x.dtype, x=x.name,
         )
 
 
@@ -266,7 +266,7 @@ def shape_of(shape: object) -> tuple[Size, ...]:
     return (single,)
 
 
-def constant_of(value: Operand, dtype: str, where: str, what: str) -> te.Expr:
+def constant_of(value: Operand, dtype: str, where: str, name: str) -> te.Expr:
     """Convert a number to a constant of the dtype, or cast an expression or tensor to the dtype.
 
     Raises:
@@ -279,11 +279,11 @@ def constant_of(value: Operand, dtype: str, where: str, what: str) -> te.Expr:
     except TypeMismatchError as error:
         raise TypeMismatchError(
             "{where}: {what}: {reason}",
-            kind=error.kind, where=where, what=what, reason=error.message,
+            kind=error.kind, where=where, what=name, reason=error.message,
         ) from None
 
 
-def operand_of(value: Any, where: str, what: str) -> Any:
+def operand_of(value: Any, where: str, name: str) -> Any:
     """Return `value` if it is a tensor, an expression or a number.
 
     Raises:
@@ -293,7 +293,7 @@ def operand_of(value: Any, where: str, what: str) -> Any:
         return value
     raise TypeMismatchError(
         "{where}: {what} must be a tensor, an expression or a number, got {value!r} ({type})",
-        kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
     )
 
 
@@ -302,7 +302,7 @@ def value_of(value: Operand) -> Any:
     return te.const(value) if isinstance(value, int | float | np.generic) else value
 
 
-def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:
+def extent_of(value: Size, where: str, name: str, *, least: int = 0) -> Size:
     """Return an extent; only ints are compared with `least`.
 
     Raises:
@@ -311,6 +311,6 @@ def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:
     if isinstance(value, int) and value < least:
         raise DefinitionError(
             "{where}: {what} must be at least {least}, got {value}",
-            kind="invalid-value", where=where, what=what, value=value, least=least,
+            kind="invalid-value", where=where, what=name, value=value, least=least,
         )
     return value

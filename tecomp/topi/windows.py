@@ -44,7 +44,7 @@ class Images:
 
 
 def images_of(
-    data: te.Tensor, layout: object, letters: str, where: str, what: str = "data"
+    data: te.Tensor, layout: object, letters: str, where: str, name: str = "data"
 ) -> Images:
     """Return a tensor with its layout after validation.
 
@@ -53,21 +53,21 @@ def images_of(
         layout: Layout string with one letter per axis, in any order.
         letters: Required letters.
         where: Name of the caller, for messages.
-        what: Name of the argument, for messages.
+        name: Name of the argument, for messages.
 
     Raises:
         DefinitionError: If the letters of the layout differ from `letters`, or if the rank of the
             tensor differs from their number.
     """
-    data = tensor_of(data, where, what)
+    data = tensor_of(data, where, name)
     if sorted(safe_str(layout)) != sorted(letters):
         raise DefinitionError(
             "{where}: the layout of {what} is {layout!r}; write each of the letters {letters} "
             "once, in the order of the axes",
-            kind="duplicate-argument", where=where, what=what, layout=layout, letters=letters,
+            kind="duplicate-argument", where=where, what=name, layout=layout, letters=letters,
         )
     text = str(layout)
-    check_rank(data, len(text), where, what, text)
+    check_rank(data, len(text), where, name, text)
     return Images(data, text, tuple(text.index(x) for x in SPATIAL if x in text))
 
 
@@ -98,10 +98,10 @@ def paddings(
             kind="shapes", where=where, padding=padding, reaches=shape_text(reaches),
         )
     if isinstance(padding, list | tuple) and len(padding) == 2 * count and count:
-        both = integers_of(padding, 2 * count, where, "padding", least=0)
-        return list(both[:count]), list(both[count:])
-    each = integers_of(padding, count, where, "padding", least=0)
-    return list(each), list(each)
+        all_sides = integers_of(padding, 2 * count, where, "padding", least=0)
+        return list(all_sides[:count]), list(all_sides[count:])
+    per_axis = integers_of(padding, count, where, "padding", least=0)
+    return list(per_axis), list(per_axis)
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,12 @@ class SlidingWindows:
         """Return the reduction axes over the elements of a window."""
         return taps_of(self.sizes)
 
-    def element(self, place: Sequence[te.Expr], taps: Sequence[te.Expr]) -> list[te.Expr]:
+    def element(self, position: Sequence[te.Expr], taps: Sequence[te.Expr]) -> list[te.Expr]:
         """Return the index of a window element in the padded images."""
-        at = list(place)
+        index = list(position)
         for k, axis in enumerate(self.images.spatial):
-            at[axis] = place[axis] * self.steps[k] + taps[k] * self.dilations[k]
-        return at
+            index[axis] = position[axis] * self.steps[k] + taps[k] * self.dilations[k]
+        return index
 
 
 def windows_of(
@@ -169,9 +169,9 @@ def windows_of(
     """
     count = len(images.spatial)
     steps = integers_of(stride, count, where, stride_name, least=1)
-    apart = integers_of(dilation, count, where, "dilation", least=1)
-    reaches = [_reach(size, gap) for size, gap in zip(sizes, apart, strict=True)]
-    return SlidingWindows(images, sizes, steps, apart, *paddings(padding, reaches, where))
+    dilations = integers_of(dilation, count, where, "dilation", least=1)
+    reaches = [_reach(size, gap) for size, gap in zip(sizes, dilations, strict=True)]
+    return SlidingWindows(images, sizes, steps, dilations, *paddings(padding, reaches, where))
 
 
 def taps_of(sizes: Sequence[Size]) -> list[te.IterVar]:

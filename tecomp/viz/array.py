@@ -77,23 +77,23 @@ def _operations(canvas: Canvas, work: PendingGraph, y: float) -> None:
     rows[-1] = rows[-1][0], STRONG
     order, readers = _display_order(work)
     values = [None if k is None else order[k] for k in sample_indices(len(order), _MOST_ROWS)]
-    wide = 16 + max(text_width(rows[k][0], 10, "mono") for k in values if k is not None)
+    width = 16 + max(text_width(rows[k][0], 10, "mono") for k in values if k is not None)
     tops = [y + 14 + k * _ROW for k in range(len(values))]
     for value, top in zip(values, tops, strict=True):
         if value is None:
-            left_out = f"⋮ {len(order) - len(values) + 1} more"
-            canvas.text(MARGIN + 8, top + 14, left_out, style="soft")
+            ellipsis = f"⋮ {len(order) - len(values) + 1} more"
+            canvas.text(MARGIN + 8, top + 14, ellipsis, style="soft")
             continue
-        words, fill = rows[value]
-        canvas.box(MARGIN, top, wide, _BAR, fill, words)
-        canvas.text(MARGIN + 8, top + 14, words, size=10, style="mono dark")
-    lines = {each: line for line, each in enumerate(values) if each is not None}
-    flows = {k: (line, [lines[each] for each in readers[k] if each in lines])
+        label, fill = rows[value]
+        canvas.box(MARGIN, top, width, _BAR, fill, label)
+        canvas.text(MARGIN + 8, top + 14, label, size=10, style="mono dark")
+    lines = {index: line for line, index in enumerate(values) if index is not None}
+    flows = {k: (line, [lines[index] for index in readers[k] if index in lines])
              for k, line in lines.items()}
-    connect(canvas, MARGIN + wide, flows, [top + _BAR * 0.7 for top in tops],
+    connect(canvas, MARGIN + width, flows, [top + _BAR * 0.7 for top in tops],
             [top + _BAR * 0.3 for top in tops], {k: rows[k][0] for k in lines})
-    shown = {rows[value][1] for value in values if value is not None}
-    legend(canvas, tops[-1] + _ROW + 12, [entry for entry in _LEGEND if entry[0] in shown])
+    used_fills = {rows[value][1] for value in values if value is not None}
+    legend(canvas, tops[-1] + _ROW + 12, [entry for entry in _LEGEND if entry[0] in used_fills])
 
 
 def _display_order(work: PendingGraph) -> tuple[list[int], dict[int, list[int]]]:
@@ -106,8 +106,8 @@ def _display_order(work: PendingGraph) -> tuple[list[int], dict[int, list[int]]]
     order: dict[int, None] = {}
     readers: dict[int, list[int]] = {k: [] for k in range(count + len(work.nodes))}
     for k, (_, operands) in enumerate(work.steps):
-        for place in dict.fromkeys(operands):
-            value = count + place if place >= 0 else -1 - place
+        for operand in dict.fromkeys(operands):
+            value = count + operand if operand >= 0 else -1 - operand
             readers[value].append(count + k)
             order[value] = None
         order[count + k] = None
@@ -123,35 +123,35 @@ def _parts(canvas: Canvas, partition: Partition, y: float) -> float:
     axes = _drawn_axes(partition)
     names = " and ".join(f"axis {axis}" for axis in axes) or "no axes"
     heading(canvas, MARGIN, y, "Parts", f"numbers are processes; {names} of the array")
-    held: dict[tuple[Runs, ...], list[int]] = {}
+    ranks_by_part: dict[tuple[Runs, ...], list[int]] = {}
     for rank in range(min(partition.mesh.size, _MOST_PARTS)):
         index = partition.local_index(rank)
-        held.setdefault(tuple(_runs(index[axis]) for axis in axes), []).append(rank)
-    top, high = y + 14, _HIGH if len(axes) > 1 else 40.0
-    canvas.box(MARGIN, top, _WIDE, high, "plain", "the array")
-    for number, (part, ranks) in enumerate(held.items()):
-        words = ", ".join(map(str, ranks))
-        *down, across = part or (((0, 1),),)
+        ranks_by_part.setdefault(tuple(_runs(index[axis]) for axis in axes), []).append(rank)
+    top, height = y + 14, _HIGH if len(axes) > 1 else 40.0
+    canvas.box(MARGIN, top, _WIDE, height, "plain", "the array")
+    for number, (part, ranks) in enumerate(ranks_by_part.items()):
+        label = ", ".join(map(str, ranks))
+        *rows, columns = part or (((0, 1),),)
         extents = [partition.shape[axis] for axis in axes] or [1]
-        tall = high / (max(extents[0], 1) if down else 1)
-        wide = _WIDE / max(extents[-1], 1)
-        for (first, last), (left, right) in product(down[0] if down else ((0, 1),), across):
-            canvas.box(MARGIN + left * wide, top + first * tall, max((right - left) * wide - 2, 1),
-                       max((last - first) * tall - 2, 1), colour(number, number // 8),
-                       f"process {words}: {part}", words, size=11)
+        dy = height / (max(extents[0], 1) if rows else 1)
+        dx = _WIDE / max(extents[-1], 1)
+        for (first, last), (left, right) in product(rows[0] if rows else ((0, 1),), columns):
+            canvas.box(MARGIN + left * dx, top + first * dy, max((right - left) * dx - 2, 1),
+                       max((last - first) * dy - 2, 1), colour(number, number // 8),
+                       f"process {label}: {part}", label, size=11)
     if partition.mesh.size > _MOST_PARTS:
-        more = partition.mesh.size - _MOST_PARTS
-        canvas.text(MARGIN, top + high + 16, f"⋮ and of {more} other processes", style="soft")
-        high += 18
-    return top + high
+        hidden = partition.mesh.size - _MOST_PARTS
+        canvas.text(MARGIN, top + height + 16, f"⋮ and of {hidden} other processes", style="soft")
+        height += 18
+    return top + height
 
 
 def _drawn_axes(partition: Partition) -> list[int]:
-    several = [
+    split_axes = [
         axis for axis, cuts in enumerate(partition.cuts) if prod(cut.count for cut in cuts.cuts) > 1
     ]
-    others = [axis for axis in reversed(range(len(partition.shape))) if axis not in several]
-    return sorted([*several, *others][:2])
+    others = [axis for axis in reversed(range(len(partition.shape))) if axis not in split_axes]
+    return sorted([*split_axes, *others][:2])
 
 
 def _runs(places: Places) -> Runs:
@@ -161,4 +161,4 @@ def _runs(places: Places) -> Runs:
     indices = np.sort(np.arange(places.start, places.stop, places.step)
                       if isinstance(places, slice) else places)
     pieces = np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1)
-    return tuple((int(each[0]), int(each[-1]) + 1) for each in pieces[:_MAX_RUNS] if len(each))
+    return tuple((int(piece[0]), int(piece[-1]) + 1) for piece in pieces[:_MAX_RUNS] if len(piece))

@@ -34,7 +34,7 @@ def draw_core_grid(grid: GridMap) -> Svg:
     y = head(canvas, f"virtual grid {list(grid.shape)}", *lines) + 30
     *outer, rows, columns = (1, 1, *grid.physical)[-max(len(grid.physical), 2):]
     last = ",".join(str(n - 1) for n in grid.shape)
-    wide = max(30.0, text_width(last, 9, "mono") + 8)
+    width = max(30.0, text_width(last, 9, "mono") + 8)
     for number in sample_indices(prod(outer), _MOST_DEVICES):
         if number is None:
             canvas.text(MARGIN, y, "⋮", style="soft")
@@ -42,28 +42,28 @@ def draw_core_grid(grid: GridMap) -> Svg:
             continue
         heading(canvas, MARGIN, y, f"Device {number}" if outer else "Cores",
                 "numbers are virtual cores")
-        y = _device(canvas, grid, number * rows * columns, (rows, columns), wide, y + 14) + 34
+        y = _device(canvas, grid, number * rows * columns, (rows, columns), width, y + 14) + 34
     legend(canvas, y - 20, [("pad", "stands idle")] if grid.idle_count else [])
     return canvas.finished(f"the virtual grid {list(grid.shape)}")
 
 
 def _device(
-    canvas: Canvas, grid: GridMap, first: int, extents: tuple[int, int], wide: float, y: float
+    canvas: Canvas, grid: GridMap, first: int, extents: tuple[int, int], width: float, y: float
 ) -> float:
     """Draw the cores of one device; return the bottom y coordinate."""
     rows = sample_indices(extents[0], _MOST_ROWS)
     for line, row in enumerate(rows):
         top = y + line * _HIGH
-        for place, column in enumerate(sample_indices(extents[1], _MOST_COLUMNS)):
-            x = MARGIN + place * wide
+        for slot, column in enumerate(sample_indices(extents[1], _MOST_COLUMNS)):
+            x = MARGIN + slot * width
             if row is None or column is None:
                 canvas.text(x + 8, top + 14, "⋯" if row is not None else "⋮", style="soft")
                 continue
             core = unravel(first + row * extents[1] + column, grid.physical)
             virtual = grid.virtual(core)
-            words = "" if virtual is None else ",".join(map(str, virtual))
+            label = "" if virtual is None else ",".join(map(str, virtual))
             fill = "pad" if virtual is None else colour(virtual[-2] if len(virtual) > 1 else 0, 1)
-            canvas.box(x, top, wide - 2, _HIGH - 2, fill, f"core {core}: {words or 'idle'}", words)
+            canvas.box(x, top, width - 2, _HIGH - 2, fill, f"core {core}: {label or 'idle'}", label)
     return y + len(rows) * _HIGH
 
 
@@ -103,7 +103,7 @@ def draw_runs(canvas: Canvas, runs: Runs, y: float) -> float:
             f"{format_thousands(runs.count, 'sequence')} of elements that follow each other on "
             "both sides: "
             f"{runs.elements:,} of {format_thousands(runs.total, 'element')}")
-    most = max((count for _, count in runs.lengths), default=1)
+    max_count = max((count for _, count in runs.lengths), default=1)
     top = y + 14
     for k in sample_indices(len(runs.lengths), _MAX_LENGTHS):
         if k is None:
@@ -111,10 +111,10 @@ def draw_runs(canvas: Canvas, runs: Runs, y: float) -> float:
             top += 18
             continue
         length, count = runs.lengths[k]
-        words = f"{format_thousands(count, 'run')} of {format_thousands(length, 'element')}"
-        wide = max(420 * count / most, 1)
-        canvas.box(MARGIN, top, wide, 14, colour(0, 1), words)
-        canvas.text(MARGIN + wide + 8, top + 11, words, size=10, style="soft")
+        label = f"{format_thousands(count, 'run')} of {format_thousands(length, 'element')}"
+        width = max(420 * count / max_count, 1)
+        canvas.box(MARGIN, top, width, 14, colour(0, 1), label)
+        canvas.text(MARGIN + width + 8, top + 11, label, size=10, style="soft")
         top += 18
     return top
 
@@ -130,27 +130,27 @@ def draw_relayout(relayout: Relayout) -> Svg:
         canvas.text(MARGIN, y, "nothing is copied", style="soft")
         return canvas.finished(f"relayout of {title}: nothing is copied")
     pieces: list[DrawnRun] = []
-    for words, layout in (("From", src), ("To", dst)):
-        y, shown = _memory(canvas, words, layout, y)
+    for label, layout in (("From", src), ("To", dst)):
+        y, drawn = _memory(canvas, label, layout, y)
         y += 40
-        pieces += shown
+        pieces += drawn
     y = draw_runs(canvas, src.runs_to(dst), y) + 30
     legend(canvas, y, row_colours(src.shape, pieces), ["A row has one colour on both sides."])
     return canvas.finished(f"relayout of {title}")
 
 
 def _memory(
-    canvas: Canvas, words: str, layout: Layout, y: float
+    canvas: Canvas, label: str, layout: Layout, y: float
 ) -> tuple[float, Sequence[DrawnRun]]:
     """Draw the memory of one side; return the bottom y coordinate and the pieces shown."""
     try:
         parts = parts_of(layout, by_rows=True)
     except LayoutError:
-        heading(canvas, MARGIN, y, words, "no expression was found for what a place holds")
+        heading(canvas, MARGIN, y, label, "no expression was found for what a place holds")
         return y + 10, ()
     scale = Scale(layout, parts)
-    remark = f"physical {list(layout.physical_shape)} in {layout.memory}"
-    end = draw_memories(canvas, layout, parts, scale, (MARGIN, y), (words, remark))
+    caption = f"physical {list(layout.physical_shape)} in {layout.memory}"
+    end = draw_memories(canvas, layout, parts, scale, (MARGIN, y), (label, caption))
     return end, parts.pieces
 
 
@@ -161,12 +161,12 @@ def draw_index_map(index_map: IndexMap) -> Svg:
     names = [truncate(variable.name, 40) for variable in indices]
     texts = [truncate(str(expr), 90) for expr in results]
     y = head(canvas, "index map", truncate(index_map.formula, 160)) + 34
-    wide = 24 + max([text_width(name, 12, "mono") for name in names], default=0)
-    right = MARGIN + wide + 120
+    width = 24 + max([text_width(name, 12, "mono") for name in names], default=0)
+    right = MARGIN + width + 120
     heading(canvas, MARGIN, y, "Index")
     heading(canvas, right, y, "Place", "an axis of the memory for each border")
     for k, name in enumerate(names):
-        canvas.box(MARGIN, y + 14 + k * 32, wide, 24, colour(k), f"index {name}")
+        canvas.box(MARGIN, y + 14 + k * 32, width, 24, colour(k), f"index {name}")
         canvas.text(MARGIN + 12, y + 30 + k * 32, name, size=12, style="mono dark")
     ends = {axis + 1 for axis in index_map.axis_separators}
     top = y + 14
@@ -176,12 +176,12 @@ def draw_index_map(index_map: IndexMap) -> Svg:
                         title="an axis of the memory ends here")
             top += 10
         used = free_variables(expr)
-        fill = next((colour(n) for n, each in enumerate(indices) if each in used), NEUTRAL)
+        fill = next((colour(n) for n, var in enumerate(indices) if var in used), NEUTRAL)
         canvas.box(right, top, 24 + text_width(text, 12, "mono"), 24, fill, f"place {k}: {text}")
         canvas.text(right + 12, top + 16, text, size=12, style="mono dark")
-        for n, each in enumerate(indices):
-            if each in used:
-                canvas.line([(MARGIN + wide, y + 26 + n * 32), (right, top + 12)], colour(n, 3),
+        for n, var in enumerate(indices):
+            if var in used:
+                canvas.line([(MARGIN + width, y + 26 + n * 32), (right, top + 12)], colour(n, 3),
                             title=f"{names[n]} is in place {k}")
         top += 32
     return canvas.finished(f"the index map {index_map.formula}")

@@ -73,7 +73,7 @@ class Domain:
         found: dict[int, list[tuple[int, ...]]] = {}
         points = [tuple(map(int, point)) for point in np.argwhere(self.is_inside)]
         lanes = [*self.leaves.values()]
-        for point in sorted(points, key=lambda p: (self.time[p], *(each[p] for each in lanes))):
+        for point in sorted(points, key=lambda p: (self.time[p], *(lane[p] for lane in lanes))):
             found.setdefault(int(self.thread[point]), []).append(point)
         return [found[thread] for thread in sorted(found)]
 
@@ -81,26 +81,26 @@ class Domain:
 def domain_of(state: ScheduleState, stage: StageState, axes: tuple[IterVar, ...]) -> Domain:
     """Compute the iteration points of the given axes, with all other axes at their first value."""
     op = stage.compute
-    at: dict[Var, Any] = {size: np.asarray(SIZE) for size in _sizes(state, stage)}
-    extents, firsts = [], []
+    env: dict[Var, Any] = {size: np.asarray(SIZE) for size in _sizes(state, stage)}
+    extents, starts = [], []
     for axis in dict.fromkeys((*op.axis, *op.reduce_axis, *op.loops)):
-        first = int(values(index_value(axis.low), at))
-        at[axis] = np.asarray(first)
+        first = int(values(index_value(axis.low), env))
+        env[axis] = np.asarray(first)
     for number, axis in enumerate(axes):
-        extent = max(int(values(index_value(axis.extent), at)), 0)
-        most = _MOST_COLUMNS if number == len(axes) - 1 else _MOST_ROWS
+        extent = max(int(values(index_value(axis.extent), env)), 0)
+        limit = _MOST_COLUMNS if number == len(axes) - 1 else _MOST_ROWS
         extents.append(extent)
-        firsts.append(int(at[axis]))
-        counted = at[axis] + np.arange(min(extent, most))
-        at[axis] = counted if number == len(axes) - 1 else counted[:, None]
-    shape = tuple(min(n, most) for n, most in zip(
+        starts.append(int(env[axis]))
+        points = env[axis] + np.arange(min(extent, limit))
+        env[axis] = points if number == len(axes) - 1 else points[:, None]
+    shape = tuple(min(n, limit) for n, limit in zip(
         extents, (_MOST_ROWS, _MOST_COLUMNS)[-len(extents):], strict=True))
     is_inside = np.full(shape, fill_value=True)
     for condition in _conditions(op):
-        is_inside &= _evaluate_at_points(condition, at, shape).astype(bool)
-    leaves = {leaf: _evaluate_at_points(value, at, shape) for leaf, value in _loops(stage).items()}
+        is_inside &= _evaluate_at_points(condition, env, shape).astype(bool)
+    leaves = {leaf: _evaluate_at_points(value, env, shape) for leaf, value in _loops(stage).items()}
     thread, time = _order(stage, leaves, shape)
-    return Domain(axes, tuple(extents), tuple(firsts), is_inside, leaves, thread, time, at)
+    return Domain(axes, tuple(extents), tuple(starts), is_inside, leaves, thread, time, env)
 
 
 def _sizes(state: ScheduleState, stage: StageState) -> Iterator[Var]:
@@ -125,10 +125,10 @@ def _conditions(op: ComputeOp) -> Iterator[Expr]:
             yield body.condition
 
 
-def _evaluate_at_points(expr: Expr, at: At, shape: tuple[int, ...]) -> Numbers:
+def _evaluate_at_points(expr: Expr, env: At, shape: tuple[int, ...]) -> Numbers:
     """Evaluate an expression at each point; expressions that read memory evaluate to 1."""
     try:
-        found = values(expr, at)
+        found = values(expr, env)
     except KeyError:
         found = np.asarray(1)
     return np.broadcast_to(found, shape)
@@ -142,7 +142,7 @@ def _loops(stage: StageState) -> dict[IterVar, Expr]:
         for axis in (*op.axis, *op.reduce_axis, *op.loops)
     }
 
-    def box_of(relation: LayoutTransform, frames: Frames, places: object) -> Sequence[Frame]:
+    def box_of(relation: LayoutTransform, frames: Frames, positions: object) -> Sequence[Frame]:
         return [Frame(Const(0), axis.extent) for axis in relation.after]
 
     _, found = derive_frames(stage.relations, roots, box_of)
@@ -169,7 +169,7 @@ def number_combinations(columns: Sequence[Numbers], shape: tuple[int, ...]) -> N
     """Enumerate the value combinations of the given loops in lexicographic order."""
     if not columns or 0 in shape:
         return np.zeros(shape, np.int64)
-    stacked = np.stack([np.asarray(each).ravel() for each in columns], axis=1)
+    stacked = np.stack([np.asarray(column).ravel() for column in columns], axis=1)
     return np.unique(stacked, axis=0, return_inverse=True)[1].reshape(shape)
 
 
@@ -177,13 +177,13 @@ def _order(
     stage: StageState, leaves: Mapping[IterVar, Numbers], shape: tuple[int, ...]
 ) -> tuple[Numbers, Numbers]:
     """Compute the thread of each point and its position in the thread."""
-    apart, lanes = distributed_loops(stage), simultaneous_loops(stage)
-    thread = number_combinations([leaves[leaf] for leaf in apart], shape)
-    rest = [leaves[leaf] for leaf in stage.leaves if leaf not in (*apart, *lanes)]
-    time = number_combinations(rest, shape)
-    for each in np.unique(thread):
-        mine = thread == each
-        time[mine] = np.unique(time[mine], return_inverse=True)[1]
+    distributed, lanes = distributed_loops(stage), simultaneous_loops(stage)
+    thread = number_combinations([leaves[leaf] for leaf in distributed], shape)
+    sequential = [leaves[leaf] for leaf in stage.leaves if leaf not in (*distributed, *lanes)]
+    time = number_combinations(sequential, shape)
+    for number in np.unique(thread):
+        in_thread = thread == number
+        time[in_thread] = np.unique(time[in_thread], return_inverse=True)[1]
     return thread, time
 
 
@@ -192,12 +192,12 @@ Arrow = tuple[tuple[int, ...], tuple[int, ...]]
 
 def sums(domain: Domain) -> list[Arrow]:
     """Return the dependences from each reduction point to the next one with the same element."""
-    down = [k for k, axis in enumerate(domain.axes) if axis.kind is not IterKind.REDUCE]
+    data_dims = [k for k, axis in enumerate(domain.axes) if axis.kind is not IterKind.REDUCE]
     found: list[Arrow] = []
     for points in domain.in_order():
         last: dict[tuple[int, ...], tuple[int, ...]] = {}
         for point in points:
-            element = tuple(point[k] for k in down)
+            element = tuple(point[k] for k in data_dims)
             before = last.get(element)
             if before is not None and domain.time[before] == domain.time[point]:
                 continue
@@ -224,25 +224,25 @@ def steps(state: ScheduleState, stage: StageState, domain: Domain) -> list[Arrow
     """Return the dependences from points of earlier scan steps to the points that read them."""
     found: dict[Arrow, None] = {}
     axes = stage.compute.axis
-    places = [axes.index(axis) for axis in domain.axes if axis in axes]
-    if len(places) < len(domain.axes):
+    positions = [axes.index(axis) for axis in domain.axes if axis in axes]
+    if len(positions) < len(domain.axes):
         return []
     for read in _reads(state, stage):
-        for at in _terms(read, domain):
+        for env in _terms(read, domain):
             try:
-                indices = [np.broadcast_to(values(i, at), domain.shape) for i in read.indices]
+                indices = [np.broadcast_to(values(i, env), domain.shape) for i in read.indices]
             except KeyError:
                 continue  # an index that is read from memory
-            holds = domain.is_inside.copy()
+            mask = domain.is_inside.copy()
             for condition in read.conditions:
-                holds &= _evaluate_at_points(condition, at, domain.shape).astype(bool)
+                mask &= _evaluate_at_points(condition, env, domain.shape).astype(bool)
             for k, (axis, index) in enumerate(zip(axes, indices, strict=True)):
-                if k not in places:
-                    holds &= index == domain.values[axis]
-            for point in map(tuple, np.argwhere(holds).tolist()):
+                if k not in positions:
+                    mask &= index == domain.values[axis]
+            for point in map(tuple, np.argwhere(mask).tolist()):
                 source = tuple(
                     int(indices[k][point]) - first
-                    for k, first in zip(places, domain.firsts, strict=True))
+                    for k, first in zip(positions, domain.firsts, strict=True))
                 if source != point and _is_shown(source, domain):
                     found[source, point] = None
     return list(found)
@@ -273,14 +273,14 @@ def enclosing_scan(state: ScheduleState, stage: StageState) -> ScanOp | None:
     """Return the scan that a stage is or whose steps it computes, or None."""
     if isinstance(stage.op, ScanOp):
         return stage.op
-    for each in state:
-        if not isinstance(each.op, ScanOp):
+    for candidate in state:
+        if not isinstance(candidate.op, ScanOp):
             continue
-        for body in each.op.body:
+        for body in candidate.op.body:
             if isinstance(body, TensorLoad) and state.find(body.tensor.op) is stage and all(
-                index is axis for index, axis in zip(body.indices, each.op.axis, strict=True)
+                index is axis for index, axis in zip(body.indices, candidate.op.axis, strict=True)
             ):
-                return each.op
+                return candidate.op
     return None
 
 
@@ -297,11 +297,11 @@ def _reads(state: ScheduleState, stage: StageState) -> Iterator[StepRead]:
 
 def _state_readers(state: ScheduleState, states: frozenset[Tensor]) -> set[Operation]:
     """Return the stages that read the given states, directly or through other stages."""
-    placeholders = {each.op for each in states}
+    placeholders = {entry.op for entry in states}
     found: set[Operation] = set()
     for stage in state:
         inputs = [tensor.op for tensor in stage.op.input_tensors]
-        known = [each.key for op in inputs if (each := state.find(op)) is not None]
+        known = [entry.key for op in inputs if (entry := state.find(op)) is not None]
         if placeholders & {*inputs, *known} or found & {*known}:
             found.add(stage.key)
     return found
@@ -309,17 +309,17 @@ def _state_readers(state: ScheduleState, states: frozenset[Tensor]) -> set[Opera
 
 def _inside(
     state: ScheduleState, body: Sequence[Expr], states: frozenset[Tensor], reaching: set[Operation],
-    known: Mapping[Var, Expr], around: tuple[Expr, ...],
+    known: Mapping[Var, Expr], outer: tuple[Expr, ...],
 ) -> Iterator[StepRead]:
-    parts = [part for each in body for part in _sources(each)]
+    parts = [part for expr in body for part in _sources(expr)]
     guards = PathConditions(parts)
     for node in walk(*parts):
         if not isinstance(node, TensorLoad):
             continue
         guard = guards.of(node)
-        holds = () if guard is None else tuple(guard.conditions())
-        conditions = (*around, *(substitute(each, known) for each in holds))
-        indices = tuple(substitute(index_value(each), known) for each in node.indices)
+        local = () if guard is None else tuple(guard.conditions())
+        conditions = (*outer, *(substitute(expr, known) for expr in local))
+        indices = tuple(substitute(index_value(expr), known) for expr in node.indices)
         stage = state.find(node.tensor.op)
         if node.tensor in states:
             yield StepRead(indices, conditions)
@@ -350,46 +350,46 @@ def draw_domain(stage: Stage, axes: Sequence[IterVar]) -> Svg:
     Raises:
         ScheduleError: If the stage is a placeholder or does not have these axes.
     """
-    state, own = stage._schedule.state, stage._state
-    chosen = _axes(state, own, axes)
+    state, record = stage._schedule.state, stage._state
+    chosen = _axes(state, record, axes)
     canvas = Canvas()
     if not chosen:
-        y = head(canvas, f"iteration domain of {own.name}", "one point: it has no axes") + 30
+        y = head(canvas, f"iteration domain of {record.name}", "one point: it has no axes") + 30
         canvas.dot(MARGIN + _DOT, y, _DOT, colour(0), "the only point")
-        return canvas.finished(f"the iteration domain of {own.name}")
-    domain = domain_of(state, own, chosen)
+        return canvas.finished(f"the iteration domain of {record.name}")
+    domain = domain_of(state, record, chosen)
     names = ", ".join(truncate(axis.name, 40) for axis in chosen)
-    loops = ", ".join(f"{leaf.name}" for leaf in own.leaves) or "none"
-    y = head(canvas, f"iteration domain of {own.name}", _slice(own.compute, chosen, domain),
+    loops = ", ".join(f"{leaf.name}" for leaf in record.leaves) or "none"
+    y = head(canvas, f"iteration domain of {record.name}", _slice(record.compute, chosen, domain),
              f"loops, outermost first: {loops}") + 30
     heading(canvas, MARGIN, y, f"Points ({names})", "numbers: when each is computed")
-    arrows, remark = _dependences(state, own, domain)
-    fills, words = _colours(own, domain)
-    bottom = _draw(canvas, own, domain, arrows, fills, y + 18)
-    entries = [(colour(0, 1), words)] if words else []
-    legend(canvas, bottom + 20, entries, [*_remarks(own, domain), remark])
-    return canvas.finished(f"the iteration domain of {own.name} over {names}")
+    arrows, note = _dependences(state, record, domain)
+    fills, label = _colours(record, domain)
+    bottom = _draw(canvas, record, domain, arrows, fills, y + 18)
+    entries = [(colour(0, 1), label)] if label else []
+    legend(canvas, bottom + 20, entries, [*_remarks(record, domain), note])
+    return canvas.finished(f"the iteration domain of {record.name} over {names}")
 
 
-def _axes(state: ScheduleState, stage: StageState, given: Sequence[IterVar]) -> tuple[IterVar, ...]:
+def _axes(state: ScheduleState, stage: StageState, axes: Sequence[IterVar]) -> tuple[IterVar, ...]:
     """Return the axes to draw.
 
     Raises:
-        ScheduleError: If `given` is not one or two distinct axes of the stage.
+        ScheduleError: If `axes` is not one or two distinct axes of the stage.
     """
     op = stage.compute
     known = (*op.axis, *op.reduce_axis)
-    if given:
-        is_known = all(any(axis is each for each in known) for axis in given)
-        if not is_known or len({*map(id, given)}) != len(given) or len(given) > 2:
+    if axes:
+        is_known = all(any(axis is a for a in known) for axis in axes)
+        if not is_known or len({*map(id, axes)}) != len(axes) or len(axes) > 2:
             names = ", ".join(axis.name for axis in known) or "none"
             raise ScheduleError(
                 "s[{stage}].domain_picture: expected one or two distinct axes of the definition, "
                 "got {given}; the axes are {names}",
-                kind="unknown-loop", stage=stage.name, given=", ".join(map(str, given)),
+                kind="unknown-loop", stage=stage.name, given=", ".join(map(str, axes)),
                 names=names,
             )
-        return tuple(given)
+        return tuple(axes)
     if op.reduce_axis and enclosing_scan(state, stage) is None:
         return (*op.axis[-1:], op.reduce_axis[0]) if op.axis else op.reduce_axis[:2]
     return known[:2]
@@ -412,12 +412,12 @@ def _dependences(
         return sums(domain), "Arrows: each point adds to what the one before it left."
     found = steps(state, stage, domain)
     if found:
-        words = "Arrows go from a step to those that read what it computed"
+        text = "Arrows go from a step to those that read what it computed"
         if len(found) <= _MAX_ARROWS:
-            return found, f"{words}."
+            return found, f"{text}."
         points = sorted({point for _, point in found})
-        one = points[len(points) // 2]
-        return [each for each in found if each[1] == one], f"{words}; those to one point are drawn."
+        end = points[len(points) // 2]
+        return [pair for pair in found if pair[1] == end], f"{text}; those to one point are drawn."
     if stage.compute.reduce_axis:
         name = stage.compute.reduce_axis[0].name
         return (), f"Elements are sums over other axes: a slice along {name} shows its dependences."
@@ -447,8 +447,8 @@ def _colours(stage: StageState, domain: Domain) -> tuple[dict[Point, str], str]:
         tuple(point): colour(int(best[tuple(point)]), int(best[tuple(point)]) // 8)
         for point in np.argwhere(domain.is_inside).tolist()
     }
-    words = f"one colour: one iteration of {', '.join(varied)}" if varied else ""
-    return fills, truncate(words, 120)
+    label = f"one colour: one iteration of {', '.join(varied)}" if varied else ""
+    return fills, truncate(label, 120)
 
 
 def _draw(
@@ -477,13 +477,13 @@ def _draw(
 
 def _names(canvas: Canvas, domain: Domain, y: float) -> tuple[float, float]:
     """Write the values of the axes; return the left and top coordinates of the points."""
-    *down, across = domain.axes
-    rows = [str(domain.firsts[0] + k) for k in range(domain.shape[0])] if down else []
-    corner = f"{truncate(down[0].name, 20)} ↓" if down else ""
+    *row_axes, column_axis = domain.axes
+    rows = [str(domain.firsts[0] + k) for k in range(domain.shape[0])] if row_axes else []
+    corner = f"{truncate(row_axes[0].name, 20)} ↓" if row_axes else ""
     widths = [text_width(name, 10, "mono") for name in (*rows, corner)]
     left, top = MARGIN + max(widths) + 18, y + 30
     canvas.text(left - 16, y + 14, corner, size=10, style="mono soft", anchor="end")
-    label = f"{truncate(across.name, 20)} →"
+    label = f"{truncate(column_axis.name, 20)} →"
     canvas.text(left - 8, y - 2, label, size=10, style="mono soft")
     for k in range(domain.shape[-1]):
         canvas.text(left + k * _STEP + _DOT, y + 14, str(domain.firsts[-1] + k), size=9,
@@ -507,9 +507,9 @@ def _ends(canvas: Canvas, domain: Domain, left: float, top: float) -> float:
 
 def _point(
     canvas: Canvas, stage: StageState, domain: Domain, point: Point,
-    middle: tuple[float, float], fill: str,
+    center: tuple[float, float], fill: str,
 ) -> None:
-    x, y = middle
+    x, y = center
     loops = ", ".join(f"{leaf.name} {int(domain.leaves[leaf][point])}" for leaf in stage.leaves)
     title = f"{_at(domain, point)}: {truncate(loops, 120)}"
     canvas.dot(x, y, _DOT, fill, title)
@@ -526,9 +526,9 @@ def _arrow(
     canvas: Canvas, start: tuple[float, float], end: tuple[float, float], title: str
 ) -> None:
     """Draw an arrow from the border of one point to the border of another."""
-    across, down = end[0] - start[0], end[1] - start[1]
-    length = hypot(across, down)
-    x, y = across / length * (_DOT + 1), down / length * (_DOT + 1)
+    dx, dy = end[0] - start[0], end[1] - start[1]
+    length = hypot(dx, dy)
+    x, y = dx / length * (_DOT + 1), dy / length * (_DOT + 1)
     canvas.arrow((start[0] + x, start[1] + y), (end[0] - x, end[1] - y), title)
 
 
@@ -538,8 +538,8 @@ def _remarks(stage: StageState, domain: Domain) -> list[str]:
     if lanes := [leaf.name for leaf in simultaneous_loops(stage)]:
         found.append("Points with one number are computed at once, in lanes of "
                      f"{', '.join(lanes)}.")
-    if apart := [leaf.name for leaf in distributed_loops(stage)]:
-        found.append(f"Iterations of {', '.join(apart)} run beside each other, each with numbers "
+    if threads := [leaf.name for leaf in distributed_loops(stage)]:
+        found.append(f"Iterations of {', '.join(threads)} run beside each other, each with numbers "
                      "of its own.")
     match stage.attach:
         case ComputedAt():
@@ -552,9 +552,9 @@ def _remarks(stage: StageState, domain: Domain) -> list[str]:
             pass
     if any(not isinstance(axis.extent, int) for axis in domain.axes):
         found.append(f"Sizes that calls give are {SIZE} here.")
-    if any(n > shown for n, shown in zip(domain.extents, domain.shape, strict=True)):
-        whole = " by ".join(f"{n:,}" for n in domain.extents)
-        shown = " by ".join(map(str, domain.shape))
-        found.append(f"A corner of {shown} of the {whole} points is shown; numbers count its "
+    if any(n > drawn for n, drawn in zip(domain.extents, domain.shape, strict=True)):
+        total = " by ".join(f"{n:,}" for n in domain.extents)
+        drawn = " by ".join(map(str, domain.shape))
+        found.append(f"A corner of {drawn} of the {total} points is shown; numbers count its "
                      f"{format_count(int(domain.is_inside.sum()), 'point')} alone.")
     return found

@@ -41,8 +41,8 @@ def draw_layout_figure(layout: Layout) -> Svg:
     canvas = Canvas()
     title = f"{layout.dtype}{list(layout.shape)}"
     y = head(canvas, title, truncate(formula(layout), 160), *sizes_of(layout)) + 30
-    left_out = draw_layout(canvas, layout, y)
-    return canvas.finished(f"{title}: {left_out}" if left_out else f"{title} as {formula(layout)}")
+    reason = draw_layout(canvas, layout, y)
+    return canvas.finished(f"{title}: {reason}" if reason else f"{title} as {formula(layout)}")
 
 
 def draw_tiled_layout(value: FixedTiledLayout) -> Svg:
@@ -53,9 +53,9 @@ def draw_tiled_layout(value: FixedTiledLayout) -> Svg:
 def draw_layout(canvas: Canvas, layout: Layout, y: float) -> str:
     """Draw the tensor and its memory from `y` on; return the reason if there is nothing to draw."""
     if not 0 < layout.num_places < _UNADDRESSABLE_ELEMENTS:
-        why = "more places than addresses" if layout.num_places else "no places"
-        canvas.text(MARGIN, y, why, style="soft")
-        return why
+        reason = "more places than addresses" if layout.num_places else "no places"
+        canvas.text(MARGIN, y, reason, style="soft")
+        return reason
     try:
         parts = parts_of(layout)
     except LayoutError:
@@ -65,14 +65,14 @@ def draw_layout(canvas: Canvas, layout: Layout, y: float) -> str:
     scale = Scale(layout, parts)
     if prod(layout.grid_shape) > 1:
         y = _grid(canvas, layout, parts, y) + 34
-    several = prod(layout.grid_shape) > 1
+    is_grid = prod(layout.grid_shape) > 1
     right = _tensor(canvas, layout, parts, scale, y)
     start = (right + 44, y) if right < _MAX_WIDTH / 2 else (MARGIN, canvas.bottom + 40)
-    words = (
-        ("Memories", "each core has its own, in the order of arrows") if several
+    title = (
+        ("Memories", "each core has its own, in the order of arrows") if is_grid
         else ("Memory", "in the order of arrows")
     )
-    bottom = draw_memories(canvas, layout, parts, scale, start, words)
+    bottom = draw_memories(canvas, layout, parts, scale, start, title)
     y = _allocation(canvas, layout, max(bottom, canvas.bottom) + 40)
     legend(canvas, y + 14, _colours(layout, parts), _remarks(layout, parts))
     return ""
@@ -128,7 +128,7 @@ def _grid(canvas: Canvas, layout: Layout, parts: Parts, y: float) -> float:
     """Draw the core grid and mark the cores shown; return the bottom y coordinate."""
     shape = (1, *layout.grid_shape) if len(layout.grid_shape) == 1 else layout.grid_shape
     rows, columns = prod(shape[:-1]), shape[-1]
-    shown = {memory.core: n for n, memory in enumerate(m for m in parts.memories if m)}
+    drawn = {memory.core: n for n, memory in enumerate(m for m in parts.memories if m)}
     heading(canvas, MARGIN, y, "Cores", "numbers are the cores shown below")
     counts = layout.elements_per_core.ravel() if isinstance(layout, ShardLayout) else None
     x0, top = MARGIN, y + 14
@@ -136,20 +136,20 @@ def _grid(canvas: Canvas, layout: Layout, parts: Parts, y: float) -> float:
         if row is None:
             canvas.text(x0 + 6, top + line * 20 + 13, "⋮", style="soft")
             continue
-        for place, column in enumerate(sample_indices(columns, 32)):
-            x, above = x0 + place * 32, top + line * 20
+        for slot, column in enumerate(sample_indices(columns, 32)):
+            x, box_top = x0 + slot * 32, top + line * 20
             if column is None:
-                canvas.text(x + 8, above + 13, "⋯", style="soft")
+                canvas.text(x + 8, box_top + 13, "⋯", style="soft")
                 continue
             core = row * columns + column
-            held = "" if counts is None else f": {format_count(int(counts[core]), 'element')}"
+            content = "" if counts is None else f": {format_count(int(counts[core]), 'element')}"
             is_idle = counts is not None and not counts[core]
-            fill = "pad" if is_idle else colour(shown[core], 1) if core in shown else "plain"
-            at = ", ".join(map(str, unravel(core, layout.grid_shape)))
-            words = str(core) if core in shown and not is_idle else ""
-            canvas.box(x, above, 30, 18, fill, f"core ({at}){held}", words)
-    lines, wide = len(sample_indices(rows, 12)), len(sample_indices(columns, 32))
-    canvas.frame(x0 - 4, top - 4, wide * 32 + 6, lines * 20 + 6, title="the grid of cores")
+            fill = "pad" if is_idle else colour(drawn[core], 1) if core in drawn else "plain"
+            coords = ", ".join(map(str, unravel(core, layout.grid_shape)))
+            label = str(core) if core in drawn and not is_idle else ""
+            canvas.box(x, box_top, 30, 18, fill, f"core ({coords}){content}", label)
+    lines, n_columns = len(sample_indices(rows, 12)), len(sample_indices(columns, 32))
+    canvas.frame(x0 - 4, top - 4, n_columns * 32 + 6, lines * 20 + 6, title="the grid of cores")
     return top + lines * 20
 
 
@@ -157,12 +157,12 @@ def _tensor(
     canvas: Canvas, layout: Layout, parts: Parts, scale: Scale, y: float
 ) -> float:
     """Draw the tensor rows with elements in the pieces shown; return the right x coordinate."""
-    remark = "number = place" if scale.is_few else "pieces that lie side by side in memory"
-    right = heading(canvas, MARGIN, y, "Tensor", remark)
+    note = "number = place" if scale.is_few else "pieces that lie side by side in memory"
+    right = heading(canvas, MARGIN, y, "Tensor", note)
     rows = rows_of(layout, parts.pieces)
     slots = _slots(rows)
-    rows = {row: seen for row, pieces in rows.items()
-            if (seen := [piece for piece in pieces if _column(piece) in slots])}
+    rows = {row: visible for row, pieces in rows.items()
+            if (visible := [piece for piece in pieces if _column(piece) in slots])}
     chosen = [n for n in sample_indices(len(rows), _MOST_ROWS) if n is not None]
     numbers = [list(rows)[n] for n in chosen]
     names = [",".join(map(str, unravel(row, layout.shape[:-1]))) for row in numbers]
@@ -204,8 +204,8 @@ def _slots(rows: dict[int, list[DrawnRun]]) -> dict[int, int]:
     for pieces in rows.values():
         for piece in pieces:
             ends.setdefault(piece.part, []).append(_column(piece))
-    kept = {each for columns in ends.values() for each in (min(columns), max(columns))}
-    return {start: found[start] for start in sorted(kept)}
+    retained = {column for columns in ends.values() for column in (min(columns), max(columns))}
+    return {start: found[start] for start in sorted(retained)}
 
 
 def _lefts(slots: dict[int, int], scale: Scale, x: float) -> tuple[dict[int, float], float]:
@@ -227,14 +227,14 @@ def _columns(
     """Draw column numbers above the columns, with marks at omitted columns."""
     end = 0
     for start, x in lefts.items():
-        wide = scale.width(slots[start])
+        width = scale.width(slots[start])
         if start > end:
             canvas.text(x - 16, y, "⋯", style="soft")
         last = start + slots[start] - 1
         long, short = f"{start}…{last}", f"{start}"
-        name = short if last == start or text_width(long, 9, "mono") > wide else long
-        if text_width(name, 9, "mono") <= wide:
-            canvas.text(x + wide / 2, y, name, size=9, style="mono soft", anchor="middle")
+        name = short if last == start or text_width(long, 9, "mono") > width else long
+        if text_width(name, 9, "mono") <= width:
+            canvas.text(x + width / 2, y, name, size=9, style="mono soft", anchor="middle")
         end = last + 1
 
 
@@ -250,31 +250,31 @@ def _draw(
 
 def _title(layout: Layout, piece: DrawnRun) -> str:
     """Return the tooltip of a piece."""
-    place = f"place {piece.offset:,}"
+    location = f"place {piece.offset:,}"
     if piece.count > 1:
-        place = f"places {piece.offset:,} to {piece.offset + piece.count - 1:,}"
+        location = f"places {piece.offset:,} to {piece.offset + piece.count - 1:,}"
     if (byte := _byte(layout, piece.offset)) is not None:
-        place += f", byte {byte:#x}"
+        location += f", byte {byte:#x}"
     if layout.grid_axes:
-        place += f", core ({', '.join(map(str, unravel(piece.core, layout.grid_shape)))})"
+        location += f", core ({', '.join(map(str, unravel(piece.core, layout.grid_shape)))})"
     if piece.first is None:
-        return f"padding: {place}"
+        return f"padding: {location}"
     index = [*map(str, piece.first)]
     if piece.count > 1:
         index[-1] = f"{piece.first[-1]}:{piece.first[-1] + piece.count}"
-    return f"[{', '.join(index)}] in {place}"
+    return f"[{', '.join(index)}] in {location}"
 
 
 def _byte(layout: StoredTensor, offset: int) -> int | None:
     """Return the byte address of a place in its memory; None if elements are not whole bytes."""
-    places = layout.num_places // max(prod(layout.grid_shape), 1)
-    size, rest = divmod(layout.shard_nbytes, places)
-    return None if rest else offset * size
+    volume = layout.num_places // max(prod(layout.grid_shape), 1)
+    size, remainder = divmod(layout.shard_nbytes, volume)
+    return None if remainder else offset * size
 
 
 def draw_memories(
     canvas: Canvas, layout: Layout, parts: Parts, scale: Scale, start: tuple[float, float],
-    words: tuple[str, str],
+    titles: tuple[str, str],
 ) -> float:
     """Draw a panel for the memory of each core, wrapped at the figure width.
 
@@ -284,24 +284,24 @@ def draw_memories(
         parts: Parts of the layout to show.
         scale: Widths, fills and labels of pieces.
         start: Left and top coordinates.
-        words: Heading and a remark beside it.
+        titles: Heading and a remark beside it.
 
     Returns:
         y coordinate of the bottom edge.
     """
     x0, y = start
-    heading(canvas, x0, y, *words)
+    heading(canvas, x0, y, *titles)
     x, top, bottom = x0, y + 16, y + 16
     for memory in parts.memories:
         if memory is None:
             canvas.text(x, top + 20, "⋯", style="soft")
             x += 26
             continue
-        wide = _memory_width(layout, memory, scale)
-        if x > x0 and x + wide > max(_MAX_WIDTH, x0 + 520):
+        width = _memory_width(layout, memory, scale)
+        if x > x0 and x + width > max(_MAX_WIDTH, x0 + 520):
             x, top = x0, bottom + 12
         bottom = max(bottom, _memory(canvas, layout, memory, scale, (x, top)))
-        x += wide + 16
+        x += width + 16
     return bottom
 
 
@@ -316,8 +316,8 @@ def _block_width(block: Block, scale: Scale) -> float:
 
 
 def _memory_width(layout: Layout, memory: MemoryPanel, scale: Scale) -> float:
-    wide = sum(24 if slab is None else _slab_width(layout, slab, scale) for slab in memory.slabs)
-    return max(wide + 12, text_width(_memory_name(memory), 11, "bold") + 16)
+    width = sum(24 if slab is None else _slab_width(layout, slab, scale) for slab in memory.slabs)
+    return max(width + 12, text_width(_memory_name(memory), 11, "bold") + 16)
 
 
 def _memory_name(memory: MemoryPanel) -> str:
@@ -379,26 +379,26 @@ def _slab(
         canvas.frame(x + 18, top - 2, left - x - 18, _BAR + 4, thick=0.5)
         top += _ROW
     canvas.arrow((x + 10, first), (x + 10, top - 4))
-    wide = _slab_width(layout, slab, scale) - 8
-    canvas.frame(x, y, wide, top - y + 2, is_dashed=True, title=f"part {name}")
+    width = _slab_width(layout, slab, scale) - 8
+    canvas.frame(x, y, width, top - y + 2, is_dashed=True, title=f"part {name}")
     return top + 2
 
 
 def _allocation(canvas: Canvas, layout: Layout, y: float) -> float:
     """Draw the shares of elements and padding in memory; return the bottom y coordinate."""
     share = layout.padding_share
-    held = format_thousands(layout.num_elements, "element")
-    rest = f"{format_thousands(layout.padding_count, 'place')} of padding"
+    used = format_thousands(layout.num_elements, "element")
+    unused = f"{format_thousands(layout.padding_count, 'place')} of padding"
     heading(
         canvas, MARGIN, y, "Allocation",
-        f"{layout.nbytes:,} B; {held} ({100 * (1 - share):.1f} %), {rest} ({100 * share:.1f} %)",
+        f"{layout.nbytes:,} B; {used} ({100 * (1 - share):.1f} %), {unused} ({100 * share:.1f} %)",
     )
-    wide = 640.0
-    real = min(wide * (1 - share), wide - 2 if layout.padding_count else wide)
-    if real > 0:
-        canvas.box(MARGIN, y + 10, max(real, 1), 14, colour(0, 1), held)
+    width = 640.0
+    used_width = min(width * (1 - share), width - 2 if layout.padding_count else width)
+    if used_width > 0:
+        canvas.box(MARGIN, y + 10, max(used_width, 1), 14, colour(0, 1), used)
     if layout.padding_count:
-        canvas.box(MARGIN + real, y + 10, wide - real, 14, "pad", rest)
+        canvas.box(MARGIN + used_width, y + 10, width - used_width, 14, "pad", unused)
     return y + 24
 
 
@@ -406,9 +406,9 @@ def _colours(layout: Layout, parts: Parts) -> list[tuple[str, str]]:
     """Return the legend of the colours."""
     found: list[tuple[str, str]] = []
     if prod(layout.grid_shape) > 1:
-        shown = [memory for memory in parts.memories if memory]
+        drawn = [memory for memory in parts.memories if memory]
         used = {piece.part for piece in parts.pieces if piece.first is not None}
-        found += [(colour(n, 1), _memory_name(memory)) for n, memory in enumerate(shown)
+        found += [(colour(n, 1), _memory_name(memory)) for n, memory in enumerate(drawn)
                   if n in used]
     else:
         found += row_colours(layout.shape, parts.pieces)
@@ -439,8 +439,8 @@ def _remarks(layout: Layout, parts: Parts) -> Sequence[str]:
     borders += "; a thick one is the memory of a core." if layout.grid_axes else "."
     left = _left_out(layout, parts)
     shades = "Colours get darker where a row goes on in another block."
-    shown = f"Left out, at ⋮ and ⋯: {left}." if left else "All is shown."
-    return [borders, f"{shown} {shades}"]
+    omitted = f"Left out, at ⋮ and ⋯: {left}." if left else "All is shown."
+    return [borders, f"{omitted} {shades}"]
 
 
 def _left_out(layout: Layout, parts: Parts) -> str:
@@ -450,16 +450,16 @@ def _left_out(layout: Layout, parts: Parts) -> str:
     shard = shard_of(layout) or (1,)
     rows = blocks[-1].number + 1
     count = prod(shard[:-1]) // rows
-    whole = (
+    levels = (
         (prod(layout.grid_shape), len(memories), "cores"),
         (count, len(slabs), "parts of a memory"),
         (rows, len(blocks), "blocks of a part"),
     )
-    found = [f"{all_ - shown:,} of {all_:,} {what}" for all_, shown, what in whole if shown < all_]
+    found = [f"{all_ - drawn:,} of {all_:,} {unit}" for all_, drawn, unit in levels if drawn < all_]
     if any(piece is None for memory in memories for slab in memory.slabs if slab
            for block in slab.blocks if block for piece in block.pieces):
         found.append("pieces of blocks")
-    seen = rows_of(layout, parts.pieces)
-    if len(_slots(seen)) < len({_column(piece) for piece in parts.pieces if piece.first}):
+    visible = rows_of(layout, parts.pieces)
+    if len(_slots(visible)) < len({_column(piece) for piece in parts.pieces if piece.first}):
         found.append("columns of the tensor")
     return ", ".join(found)

@@ -57,26 +57,26 @@ def function_text(
         InternalError: If an expression contains an operation that index maps do not have.
     """
     known: dict[int, str] = {}
-    places = {variable: f"x[{k}]" for k, variable in enumerate(variables)}
+    inputs = {variable: f"x[{k}]" for k, variable in enumerate(variables)}
     lines: list[str] = []
     for node in post_order(*results):
-        text = _text(node, known, places, sizes)
+        text = _text(node, known, inputs, sizes)
         if isinstance(node, Var | Const):
             known[id(node)] = text
             continue
         known[id(node)] = f"t{len(lines)}"
         lines.append(f"const t{len(lines)}={text};")
-    given = ",".join(known[id(node)] for node in results)
-    return f"function {name}(x,c){{{''.join(lines)}return [{given}];}}"
+    returned = ",".join(known[id(node)] for node in results)
+    return f"function {name}(x,c){{{''.join(lines)}return [{returned}];}}"
 
 
 def _text(
-    node: Expr, known: Mapping[int, str], places: Mapping[Var, str], sizes: Sizes | None
+    node: Expr, known: Mapping[int, str], inputs: Mapping[Var, str], sizes: Sizes | None
 ) -> str:
     parts = [known[id(part)] for part in children(node)]
     match node:
         case Var():
-            return places[node]
+            return inputs[node]
         case Const():
             return f"({int(node.value)})"
         case Binary(op, a, b) if op in _OPERATORS:
@@ -253,9 +253,9 @@ def explorer_page(layout: Layout) -> HtmlPage:
     sizes = Sizes()
     indices = layout.index_map.initial_indices
     results = layout.index_map.final_indices
-    place = function_text("placeOf", indices, results, sizes)
-    back = _inverse_map_script(layout)
-    places = layout.num_places
+    forward = function_text("placeOf", indices, results, sizes)
+    inverse = _inverse_map_script(layout)
+    volume = layout.num_places
     data = {
         "shape": layout.shape, "physical": layout.physical_shape, "grid": layout.grid_axes,
         "names": [variable.name for variable in indices],
@@ -264,14 +264,14 @@ def explorer_page(layout: Layout) -> HtmlPage:
             for value, names in sizes.found
         ],
         "moduli": _moduli(layout, sizes),
-        "bytes": None if layout.nbytes % places else layout.nbytes // places,
-        "hasBack": back is not None,
+        "bytes": None if layout.nbytes % volume else layout.nbytes // volume,
+        "hasBack": inverse is not None,
         "colours": [shades[1] for shades in HUES],
     }
     title = f"{layout.dtype}{list(layout.shape)}"
     parts = {
-        "title": escape(clean(title)), "formula": escape(clean(formula(layout))), "place": place,
-        "back": back or "function backOf(){return [];}",
+        "title": escape(clean(title)), "formula": escape(clean(formula(layout))), "place": forward,
+        "back": inverse or "function backOf(){return [];}",
         # Names are arbitrary text; escaping `<` prevents a name from closing the script element.
         "data": json.dumps(data).replace("<", "\\u003c"),
     }

@@ -172,19 +172,19 @@ class DrawnSpace:
         grid = dict(zip(
             self.layout.grid_axes, unravel(core, self.layout.grid_shape), strict=True))
         inside = iter(np.unravel_index(np.arange(start, start + count), self.shard))
-        place = [
+        coords = [
             grid[axis] if axis in grid else next(inside)
             for axis in range(len(self.layout.physical_shape))
         ]
-        offsets = np.broadcast_to(offset_of(place, self.layout.physical_shape), count)
+        offsets = np.broadcast_to(offset_of(coords, self.layout.physical_shape), count)
         if not self.layout.shape:
-            real = offsets == offsets_at(self.layout, ())
-            return np.where(real, 0, -1)[:, None]
+            is_element = offsets == offsets_at(self.layout, ())
+            return np.where(is_element, 0, -1)[:, None]
         if self._has_inverse:
             return elements_at(self.layout, np.ascontiguousarray(offsets))
         found = [self._table.get(int(n)) for n in offsets]
-        nowhere = (-1,) * len(self.layout.shape)
-        return np.array([nowhere if n is None else unravel(n, self.layout.shape) for n in found])
+        no_element = (-1,) * len(self.layout.shape)
+        return np.array([no_element if n is None else unravel(n, self.layout.shape) for n in found])
 
 
 def shard_of(layout: StoredTensor) -> Index:
@@ -206,13 +206,13 @@ def parts_of(layout: StoredTensor, *, by_rows: bool = False) -> Parts:
     space = DrawnSpace(
         layout, layout.num_places <= _MAX_LABELLED_PLACES, by_rows or prod(layout.grid_shape) == 1
     )
-    most = 4 if space.shows_all else 3
+    limit = 4 if space.shows_all else 3
     memories: list[MemoryPanel | None] = []
     before = -1
     for number, core in enumerate(_cores(layout.grid_shape)):
         if core > before + 1:
             memories.append(None)
-        memories.append(_memory(space, core, number, most))
+        memories.append(_memory(space, core, number, limit))
         before = core
     return Parts(layout, tuple(memories))
 
@@ -226,10 +226,10 @@ def _cores(grid: Index) -> list[int]:
     return sorted({0, *steps[-_MAX_LABELLED_CORES + 2 :], count - 1})
 
 
-def _memory(space: DrawnSpace, core: int, number: int, most: int) -> MemoryPanel:
-    several = space.cores > 1
-    most_rows = 16 if space.shows_all else 4 if several else 8
-    most_slabs = 16 if space.shows_all else most if several else 4
+def _memory(space: DrawnSpace, core: int, number: int, limit: int) -> MemoryPanel:
+    has_grid = space.cores > 1
+    most_rows = 16 if space.shows_all else 4 if has_grid else 8
+    most_slabs = 16 if space.shows_all else limit if has_grid else 4
     slabs = [
         None if n is None else _slab(space, core, number, n, most_rows)
         for n in sample_indices(space.slabs, most_slabs)
@@ -237,15 +237,15 @@ def _memory(space: DrawnSpace, core: int, number: int, most: int) -> MemoryPanel
     return MemoryPanel(core, unravel(core, space.layout.grid_shape), tuple(slabs))
 
 
-def _slab(space: DrawnSpace, core: int, number: int, slab: int, most: int) -> Slab:
+def _slab(space: DrawnSpace, core: int, number: int, slab: int, limit: int) -> Slab:
     outer = space.shard[: max(space.rows_axis, 0)]
-    each = space.rows * space.size
+    slab_size = space.rows * space.size
     blocks = [
         None if n is None else
-        Block(n, tuple(_pieces(space, core, number, slab * each + n * space.size)))
-        for n in sample_indices(space.rows, most)
+        Block(n, tuple(_pieces(space, core, number, slab * slab_size + n * space.size)))
+        for n in sample_indices(space.rows, limit)
     ]
-    return Slab(unravel(slab, outer), slab * each, tuple(blocks))
+    return Slab(unravel(slab, outer), slab * slab_size, tuple(blocks))
 
 
 def _pieces(space: DrawnSpace, core: int, number: int, start: int) -> Iterator[DrawnRun | None]:
@@ -267,12 +267,12 @@ def _pieces(space: DrawnSpace, core: int, number: int, start: int) -> Iterator[D
 
 
 def _piece(
-    space: DrawnSpace, core: int, number: int, start: int, first: int, count: int, at: Numbers
+    space: DrawnSpace, core: int, number: int, start: int, first: int, count: int, element: Numbers
 ) -> DrawnRun:
     rank = len(space.layout.shape)
-    if at[0] < 0:
+    if element[0] < 0:
         return DrawnRun(first, count, None, start + first, core, number)
-    index = tuple(int(n) for n in at[:rank])
+    index = tuple(int(n) for n in element[:rank])
     if rank:
         count = min(count, space.layout.shape[-1] - index[-1])
     row = 0
@@ -283,17 +283,17 @@ def _piece(
     return DrawnRun(first, count, index, start + first, core, part)
 
 
-def _cuts(found: Numbers, few: bool) -> list[int]:
+def _cuts(found: Numbers, is_few: bool) -> list[int]:
     """Return the start of each piece, followed by the end of the last piece."""
     count = len(found)
-    if few:
+    if is_few:
         return list(range(count + 1))
-    real = found[:, 0] >= 0
+    is_element = found[:, 0] >= 0
     step = np.zeros(found.shape[1], np.int64)
     step[-1] = 1
-    goes_on = (np.diff(found, axis=0) == step).all(axis=1) & real[1:] & real[:-1]
-    goes_on |= ~real[1:] & ~real[:-1]
-    return [0, *map(int, np.flatnonzero(~goes_on) + 1), count]
+    continues = (np.diff(found, axis=0) == step).all(axis=1) & is_element[1:] & is_element[:-1]
+    continues |= ~is_element[1:] & ~is_element[:-1]
+    return [0, *map(int, np.flatnonzero(~continues) + 1), count]
 
 
 def rows_of(layout: StoredTensor, pieces: Sequence[DrawnRun]) -> dict[int, list[DrawnRun]]:
@@ -316,10 +316,10 @@ def shades_of(layout: StoredTensor, rows: dict[int, list[DrawnRun]]) -> dict[tup
     size = (shard_of(layout) or (1,))[-1]
     found: dict[tuple[int, int], int] = {}
     for pieces in rows.values():
-        shade, at = -1, (-1, -1)
+        shade, previous = -1, (-1, -1)
         for piece in pieces:
             block = piece.core, piece.offset // size
-            shade = 0 if piece.core != at[0] else shade + (block != at)
-            at = block
+            shade = 0 if piece.core != previous[0] else shade + (block != previous)
+            previous = block
             found[piece.core, piece.offset] = shade
     return found

@@ -91,11 +91,11 @@ def draw_nest(canvas: Canvas, rows: Sequence[LoopRow], x: float, y: float) -> tu
         left, top = x + min(row.depth, 24) * STEP, y + number * ROW
         style = "mono dark" if row.kind != "statement" else "mono"
         inner = min(text_width(row.words, 10, style), _MAX_WIDTH - 16)
-        wide = inner + 16
-        canvas.box(left, top, wide, BAR, KINDS[row.kind][0], row.title or row.words)
+        width = inner + 16
+        canvas.box(left, top, width, BAR, KINDS[row.kind][0], row.title or row.words)
         canvas.text(left + 8, top + 13, row.words, size=10, style=style, width=inner,
                     title=row.title)
-        end = left + wide
+        end = left + width
         if row.remark:
             end = canvas.text(end + 8, top + 13, row.remark, size=10, style="soft", width=420)
         right = max(right, end)
@@ -162,10 +162,10 @@ def _draw(func: PrimFunc, lines: list[str]) -> Svg:
     y = head(canvas, func.name, *lines) + 30
     end = heading(canvas, MARGIN, y, "Loops", "outer loops hold what is below and further right")
     rows = list(islice(_rows(func.body), _MOST_ROWS + 1))
-    left_out = len(rows) > _MOST_ROWS
+    is_truncated = len(rows) > _MOST_ROWS
     rows = rows[:_MOST_ROWS]
     right, bottom = draw_nest(canvas, rows, MARGIN, y + 14)
-    if left_out:
+    if is_truncated:
         canvas.text(MARGIN, bottom + 12, "⋮ the rest is left out", style="soft")
         bottom += ROW
     bottom = max(bottom, _buffers(canvas, func, max(right, end) + 48, y))
@@ -175,32 +175,32 @@ def _draw(func: PrimFunc, lines: list[str]) -> Svg:
 
 def _rows(body: Stmt) -> Iterator[LoopRow]:
     """Yield the rows of a statement in pre-order, without recursion."""
-    left: list[tuple[Stmt | str, int, int | None]] = [(body, 0, 1)]
-    while left:
-        node, depth, times = left.pop()
+    pending: list[tuple[Stmt | str, int, int | None]] = [(body, 0, 1)]
+    while pending:
+        node, depth, times = pending.pop()
         if isinstance(node, str):
             yield LoopRow(depth, "condition", node)
             continue
         match node:
             case SeqStmt():
-                left += [(each, depth, times) for each in reversed(node.stmts)]
+                pending += [(stmt, depth, times) for stmt in reversed(node.stmts)]
             case For():
                 inner = _times(node.extent, times)
                 yield _loop(node, depth, inner)
-                left.append((node.body, depth + 1, inner))
+                pending.append((node.body, depth + 1, inner))
             case IfThenElse():
                 yield LoopRow(depth, "condition", f"if {truncate(str(node.condition), 80)}")
                 if node.else_case is not None:
-                    left += [(node.else_case, depth + 1, times), ("else", depth, times)]
-                left.append((node.then_case, depth + 1, times))
+                    pending += [(node.else_case, depth + 1, times), ("else", depth, times)]
+                pending.append((node.then_case, depth + 1, times))
             case Allocate() | DeclBuffer() | BufferRealize():
                 yield LoopRow(depth, "memory", _memory(node))
-                left.append((node.body, depth + 1, times))
+                pending.append((node.body, depth + 1, times))
             case Let():
                 yield LoopRow(
                     depth, "statement", f"{node.var.name} = {truncate(str(node.value), 80)}"
                 )
-                left.append((node.body, depth, times))
+                pending.append((node.body, depth, times))
             case TensorOp():
                 unit = f"on {node.unit}" if node.unit else ""
                 yield LoopRow(depth, "tensorized", node.name, unit)
@@ -216,11 +216,11 @@ def _times(extent: Expr, outer: int | None) -> int | None:
 def _loop(node: For, depth: int, times: int | None) -> LoopRow:
     kind = "bound" if node.thread else _KINDS[node.kind]
     start = "" if isinstance(node.min, Const) and not node.min.value else f" from {node.min}"
-    words = f"{node.loop_var.name}: {truncate(extent_text(node.extent), 60)}{start}"
-    marks = [node.thread or ("" if kind == "loop" else kind)]
+    label = f"{node.loop_var.name}: {truncate(extent_text(node.extent), 60)}{start}"
+    notes = [node.thread or ("" if kind == "loop" else kind)]
     if times is not None and depth:
-        marks.append(f"runs {times:,} times in all" if times != 1 else "")
-    return LoopRow(depth, kind, words, ", ".join(filter(None, marks)))
+        notes.append(f"runs {times:,} times in all" if times != 1 else "")
+    return LoopRow(depth, kind, label, ", ".join(filter(None, notes)))
 
 
 def _memory(node: Allocate | DeclBuffer | BufferRealize) -> str:
@@ -253,38 +253,38 @@ def _statement(node: Stmt, depth: int, times: int | None) -> LoopRow:
     lanes = 1
     if isinstance(node, BufferStore):
         lanes = max((index.dtype.lanes for index in node.indices), default=1)
-    marks = [f"{lanes} lanes" if lanes > 1 else "", f"{times:,} times" if times else ""]
+    notes = [f"{lanes} lanes" if lanes > 1 else "", f"{times:,} times" if times else ""]
     first = " ".join(text.split())
-    return LoopRow(depth, "statement", truncate(first, 100), ", ".join(filter(None, marks)),
+    return LoopRow(depth, "statement", truncate(first, 100), ", ".join(filter(None, notes)),
                truncate(first, 400))
 
 
 def _buffers(canvas: Canvas, func: PrimFunc, x: float, y: float) -> float:
     """Draw the list of buffers, marked as read or written; return the bottom y coordinate."""
-    params = [each for each in func.params if isinstance(each, Buffer)]
-    held: dict[Var, Buffer] = {buffer.data: buffer for buffer in params}
+    params = [param for param in func.params if isinstance(param, Buffer)]
+    buffers: dict[Var, Buffer] = {buffer.data: buffer for buffer in params}
     written: set[Var] = set()
     for node in walk(func.body):
         if isinstance(node, Allocate | BufferRealize):
-            held.setdefault(node.buffer.data, node.buffer)
+            buffers.setdefault(node.buffer.data, node.buffer)
         elif isinstance(node, BufferStore):
             written.add(node.buffer.data)
     heading(canvas, x, y, "Buffers", "parameters first; blue ones are written")
     data = {buffer.data for buffer in params}
     bottom = y + 14
-    for number, (var, buffer) in enumerate(held.items()):
+    for number, (var, buffer) in enumerate(buffers.items()):
         if number == _MOST_BUFFERS:
-            more = format_count(len(held) - number, "more buffer")
-            canvas.text(x, bottom + 13, f"⋮ {more}", style="soft")
+            hidden = format_count(len(buffers) - number, "more buffer")
+            canvas.text(x, bottom + 13, f"⋮ {hidden}", style="soft")
             return bottom + ROW
         role = "parameter, " if var in data else ""
-        use = "written" if var in written else "read"
+        access = "written" if var in written else "read"
         canvas.dot(x + 5, bottom + 9, 4, "#4a9ad9" if var in written else "#aab2bd",
-                   f"{role}{use}")
-        said = _describe(buffer)
-        words, whole = with_tail(buffer.name, said, 420, 10, "mono"), buffer.name + said
-        canvas.text(x + 16, bottom + 13, words, size=10, style="mono", width=420,
-                    title=whole if words != whole else "")
+                   f"{role}{access}")
+        details = _describe(buffer)
+        text, full = with_tail(buffer.name, details, 420, 10, "mono"), buffer.name + details
+        canvas.text(x + 16, bottom + 13, text, size=10, style="mono", width=420,
+                    title=full if text != full else "")
         bottom += ROW
     return bottom
 
@@ -343,11 +343,11 @@ def draw_step(schedule: Schedule, step: int) -> Svg:
     text = schedule.trace.steps[step].to_python().splitlines()[-1]
     canvas = Canvas()
     y = head(canvas, truncate(text, 120), f"call {step % len(calls) + 1} of {len(calls)}") + 30
-    same = {id(stage) for stage in before} & {id(stage) for stage in after}
-    changed = {stage.key for state in (before, after) for stage in state if id(stage) not in same}
+    equal = {id(stage) for stage in before} & {id(stage) for stage in after}
+    changed = {stage.key for state in (before, after) for stage in state if id(stage) not in equal}
     left, rows, bottom = MARGIN, [], y
-    for words, state in (("Before", before), ("After", after)):
-        heading(canvas, left, y, words)
+    for label, state in (("Before", before), ("After", after)):
+        heading(canvas, left, y, label)
         found, end = _draw_stages(canvas, state, left, y + 14, only=changed)
         rows += found
         bottom = max(bottom, end)
@@ -362,24 +362,24 @@ def _draw_stages(
 ) -> tuple[list[LoopRow], float]:
     """Draw stages below each other; return their rows and the bottom y coordinate."""
     stages = [stage for stage in state if only is None or stage.key in only]
-    shown = stages[:_MAX_STAGES]
+    drawn = stages[:_MAX_STAGES]
     rows: list[LoopRow] = []
     starts: list[int] = []
-    for stage in shown:
+    for stage in drawn:
         starts.append(len(rows))
         rows += _rows_of(stage)
     right, bottom = draw_nest(canvas, rows, x, y)
-    if len(shown) < len(stages):
-        more = format_count(len(stages) - len(shown), "more stage")
-        canvas.text(x, bottom + 13, f"⋮ {more}", style="soft")
+    if len(drawn) < len(stages):
+        hidden = format_count(len(stages) - len(drawn), "more stage")
+        canvas.text(x, bottom + 13, f"⋮ {hidden}", style="soft")
         bottom += ROW
     if connects:
         tops = [y + start * ROW for start in starts]
         connect(
-            canvas, right + 8, _flows(shown), [top + BAR * 0.7 for top in tops],
+            canvas, right + 8, _flows(drawn), [top + BAR * 0.7 for top in tops],
             [top + BAR * 0.3 for top in tops],
             {tensor: f"{tensor.name}: {tensor.dtype}{list(tensor.shape)}"
-             for stage in shown for tensor in _outputs(stage)},
+             for stage in drawn for tensor in _outputs(stage)},
         )
     return rows, bottom
 
@@ -390,14 +390,14 @@ def _outputs(stage: StageState) -> Sequence[Tensor]:
 
 def _flows(stages: Sequence[StageState]) -> dict[Tensor, tuple[int, list[int]]]:
     """Return the producer stage and the consumer stages of each tensor."""
-    made: dict[Tensor, tuple[int, list[int]]] = {
+    flows: dict[Tensor, tuple[int, list[int]]] = {
         tensor: (k, []) for k, stage in enumerate(stages) for tensor in _outputs(stage)
     }
     for k, stage in enumerate(stages):
         for tensor in dict.fromkeys(stage.op.input_tensors):
-            if tensor in made:
-                made[tensor][1].append(k)
-    return made
+            if tensor in flows:
+                flows[tensor][1].append(k)
+    return flows
 
 
 def _rows_of(stage: StageState) -> Iterator[LoopRow]:
@@ -406,8 +406,8 @@ def _rows_of(stage: StageState) -> Iterator[LoopRow]:
     for depth, axis in enumerate(stage.leaves):
         tag = stage.threads.get(axis)
         tensorized = stage.tensorized is not None and stage.tensorized.axis == axis
-        mark = "bound" if tag else _MARKS.get(stage.marks.get(axis, ForKind.SERIAL), "loop")
-        kind = "tensorized" if tensorized else mark
+        loop_kind = "bound" if tag else _MARKS.get(stage.marks.get(axis, ForKind.SERIAL), "loop")
+        kind = "tensorized" if tensorized else loop_kind
         extent = f": {truncate(extent_text(axis.dom.extent), 40)}"
         remarks = [tag or ("" if kind == "loop" else kind)]
         remarks += ["adds up"] if axis.kind is IterKind.REDUCE else []
@@ -416,17 +416,17 @@ def _rows_of(stage: StageState) -> Iterator[LoopRow]:
 
 def _place(stage: StageState) -> str:
     """Describe the compute location and storage of a stage."""
-    words = [f"in {stage.scope}"]
+    parts = [f"in {stage.scope}"]
     match stage.attach:
         case ComputedAt():
-            words.insert(0, f"computed at {stage.attach.stage.name}, {stage.attach.axis.name}")
+            parts.insert(0, f"computed at {stage.attach.stage.name}, {stage.attach.axis.name}")
         case Inline():
-            words = ["computed inline"]
+            parts = ["computed inline"]
         case _:
             pass
     if stage.is_output:
-        words.append("an output")
+        parts.append("an output")
     if stage.layout.maps:
-        words.append("in a layout of its own")
-    words += ["two copies"] * stage.is_doubled + ["rolling"] * stage.is_rolling
-    return ", ".join(words)
+        parts.append("in a layout of its own")
+    parts += ["two copies"] * stage.is_doubled + ["rolling"] * stage.is_rolling
+    return ", ".join(parts)

@@ -26,15 +26,15 @@ def draw_memory_plan(plan: ArenaPlan) -> Svg:
     canvas = Canvas()
     y = head(canvas, "memory between kernels", sizes_of(plan)) + 30
     rows = 1 + max((value.last for value in plan.values), default=-1)
-    shown = min(rows, _MAX_PLAN_ROWS)
+    n_drawn = min(rows, _MAX_PLAN_ROWS)
     heading(canvas, MARGIN, y, "Kernels", "time runs downwards, addresses to the right")
     left = MARGIN + text_width(str(max(rows - 1, 0)), 10, "mono") + 16
-    for k in range(shown):
+    for k in range(n_drawn):
         canvas.text(left - 10, y + 14 + k * _PLAN_ROW + 15, str(k), size=10, style="mono soft",
                     anchor="end")
-    end = draw_values(canvas, plan, left, lambda row: y + 14 + row * _PLAN_ROW, _BAR, shown)
-    if shown < rows:
-        canvas.text(left, end + 14, f"⋮ {rows - shown} more kernels", style="soft")
+    end = draw_values(canvas, plan, left, lambda row: y + 14 + row * _PLAN_ROW, _BAR, n_drawn)
+    if n_drawn < rows:
+        canvas.text(left, end + 14, f"⋮ {rows - n_drawn} more kernels", style="soft")
     return canvas.finished("the memory between kernels")
 
 
@@ -62,8 +62,8 @@ def draw_values(
     if not plan.values:
         canvas.text(left, top_of(0) + 14, "none", style="soft")
         return top_of(0) + 20
-    places = dict.fromkeys(value.offset for value in plan.values)
-    hues = {place: k for k, place in enumerate(places)}
+    offsets = dict.fromkeys(value.offset for value in plan.values)
+    hues = {offset: k for k, offset in enumerate(offsets)}
     scale = _WIDE / max(plan.bytes, 1)
     bottom = top_of(max(rows - 1, 0)) + bar
     canvas.box(left, top_of(0), _WIDE, bottom - top_of(0), "plain", "memory that is free")
@@ -71,13 +71,13 @@ def draw_values(
         if value.first >= rows:
             continue
         x, y = left + value.offset * scale, top_of(value.first)
-        high = top_of(min(value.last, rows - 1)) + bar - y
-        wide, name = value.bytes * scale, value.tensor.name
+        height = top_of(min(value.last, rows - 1)) + bar - y
+        width, name = value.bytes * scale, value.tensor.name
         title = (f"{name}: {value.bytes:,} bytes from {value.offset:,} on, "
                  f"kernels {value.first} to {value.last}")
         hue = hues[value.offset]
-        canvas.box(x, y, max(wide - 1, 1), max(high - 1, 1), colour(hue, hue // 8), title)
-        if text_width(name, 10, "mono") < wide - 8:
+        canvas.box(x, y, max(width - 1, 1), max(height - 1, 1), colour(hue, hue // 8), title)
+        if text_width(name, 10, "mono") < width - 8:
             canvas.text(x + 4, y + 14, name, size=10, style="dark mono", title=title)
     return bottom
 
@@ -117,7 +117,7 @@ def draw_program(program: Program) -> Svg:
     for call in details.kernels:
         fill = colours.setdefault(id(call.kernel), colour(len(colours), len(colours) // 8))
         rows.append(_kernel_row(call, details.outputs, stored, fill))
-    whole, rows = len(rows), rows[:_MAX_ROWS]
+    n_rows, rows = len(rows), rows[:_MAX_ROWS]
     width = max((_box_width(row) for row in rows), default=0.0)
     canvas = Canvas()
     calls = format_count(len(details.kernels), "call")
@@ -134,22 +134,22 @@ def draw_program(program: Program) -> Svg:
         (colour(0), "a kernel, each with a colour of its own"),
         *[(STRONG, "a relayout")] * has_relayouts,
     ]
-    left = [f"⋮ {whole - len(rows)} more calls are left out."] if whole > len(rows) else []
-    legend(canvas, _y(len(rows)) + 16, fills, left)
+    notes = [f"⋮ {n_rows - len(rows)} more calls are left out."] if n_rows > len(rows) else []
+    legend(canvas, _y(len(rows)) + 16, fills, notes)
     return canvas.finished(f"the kernels and the memory of {program.name}")
 
 
 def _kernel_row(
     call: KernelCall, outputs: Sequence[Tensor], stored: Mapping[Tensor, Layout], fill: str
 ) -> KernelRow:
-    made = tuple(call.group.result.outputs)
+    results = tuple(call.group.result.outputs)
     name = " ".join(op.name for op in call.group.operations)
-    given = {x: " (output)" for x in outputs}
-    gives = ", ".join(_text(x, stored) + given.get(x, "") for x in made)
-    relayouts = ", ".join(f"{each.source.name} as {list(each.shape)}" for each in call.packed)
+    suffixes = {x: " (output)" for x in outputs}
+    result_text = ", ".join(_text(x, stored) + suffixes.get(x, "") for x in results)
+    relayouts = ", ".join(f"{item.source.name} as {list(item.shape)}" for item in call.packed)
     read = tuple(group_inputs(call.group))
     fill = STRONG if call.is_relayout else fill
-    return KernelRow(_short(name), made, read, _short(gives), _short(relayouts), fill)
+    return KernelRow(_short(name), results, read, _short(result_text), _short(relayouts), fill)
 
 
 def _text(tensor: Tensor, stored: Mapping[Tensor, Layout]) -> str:
@@ -184,23 +184,23 @@ def _draw_row(canvas: Canvas, y: float, row: KernelRow, width: float) -> None:
 
 def _draw_values(canvas: Canvas, rows: Sequence[KernelRow], right: float) -> float:
     """Draw connectors from producers to consumers of values; return the right x coordinate."""
-    made: dict[Tensor, tuple[int, list[int]]] = {
+    flows: dict[Tensor, tuple[int, list[int]]] = {
         tensor: (k, []) for k, row in enumerate(rows) for tensor in row.outputs
     }
     for k, row in enumerate(rows):
         for tensor in row.read:
-            if tensor in made:
-                made[tensor][1].append(k)
+            if tensor in flows:
+                flows[tensor][1].append(k)
     tops = [_y(k) for k in range(len(rows))]
     return connect(
-        canvas, right, made, [y + _BOX * 0.7 for y in tops], [y + _BOX * 0.3 for y in tops],
-        {x: f"{x.name}: {x.dtype}{list(x.shape)}" for x in made},
+        canvas, right, flows, [y + _BOX * 0.7 for y in tops], [y + _BOX * 0.3 for y in tops],
+        {x: f"{x.name}: {x.dtype}{list(x.shape)}" for x in flows},
     )
 
 
-def _draw_memory(canvas: Canvas, plan: ArenaPlan, above: int, rows: int, left: float) -> None:
-    """Draw the values between kernels at their addresses; `above` rows precede the first kernel."""
+def _draw_memory(canvas: Canvas, plan: ArenaPlan, skipped: int, rows: int, left: float) -> None:
+    """Draw values between kernels at their addresses; `skipped` rows precede the first kernel."""
     heading(canvas, left, 82, "Memory between kernels")
     if plan.values:
         canvas.text(left, 98, sizes_of(plan), style="soft")
-    draw_values(canvas, plan, left, lambda row: _y(above + row), _BOX, rows - above)
+    draw_values(canvas, plan, left, lambda row: _y(skipped + row), _BOX, rows - skipped)

@@ -53,27 +53,27 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
     plot = _plot(roofline, (MARGIN + 60, y + 16, _PLOT_WIDTH, high))
     plot.axes(canvas)
     # A line that other lines cover is drawn wider, so that all remain visible.
-    below = _count_covered([(log10(roof.rate), fills[roof.name]) for roof in roofline.memories])
-    for roof, covers in zip(roofline.memories, below, strict=True):
+    covered = _count_covered([(log10(roof.rate), fills[roof.name]) for roof in roofline.memories])
+    for roof, covers in zip(roofline.memories, covered, strict=True):
         _slope(canvas, plot, roof, fills[roof.name], 2 + 3 * covers, roofline)
     for roof in roofline.compute:
         plot.line(canvas, [(plot.low, roof.rate), (plot.high, roof.rate)], "",
                   f"{roof.title}: at most {roof.rate:,.4g} operations in a {roofline.unit}",
                   is_dashed=roof.cores > 1)
     _write(canvas, plot, labels)
-    places = [plot.canvas_point(mark.intensity, mark.speed) for mark in roofline.marks]
-    below = _count_covered([
+    points = [plot.canvas_point(mark.intensity, mark.speed) for mark in roofline.marks]
+    covered = _count_covered([
         (round(x) * 1e4 + round(y), fills[mark.memory])
-        for (x, y), mark in zip(places, roofline.marks, strict=True)
+        for (x, y), mark in zip(points, roofline.marks, strict=True)
     ])
-    for mark, covers in zip(roofline.marks, below, strict=True):
+    for mark, covers in zip(roofline.marks, covered, strict=True):
         plot.dot(canvas, mark, fills[mark.memory], 5 + 2 * min(covers, 4), roofline.unit)
     entries = [(fills[roof.name], f"{roof.title}: {in_bytes(roof.rate)} in a {roofline.unit}")
                for roof in roofline.memories]
     return legend(canvas, y + 16 + high + 34, entries, roofline.remarks)
 
 
-def _count_covered(things: Sequence[tuple[float, str]]) -> list[int]:
+def _count_covered(items: Sequence[tuple[float, str]]) -> list[int]:
     """Count, for each item, the other colours drawn later at the same position.
 
     >>> _count_covered([(1.0, "a"), (2.0, "a"), (1.0, "b"), (1.0, "b")])
@@ -81,10 +81,10 @@ def _count_covered(things: Sequence[tuple[float, str]]) -> list[int]:
     """
     return [
         len(
-            {fill for other, fill in things[k + 1 :] if abs(other - value) < _COINCIDENT_ROOFS}
-            - {own}
+            {fill for other, fill in items[k + 1 :] if abs(other - value) < _COINCIDENT_ROOFS}
+            - {current}
         )
-        for k, (value, own) in enumerate(things)
+        for k, (value, current) in enumerate(items)
     ]
 
 
@@ -107,9 +107,9 @@ def _labels(roofline: Roofline) -> list[_Label]:
     ]
     for mark in roofline.marks:
         if mark.is_main:
-            said = f": {mark.describe(format_short(mark.speed))}"
-            words = with_tail(mark.kernel, said, _WORDS, _SIZE)
-            found.append(_Label(words, mark.intensity, mark.speed, "", mark.kernel + said))
+            details = f": {mark.describe(format_short(mark.speed))}"
+            text = with_tail(mark.kernel, details, _WORDS, _SIZE)
+            found.append(_Label(text, mark.intensity, mark.speed, "", mark.kernel + details))
     return found
 
 
@@ -127,15 +127,15 @@ def _write(canvas: Canvas, plot: _Plot, labels: Sequence[_Label]) -> None:
         canvas.text(left, y + 4, label.words, size=_SIZE, style=label.style, title=title)
 
 
-def _spread_positions(places: Sequence[float], last: float) -> list[float]:
+def _spread_positions(positions: Sequence[float], last: float) -> list[float]:
     """Move positions until they are a line apart and stay above `last`, keeping their order.
 
     >>> _spread_positions([10.0, 12.0, 100.0], 200.0), _spread_positions([190.0, 195.0], 200.0)
     ([10.0, 25.0, 100.0], [182.0, 197.0])
     """
     found: list[float] = []
-    for place in places:
-        found.append(max(place, found[-1] + _LINE) if found else place)
+    for position in positions:
+        found.append(max(position, found[-1] + _LINE) if found else position)
     limit = last - 3
     for k in reversed(range(len(found))):
         found[k] = min(found[k], limit)
@@ -153,7 +153,7 @@ def _plot(roofline: Roofline, frame: tuple[float, float, float, float]) -> _Plot
 
 def _peak(roof: Roof, roofline: Roofline, highest: float) -> float:
     """Return the height of a memory roof: the compute roof of as many cores, if known."""
-    return max((each.rate for each in roofline.compute if each.cores <= roof.cores),
+    return max((other.rate for other in roofline.compute if other.cores <= roof.cores),
                default=highest)
 
 
@@ -180,9 +180,9 @@ class _Plot:
 
     def canvas_point(self, x: float, y: float) -> tuple[float, float]:
         """Return the canvas coordinates of a point."""
-        across = (log10(x) - log10(self.low)) / (log10(self.high) - log10(self.low))
-        up = (log10(y) - log10(self.bottom)) / (log10(self.top) - log10(self.bottom))
-        return self._x + across * self._wide, self._y + (1 - up) * self._high
+        x_share = (log10(x) - log10(self.low)) / (log10(self.high) - log10(self.low))
+        y_share = (log10(y) - log10(self.bottom)) / (log10(self.top) - log10(self.bottom))
+        return self._x + x_share * self._wide, self._y + (1 - y_share) * self._high
 
     def axes(self, canvas: Canvas) -> None:
         """Draw the frame and the powers of ten along it."""
@@ -220,13 +220,13 @@ class _Plot:
 
     def dot(self, canvas: Canvas, mark: RooflinePoint, fill: str, radius: float, unit: str) -> None:
         """Draw a kernel: a filled dot if its time was measured, else a ring."""
-        across, up = self.canvas_point(mark.intensity, mark.speed)
+        px, py = self.canvas_point(mark.intensity, mark.speed)
         bound = "" if mark.bound == float("inf") else f", of {mark.bound:,.4g}"
-        canvas.dot(across, up, radius, fill,
+        canvas.dot(px, py, radius, fill,
                    f"{mark.kernel} and {mark.memory}: {mark.intensity:.4g} operations for a byte, "
                    f"{mark.speed:,.4g} in a {unit}{bound}")
         if not mark.is_measured:
-            canvas.dot(across, up, 2.5, "paper")
+            canvas.dot(px, py, 2.5, "paper")
 
 
 def _enclosing_powers_of_ten(values: Sequence[float]) -> tuple[float, float]:
@@ -239,9 +239,9 @@ def _enclosing_powers_of_ten(values: Sequence[float]) -> tuple[float, float]:
     return 10.0 ** floor(low), 10.0 ** ceil(high)
 
 
-def _powers(low: float, high: float, most: int) -> range:
+def _powers(low: float, high: float, limit: int) -> range:
     first, last = round(log10(low)), round(log10(high))
-    return range(first, last + 1, max(1, ceil((last - first) / most)))
+    return range(first, last + 1, max(1, ceil((last - first) / limit)))
 
 
 _Named = tuple[str, tuple[Activity, ...], tuple[Event, ...]]
@@ -302,22 +302,22 @@ def _cycles(count: float) -> str:
 
 def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> float:
     """Draw bars of the activities of each resource; return the bottom y coordinate."""
-    shown = _lanes(lanes)
+    selected = _lanes(lanes)
     heading(canvas, MARGIN, y, "Timeline", "each resource of some cores; a colour for each buffer")
     if not end:
         canvas.text(MARGIN, y + 22, "nothing takes time", style="soft")
         return y + 22
-    names = list(dict.fromkeys(each.name for k in shown for each in lanes[k][1]))
+    names = list(dict.fromkeys(entry.name for k in selected for entry in lanes[k][1]))
     colours = {name: colour(n % 8, n // 8) for n, name in enumerate(names)}
-    resources = {each.resource for k in shown for each in lanes[k][1]}
+    resources = {entry.resource for k in selected for entry in lanes[k][1]}
     left = MARGIN + max(text_width(name, 10, "mono") for name in resources) + 14
     scale = (_TIMELINE_WIDTH - left) / end
     top = y + 14
-    for k in shown:
+    for k in selected:
         name, activities, found = lanes[k]
         canvas.text(MARGIN, top + 14, name, size=11, style="bold")
         top += _ROW
-        for resource in dict.fromkeys(each.resource for each in activities):
+        for resource in dict.fromkeys(entry.resource for entry in activities):
             canvas.text(left - 8, top + 13, resource, size=10, style="mono soft", anchor="end")
             for activity, start, stop in _bars(activities, found, resource):
                 title = f"{activity.name}: {resource}, cycles {start:,.0f} to {stop:,.0f}"
@@ -327,11 +327,11 @@ def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> 
                         width=0.5)
             top += _ROW
     ticks(canvas, left, _TIMELINE_WIDTH, top, end, "cycles")
-    words = "Bars with no name are named where a mouse rests."
-    if len(shown) < len(lanes):
-        words += f" Left out: {len(lanes) - len(shown)} of {format_count(len(lanes), 'lane')}."
+    note = "Bars with no name are named where a mouse rests."
+    if len(selected) < len(lanes):
+        note += f" Left out: {len(lanes) - len(selected)} of {format_count(len(lanes), 'lane')}."
     entries = [(colours[name], name) for name in names[:_MOST_NAMES]]
-    return legend(canvas, top + 34, entries, [words])
+    return legend(canvas, top + 34, entries, [note])
 
 
 def _lanes(lanes: Sequence[_Named]) -> list[int]:
@@ -364,34 +364,34 @@ def _cores(canvas: Canvas, report: CostReport, y: float) -> float:
     """Draw a bar for the busiest resource of each core; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Cores",
             f"cycles of the busiest resource of each; imbalance {report.imbalance:.2f}")
-    most = max((core.busy for core in report.cores), default=0.0)
-    if not most:
+    peak = max((core.busy for core in report.cores), default=0.0)
+    if not peak:
         canvas.text(MARGIN, y + 22, "no core has anything to do", style="soft")
         return y + 22
     chosen = sample_indices(len(report.cores), _MOST_CORES)
-    wide = max(min((_TIMELINE_WIDTH - MARGIN) / len(chosen), 40.0), 5.0)
+    width = max(min((_TIMELINE_WIDTH - MARGIN) / len(chosen), 40.0), 5.0)
     base = y + 14 + 90
-    for place, k in enumerate(chosen):
-        x = MARGIN + place * wide
+    for slot, k in enumerate(chosen):
+        x = MARGIN + slot * width
         if k is None:
             continue
         core = report.cores[k]
-        name = ", ".join(f"{each} {cycles:,.0f}" for each, cycles in core.cycles.items())
-        high = 88 * core.busy / most
+        name = ", ".join(f"{resource} {cycles:,.0f}" for resource, cycles in core.cycles.items())
+        high = 88 * core.busy / peak
         title = f"core {core.core}: {core.operations:,} operations; cycles: {name}"
-        canvas.box(x, base - high, wide - 1, high, colour(0, 1), title)
-        bar = 88 * core.computing / most
-        canvas.box(x, base - bar, max(wide / 3, 1), bar, colour(1, 1),
+        canvas.box(x, base - high, width - 1, high, colour(0, 1), title)
+        bar = 88 * core.computing / peak
+        canvas.box(x, base - bar, max(width / 3, 1), bar, colour(1, 1),
                    f"core {core.core}: computes for {core.computing:,.0f} cycles")
-    canvas.line([(MARGIN, base), (MARGIN + len(chosen) * wide, base)])
-    words = [f"The highest bar is {_cycles(most)} cycles."]
+    canvas.line([(MARGIN, base), (MARGIN + len(chosen) * width, base)])
+    notes = [f"The highest bar is {_cycles(peak)} cycles."]
     if len(chosen) < len(report.cores):
-        left = len(report.cores) - _MOST_CORES
-        words.append(f"Left out: {left} of {format_count(len(report.cores), 'core')}.")
+        hidden = len(report.cores) - _MOST_CORES
+        notes.append(f"Left out: {hidden} of {format_count(len(report.cores), 'core')}.")
     fills = [
         (colour(0, 1), "busiest resource, with the latency before"), (colour(1, 1), "computing"),
     ]
-    return legend(canvas, base + 12, fills, words)
+    return legend(canvas, base + 12, fills, notes)
 
 
 def _roofline(canvas: Canvas, report: CostReport, y: float) -> float:
@@ -403,23 +403,23 @@ def _memories(canvas: Canvas, report: CostReport, y: float) -> float:
     """Draw the occupancy of the memories; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Memories", "the most bytes in use at one time; padding is hatched")
     top = y + 14
-    wide = 420.0
+    width = 420.0
     left = MARGIN + max((text_width(m.memory, 11, "mono") for m in report.memories), default=0) + 12
     for memory in report.memories:
-        whole = memory.usable_bytes or max(memory.peak_bytes, memory.padding_bytes, 1)
+        capacity = memory.usable_bytes or max(memory.peak_bytes, memory.padding_bytes, 1)
         canvas.text(MARGIN, top + 13, memory.memory, size=11, style="mono")
-        canvas.box(left, top, wide, 16, "plain", f"{memory.memory}: {whole:,} B")
-        used = wide * min(memory.peak_bytes / whole, 1)
-        words = f"{memory.peak_bytes:,} B"
+        canvas.box(left, top, width, 16, "plain", f"{memory.memory}: {capacity:,} B")
+        used = width * min(memory.peak_bytes / capacity, 1)
+        label = f"{memory.peak_bytes:,} B"
         if memory.usable_bytes is not None:
-            words += f" of {memory.usable_bytes:,} B ({memory.peak_bytes / whole:.1%})"
-        canvas.box(left, top, max(used, 1), 16, colour(0, 1), words)
+            label += f" of {memory.usable_bytes:,} B ({memory.peak_bytes / capacity:.1%})"
+        canvas.box(left, top, max(used, 1), 16, colour(0, 1), label)
         if memory.padding_bytes:
-            pad = wide * min(memory.padding_bytes / whole, 1)
+            pad = width * min(memory.padding_bytes / capacity, 1)
             canvas.box(left, top + 10, max(pad, 1), 6, "pad",
                        f"{memory.padding_bytes:,} B of padding")
-            words += f", {memory.padding_bytes:,} B of padding"
-        canvas.text(left + wide + 10, top + 12, words, style="soft")
+            label += f", {memory.padding_bytes:,} B of padding"
+        canvas.text(left + width + 10, top + 12, label, style="soft")
         top += 24
     if not report.memories:
         canvas.text(MARGIN, top + 8, "no memory is in use that the target describes", style="soft")

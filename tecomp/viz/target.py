@@ -43,12 +43,12 @@ def draw_target(target: Target) -> Svg:
 
 
 def _units_of_data(target: Target) -> str:
-    words = ""
+    text = ""
     if target.stick is not None:
-        words += f"; sticks of {target.stick.bytes} B"
+        text += f"; sticks of {target.stick.bytes} B"
     if target.tile is not None:
-        words += f"; tiles of {target.tile.rows} x {target.tile.columns}"
-    return words
+        text += f"; tiles of {target.tile.rows} x {target.tile.columns}"
+    return text
 
 
 def _amount(count: float) -> str:
@@ -65,27 +65,27 @@ def _amount(count: float) -> str:
 
 def _describe(memory: Memory) -> str:
     size = "no limit" if memory.capacity_bytes is None else _amount(memory.capacity_bytes)
-    words = [size, "1 axis" if memory.rank == 1 else f"{memory.rank} axes"]
-    words.append(f"aligned to {memory.alignment_bytes} B")
+    parts = [size, "1 axis" if memory.rank == 1 else f"{memory.rank} axes"]
+    parts.append(f"aligned to {memory.alignment_bytes} B")
     rates = memory.read_bytes_per_cycle, memory.write_bytes_per_cycle
-    for what, rate in zip(("read", "write"), rates, strict=True):
+    for direction, rate in zip(("read", "write"), rates, strict=True):
         if rate is not None:
-            words.append(f"{what} {rate:.4g} B/cycle")
-    return ", ".join(words)
+            parts.append(f"{direction} {rate:.4g} B/cycle")
+    return ", ".join(parts)
 
 
 def _memories(canvas: Canvas, target: Target, y: float) -> float:
     """Draw a bar per memory and a line per link; return the bottom y coordinate."""
     memories = list(target.memories.values())[:_MOST]
     lines = [_describe(memory) for memory in memories]
-    wide = 24 + max(
+    width = 24 + max(
         [text_width(line, 10, "mono") for line in lines]
         + [text_width(truncate(memory.name, 60), 12, "bold") for memory in memories]
     )
     rows = {memory.name: k for k, memory in enumerate(memories)}
     for k, (memory, line) in enumerate(zip(memories, lines, strict=True)):
         top = y + k * _ROW
-        canvas.box(MARGIN, top, wide, _BAR, _SCOPES[memory.scope][0],
+        canvas.box(MARGIN, top, width, _BAR, _SCOPES[memory.scope][0],
                    f"{memory.name}: {line}. {memory.source}")
         canvas.text(MARGIN + 10, top + 16, truncate(memory.name, 60), size=12, style="dark bold")
         canvas.text(MARGIN + 10, top + 31, line, size=10, style="mono dark")
@@ -98,13 +98,13 @@ def _memories(canvas: Canvas, target: Target, y: float) -> float:
         for name, link in links.items() if rows[link.from_] <= rows[link.to]
     }
     names = {name: _link_text(link) for name, link in links.items()}
-    right = connect(canvas, MARGIN + wide, flows, starts, ends, names)
+    right = connect(canvas, MARGIN + width, flows, starts, ends, names)
     for number, name in enumerate(name for name in links if name not in flows):
         x = right + 14 + 13 * number
         link = links[name]
         start, end = starts[rows[link.from_]], ends[rows[link.to]]
-        canvas.line([(MARGIN + wide, start), (x, start), (x, end)], title=names[name])
-        canvas.arrow((x, end), (MARGIN + wide + 2, end), names[name])
+        canvas.line([(MARGIN + width, start), (x, start), (x, end)], title=names[name])
+        canvas.arrow((x, end), (MARGIN + width + 2, end), names[name])
     left = max(canvas.right, right) + 20
     for number, text in enumerate(names.values()):
         canvas.text(left, y + 12 + number * 17, text, size=10, style="mono soft", width=560)
@@ -123,8 +123,8 @@ def _grid(canvas: Canvas, target: Target, y: float) -> float:
     heading(canvas, MARGIN, y, "Cores", axes)
     rows, columns = prod(extents[:-1]), extents[-1]
     for line, row in enumerate(sample_indices(rows, 16)):
-        for place, column in enumerate(sample_indices(columns, 32)):
-            x, top = MARGIN + place * 22, y + 14 + line * 18
+        for slot, column in enumerate(sample_indices(columns, 32)):
+            x, top = MARGIN + slot * 22, y + 14 + line * 18
             if row is None or column is None:
                 canvas.text(x + 4, top + 12, "⋮" if row is None else "⋯", style="soft")
                 continue
@@ -136,10 +136,10 @@ def _rates(rates: Rates) -> list[str]:
     """Describe the throughput of one core per second."""
     reads = zip(rates.levels, rates.read_bytes_per_second, strict=True)
     lines = [f"reads in a second: {', '.join(f'{name} {in_bytes(rate)}' for name, rate in reads)}"]
-    for how, of in (("with vectors", rates.flops), ("one by one", rates.scalar_flops)):
-        if of:
-            each = ", ".join(f"{dtype} {format_short(rate)}" for dtype, rate in of.items())
-            lines.append(f"operations in a second, {how}: {each}")
+    for method, by_dtype in (("with vectors", rates.flops), ("one by one", rates.scalar_flops)):
+        if by_dtype:
+            listing = ", ".join(f"{dtype} {format_short(rate)}" for dtype, rate in by_dtype.items())
+            lines.append(f"operations in a second, {method}: {listing}")
     return lines
 
 

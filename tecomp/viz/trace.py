@@ -49,7 +49,7 @@ def draw_trace(trace: ChromeTrace) -> Svg:
     canvas = Canvas()
     titles = list(dict.fromkeys(lane.process for lane in lanes))
     title = titles[0] if len(titles) == 1 else "timeline"
-    size, unit = next((each for each in _UNITS if end >= each[0]), _UNITS[-1])
+    size, unit = next((entry for entry in _UNITS if end >= entry[0]), _UNITS[-1])
     y = head(canvas, title, f"{end / size:.4g} {unit}; a colour for each name") + 14
     if not end:
         canvas.text(MARGIN, y + 14, "nothing takes time", style="soft")
@@ -81,9 +81,9 @@ def _lanes(events: Sequence[dict[str, Any]]) -> list[_Lane]:
             found[key] = _Lane(titles[process], event["args"]["name"])
         elif event["ph"] == "X":
             lane = found.setdefault(key, _Lane(titles[process], ""))
-            said = "; ".join(f"{what}: {each}" for what, each in event.get("args", {}).items())
+            text = "; ".join(f"{label}: {value}" for label, value in event.get("args", {}).items())
             start = event["ts"]
-            lane.bars.append(_Bar(name, start, start + event["dur"], said))
+            lane.bars.append(_Bar(name, start, start + event["dur"], text))
     return list(found.values())
 
 
@@ -91,11 +91,11 @@ def _draw_lanes(
     canvas: Canvas, lanes: Sequence[_Lane], left: float, end: float, y: float, *, is_titled: bool
 ) -> tuple[float, list[str], list[tuple[str, str]]]:
     """Draw the lanes; return the bottom y coordinate, remarks and legend entries."""
-    shown = _select_lanes(lanes)
-    names = dict.fromkeys(bar.name for k in shown if k is not None for bar in lanes[k].bars)
+    selected = _select_lanes(lanes)
+    names = dict.fromkeys(bar.name for k in selected if k is not None for bar in lanes[k].bars)
     colours = {name: colour(n % 8, n // 8) for n, name in enumerate(names)}
     title, too_many = "", 0
-    for k in shown:
+    for k in selected:
         if k is None:
             canvas.text(MARGIN, y + 14, "⋮", style="soft")
             y += _ROW
@@ -107,15 +107,15 @@ def _draw_lanes(
             y += _ROW
         canvas.text(left - 8, y + 13, lane.name, size=10, style="mono soft", anchor="end")
         bars = sorted(_merge_bars(lane.bars, end), key=lambda bar: bar.start - bar.stop)
-        most = _MOST_BARS // len(shown)
-        too_many += len(bars[most:])
-        for bar in sorted(bars[:most], key=lambda bar: bar.start):
+        limit = _MOST_BARS // len(selected)
+        too_many += len(bars[limit:])
+        for bar in sorted(bars[:limit], key=lambda bar: bar.start):
             _draw_bar(canvas, bar, left, end, y, colours[bar.name])
         canvas.line([(left, y + _ROW), (_WIDE, y + _ROW)], style="faint", width=0.5)
         y += _ROW
     remarks = ["Bars with no name are named where a mouse rests."]
-    if None in shown:
-        remarks.append(f"Left out: {len(lanes) - len(shown) + 1} of {len(lanes)} lanes.")
+    if None in selected:
+        remarks.append(f"Left out: {len(lanes) - len(selected) + 1} of {len(lanes)} lanes.")
     if too_many:
         remarks.append(f"Left out: {format_count(too_many, 'bar')}, the shortest of their lanes.")
     if len(names) > _MOST_NAMES:
@@ -141,21 +141,21 @@ def _draw_bar(
     canvas: Canvas, bar: _Bar, left: float, end: float, y: float, fill: str
 ) -> None:
     scale = (_WIDE - left) / end
-    words = f"{bar.name}: {bar.start:,.4g} to {bar.stop:,.4g} us"
+    label = f"{bar.name}: {bar.start:,.4g} to {bar.stop:,.4g} us"
     canvas.box(left + bar.start * scale, y + 2, max((bar.stop - bar.start) * scale, 0.6), 14,
-               fill, f"{words}; {bar.label}" if bar.label else words, bar.name)
+               fill, f"{label}; {bar.label}" if bar.label else label, bar.name)
 
 
 def _merge_bars(bars: Sequence[_Bar], end: float) -> list[_Bar]:
     """Sort bars by start and merge touching bars with the same name."""
-    made: list[_Bar] = []
+    merged: list[_Bar] = []
     for bar in sorted(bars, key=lambda bar: bar.start):
-        last = made[-1] if made else None
+        last = merged[-1] if merged else None
         if last and last.name == bar.name and bar.start - last.stop < _MAX_MERGED_GAP * end:
-            made[-1] = _Bar(bar.name, last.start, max(bar.stop, last.stop), last.label)
+            merged[-1] = _Bar(bar.name, last.start, max(bar.stop, last.stop), last.label)
         else:
-            made.append(bar)
-    return made
+            merged.append(bar)
+    return merged
 
 
 def _draw_levels(
@@ -168,15 +168,15 @@ def _draw_levels(
             (value,) = event["args"].values()
             levels[event["name"]].append((event["ts"], value))
     for name, steps in levels.items():
-        most = max(value for _, value in steps)
-        if not most:
+        peak = max(value for _, value in steps)
+        if not peak:
             continue
-        canvas.text(MARGIN, y + 16, f"{name}, at most {format_short(most)}", size=11, style="bold")
+        canvas.text(MARGIN, y + 16, f"{name}, at most {format_short(peak)}", size=11, style="bold")
         y += _ROW + _HIGH
         for (start, value), (stop, _) in zip(steps, [*steps[1:], (end, 0)], strict=True):
-            high = (_HIGH - 4) * value / most
-            x, wide = left + start * (_WIDE - left) / end, (stop - start) * (_WIDE - left) / end
-            if high and wide > 0:
-                canvas.box(x, y - high, wide, high, NEUTRAL, f"{name}: {value:,}")
+            high = (_HIGH - 4) * value / peak
+            x, width = left + start * (_WIDE - left) / end, (stop - start) * (_WIDE - left) / end
+            if high and width > 0:
+                canvas.box(x, y - high, width, high, NEUTRAL, f"{name}: {value:,}")
         canvas.line([(left, y), (_WIDE, y)], style="faint", width=0.5)
     return y

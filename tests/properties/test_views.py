@@ -62,7 +62,7 @@ def test_views_of_views(seed: int) -> None:
     tecomp.build(x, [A, x])(given, made)
 
     np.testing.assert_array_equal(made, a)
-    (read,) = reads_of_chain(x, apart=[])
+    (read,) = reads_of_chain(x, roots=[])
     assert read.tensor == A
     for place in product(*map(range, a.shape)):
         source = np.unravel_index(int(a[place]), shape)
@@ -74,6 +74,6 @@ def test_a_transposition_by_way_of_one_axis_is_one() -> None:
     flat = te.compute((1200,), lambda i: A[i % 40, i // 40], name="flat")
     B = te.compute((30, 40), lambda i, j: flat[i * 40 + j], name="B")
 
-    (read,) = reads_of_chain(B, apart=[])
+    (read,) = reads_of_chain(B, roots=[])
 
     assert read.dims == (1, 0)

@@ -119,13 +119,13 @@ def requested_partition(type: PTensorType, placements: Placements, where: str) -
     return partition(type.shape, type.dtype, mesh, found.placements)
 
 
-def _check(given: Partition, type: PTensorType, where: str) -> None:
-    if given.shape != type.shape or given.windows is not None:
-        view = " as a view" if given.windows else ""
+def _check(requested: Partition, type: PTensorType, where: str) -> None:
+    if requested.shape != type.shape or requested.windows is not None:
+        view = " as a view" if requested.windows else ""
         raise ArrayValueError(
             "{where}: the partition describes {named}{view}, but the array is {type}; pass a "
             "partition with the shape of the array, or pass placements",
-            where=where, named=given.named, view=view, type=type,
+            where=where, named=requested.named, view=view, type=type,
         )
 
 
@@ -160,15 +160,15 @@ def create_generated(op: Creation, team: AnyTeam, placements: Placements, where:
         placements: Placements or partition, as in `requested_partition`.
         where: Function name for error messages.
     """
-    own = op.infer()
-    type = of_team(own, team)
+    base_type = op.infer()
+    type = of_team(base_type, team)
     target = requested_partition(type, placements, where)
     if blocks_of_partition(target) is None:
-        whole = ShardedNode(type, create_array(op), replicated_partition(type, target.mesh))
-        return reshard(whole, target)
+        replicated = ShardedNode(type, create_array(op), replicated_partition(type, target.mesh))
+        return reshard(replicated, target)
     index: Any = target.local_index(team_of(team).rank)
-    extents = tuple([max(at.stop - at.start, 0) for at in index])
-    return ShardedNode(type, create_array(op, (extents, tuple([at.start for at in index]))), target)
+    extents = tuple([max(s.stop - s.start, 0) for s in index])
+    return ShardedNode(type, create_array(op, (extents, tuple([s.start for s in index]))), target)
 
 
 @collective
@@ -212,14 +212,14 @@ def _copy(node: Node) -> Node:
     return materialized_node(copy_as_stored(data), node.type)
 
 
-def assemble(part: Node, team: AnyTeam, axis: int, given: Partition | None) -> Node:
+def assemble(part: Node, team: AnyTeam, axis: int, explicit: Partition | None) -> Node:
     """Assemble a distributed array from shards.
 
     Args:
         part: Shard of this process; its elements are not copied.
         team: Team of processes.
         axis: Axis along which the shards are concatenated if no partition is given.
-        given: Partition of the array; partial values are reduced.
+        explicit: Partition of the array; partial values are reduced.
 
     Raises:
         TeamError: If the shards do not match, or under single-controller execution.
@@ -227,14 +227,14 @@ def assemble(part: Node, team: AnyTeam, axis: int, given: Partition | None) -> N
     one_runs.check("from_local")
     found = team_of(team)
     data = contiguous_local(part)
-    own = partition_of_parts(found, data, axis) if given is None else given
-    type = PTensorType(own.shape, part.type.dtype, part.type.device, found.id)
-    placed = tuple([Replicate() if isinstance(p, Partial) else p for p in own.placements])
-    target = partition(type.shape, type.dtype, own.mesh, placed)
-    if given is not None:
-        _check(given, type, "from_local")
+    source = partition_of_parts(found, data, axis) if explicit is None else explicit
+    type = PTensorType(source.shape, part.type.dtype, part.type.device, found.id)
+    placements = tuple([Replicate() if isinstance(p, Partial) else p for p in source.placements])
+    target = partition(type.shape, type.dtype, source.mesh, placements)
+    if explicit is not None:
+        _check(explicit, type, "from_local")
         # Each rank with a shard of other extents raises the error itself.
-        data = redistribute(found, given, target, data)
+        data = redistribute(found, explicit, target, data)
     return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
 
 
@@ -267,7 +267,7 @@ def _settle(xs: Sequence[ShardedNode], at_once: bool) -> None:
 
 def compute_parts(xs: Sequence[ShardedNode]) -> None:
     """Wait for messages, and compute the shards of arrays meanwhile."""
-    flush_messages(xs, then=True)
+    flush_messages(xs, compute_shards=True)
 
 
 _settle_together = collective(flush_messages, others=evaluate)

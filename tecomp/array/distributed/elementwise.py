@@ -37,12 +37,12 @@ def defer_elementwise(
     op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode], type: PTensorType
 ) -> ShardedNode:
     """Defer an element-wise operation; its sharding is chosen later."""
-    made = ShardedNode(type, None, None)
-    made.made_of = op, tuple(xs)
-    made.steps = 1 + sum([x.steps for x in xs])
-    if made.steps > MOST:
-        choose_sharding(made)
-    return made
+    result = ShardedNode(type, None, None)
+    result.made_of = op, tuple(xs)
+    result.steps = 1 + sum([x.steps for x in xs])
+    if result.steps > MOST:
+        choose_sharding(result)
+    return result
 
 
 def reshard_or_place(x: ShardedNode, target: Partition) -> ShardedNode:
@@ -53,28 +53,28 @@ def reshard_or_place(x: ShardedNode, target: Partition) -> ShardedNode:
     return reshard(x, target)
 
 
-def choose_sharding(root: ShardedNode, wanted: Wanted = None) -> None:
+def choose_sharding(root: ShardedNode, requested: Wanted = None) -> None:
     """Choose the sharding of deferred element-wise operations.
 
     Args:
         root: Last of the operations.
-        wanted: Mesh and cuts in which the result is read, if known.
+        requested: Mesh and cuts in which the result is read, if known.
     """
     order, leaves = _tree(root)
-    same = _common(leaves, order, root.type)
-    if same is not None and (wanted is None or blocks_of_partition(same) == wanted[1]):
+    common = _common(leaves, order, root.type)
+    if common is not None and (requested is None or blocks_of_partition(common) == requested[1]):
         for x in order:
-            _compute(x, _operands(x), _partition_like(same, x.type), leaves)
+            _compute(x, _operands(x), _partition_like(common, x.type), leaves)
         return
     pieces = {id(x): as_block_partitioned(x) for x in leaves}
-    found = choose_alignment(list(pieces.values()), root.type, wanted)
-    at = {id(x): align_operand(pieces[id(x)], root.type.shape, found) for x in leaves}
+    alignment = choose_alignment(list(pieces.values()), root.type, requested)
+    aligned = {id(x): align_operand(pieces[id(x)], root.type.shape, alignment) for x in leaves}
     inner = set(map(id, order))
-    moved = list(at.values())
+    resharded = list(aligned.values())
     for x in order:
-        xs = [y if id(y) in inner else at[id(y)] for y in _operands(x)]
-        own = _lowered_cuts(x.type.shape, root.type.shape, found.cuts)
-        _compute(x, xs, partition_from_blocks(x.type, found.mesh, own), moved)
+        xs = [y if id(y) in inner else aligned[id(y)] for y in _operands(x)]
+        x_cuts = _lowered_cuts(x.type.shape, root.type.shape, alignment.cuts)
+        _compute(x, xs, partition_from_blocks(x.type, alignment.mesh, x_cuts), resharded)
 
 
 def _compute(
@@ -123,10 +123,10 @@ def _common(
     return first if all(is_same(x.partition, first) for x in full[1:]) else None
 
 
-def _partition_like(given: Partition, type: PTensorType) -> Partition:
+def _partition_like(template: Partition, type: PTensorType) -> Partition:
     if not type.shape:
-        return replicated_partition(type, given.mesh)
-    return partition(type.shape, type.dtype, given.mesh, given.placements)
+        return replicated_partition(type, template.mesh)
+    return partition(type.shape, type.dtype, template.mesh, template.placements)
 
 
 class AlignedOperands(NamedTuple):
@@ -142,48 +142,48 @@ class AlignedOperands(NamedTuple):
 
 
 def choose_alignment(
-    pieces: Sequence[ShardedNode], type: PTensorType, wanted: Wanted = None
+    pieces: Sequence[ShardedNode], type: PTensorType, requested: Wanted = None
 ) -> AlignedOperands:
     """Return the common sharding that requires the fewest bytes.
 
     Args:
         pieces: Operands, each cut into consecutive pieces.
         type: Type with the broadcast shape.
-        wanted: Mesh and cuts in which the result is read, if known.
+        requested: Mesh and cuts in which the result is read, if known.
     """
     views = tuple([(id(x.view[0]), x.view[1]) if x.view else None for x in pieces])
     known = {view[0]: k for k, view in enumerate(views) if view}
-    plain = tuple([(known[view[0]], view[1]) if view else None for view in views])
+    indexed = tuple([(known[view[0]], view[1]) if view else None for view in views])
     parts = tuple([x.partition for x in pieces])
     bases = tuple([x.view[0].partition if x.view else None for x in pieces])
-    return _align(parts, plain, bases, partition_from_blocks(type, parts[0].mesh, ()), wanted)
+    return _align(parts, indexed, bases, partition_from_blocks(type, parts[0].mesh, ()), requested)
 
 
 @memoize("dist.aligned_operands")
 def _align(
     parts: tuple[Partition, ...], views: tuple[tuple[int, tuple[int, ...]] | None, ...],
-    bases: tuple[Partition | None, ...], result: Partition, wanted: Wanted,
+    bases: tuple[Partition | None, ...], result: Partition, requested: Wanted,
 ) -> AlignedOperands:
     shape = result.shape
-    tried: list[AlignedOperands] = []
-    if wanted is not None:
-        tried.append(AlignedOperands(*wanted))
+    candidates: list[AlignedOperands] = []
+    if requested is not None:
+        candidates.append(AlignedOperands(*requested))
     ranked = sorted(range(len(parts)), key=lambda k: -_size(parts[k].shape))
     divided = [k for k in ranked if blocks_of_partition(parts[k])]
     for k in divided:
-        made = _lift_blocks(parts[k], shape)
-        if made:
-            tried.append(AlignedOperands(parts[k].mesh, made))
-    tried += _middles(parts, views, bases, shape)
-    if not tried:
+        lifted = _lift_blocks(parts[k], shape)
+        if lifted:
+            candidates.append(AlignedOperands(parts[k].mesh, lifted))
+    candidates += _middles(parts, views, bases, shape)
+    if not candidates:
         mesh = parts[divided[0]].mesh if divided else parts[0].mesh
         return AlignedOperands(mesh, ())
-    costs = [_cost(parts, result, at, wanted) for at in tried]
+    costs = [_cost(parts, result, candidate, requested) for candidate in candidates]
     # On a tie, prefer the last candidate, the middle slice: later halos then extend to both sides.
     best = min(costs)
-    if wanted is not None and costs[0] == best:
-        return tried[0]
-    chosen = [at for at, cost in zip(tried, costs, strict=True) if cost == best]
+    if requested is not None and costs[0] == best:
+        return candidates[0]
+    chosen = [candidate for candidate, cost in zip(candidates, costs, strict=True) if cost == best]
     return chosen[-1]
 
 
@@ -194,12 +194,12 @@ def _size(shape: Shape) -> int:
     return size
 
 
-def _lift_blocks(given: Partition, shape: Shape) -> tuple[AxisBlocks, ...]:
+def _lift_blocks(operand: Partition, shape: Shape) -> tuple[AxisBlocks, ...]:
     """Return the cuts of an operand as cuts of the result, except along broadcast axes."""
-    more = len(shape) - len(given.shape)
+    offset = len(shape) - len(operand.shape)
     return tuple([
-        cut._replace(axis=cut.axis + more) for cut in blocks_of_partition(given) or ()
-        if given.shape[cut.axis] == shape[cut.axis + more]
+        cut._replace(axis=cut.axis + offset) for cut in blocks_of_partition(operand) or ()
+        if operand.shape[cut.axis] == shape[cut.axis + offset]
     ])
 
 
@@ -210,41 +210,41 @@ def _middles(
     """Return candidate cuts for slices of one array: the cuts under the middle slice."""
     found: list[AlignedOperands] = []
     for base in dict.fromkeys([view[0] for view in views if view]):
-        own = [k for k, view in enumerate(views) if view and view[0] == base]
-        under = bases[own[0]]
-        starts = [views[k][1] for k in own]  # type: ignore[index]
-        if len(own) < 2 or under is None or any(parts[k].shape != shape for k in own):
+        members = [k for k, view in enumerate(views) if view and view[0] == base]
+        base_part = bases[members[0]]
+        starts = [views[k][1] for k in members]  # type: ignore[index]
+        if len(members) < 2 or base_part is None or any(parts[k].shape != shape for k in members):
             continue
         middle = [(min(s) + max(s)) // 2 for s in zip(*starts, strict=True)]
-        made = tuple([
+        shifted = tuple([
             cut._replace(ends=_shift_axes(cut.ends, middle[cut.axis], shape[cut.axis]))
-            for cut in blocks_of_partition(under) or ()
+            for cut in blocks_of_partition(base_part) or ()
         ])
-        if made:
-            found.append(AlignedOperands(under.mesh, made))
+        if shifted:
+            found.append(AlignedOperands(base_part.mesh, shifted))
     return found
 
 
-def _shift_axes(ends: Sequence[int], by: int, extent: int) -> tuple[int, ...]:
-    inner = [min(max(end - by, 0), extent) for end in ends[1:-1]]
+def _shift_axes(ends: Sequence[int], shift: int, extent: int) -> tuple[int, ...]:
+    inner = [min(max(end - shift, 0), extent) for end in ends[1:-1]]
     return (0, *inner, extent)
 
 
 def _cost(
-    parts: Sequence[Partition], result: Partition, at: AlignedOperands, wanted: Wanted
+    parts: Sequence[Partition], result: Partition, target: AlignedOperands, requested: Wanted
 ) -> int:
     """Return the bytes sent to align the operands, and to move the result to its reader."""
     total = 0
     for part in parts:
-        own = _lowered_cuts(part.shape, result.shape, at.cuts)
-        total += transfer_bytes(part, _by(part, at.mesh, own))
-    if wanted is not None and (at.mesh, at.cuts) != wanted:
-        total += transfer_bytes(_by(result, at.mesh, at.cuts), _by(result, *wanted))
+        operand_cuts = _lowered_cuts(part.shape, result.shape, target.cuts)
+        total += transfer_bytes(part, _by(part, target.mesh, operand_cuts))
+    if requested is not None and (target.mesh, target.cuts) != requested:
+        total += transfer_bytes(_by(result, target.mesh, target.cuts), _by(result, *requested))
     return total
 
 
-def _by(given: Partition, mesh: Mesh, cuts: Sequence[AxisBlocks]) -> Partition:
-    return partition_from_blocks(PTensorType(given.shape, str(given.dtype.name)), mesh, cuts)
+def _by(part: Partition, mesh: Mesh, cuts: Sequence[AxisBlocks]) -> Partition:
+    return partition_from_blocks(PTensorType(part.shape, str(part.dtype.name)), mesh, cuts)
 
 
 def transfer_bytes(source: Partition, target: Partition) -> int:
@@ -254,19 +254,19 @@ def transfer_bytes(source: Partition, target: Partition) -> int:
     return redistribution(source, target).nbytes
 
 
-def _lowered_cuts(own: Shape, shape: Shape, cuts: Sequence[AxisBlocks]) -> list[AxisBlocks]:
+def _lowered_cuts(input_shape: Shape, shape: Shape, cuts: Sequence[AxisBlocks]) -> list[AxisBlocks]:
     """Return the cuts of a result as cuts of an operand, except along broadcast axes."""
-    more = len(shape) - len(own)
+    offset = len(shape) - len(input_shape)
     return [
-        cut._replace(axis=cut.axis - more) for cut in cuts
-        if cut.axis >= more and own[cut.axis - more] == shape[cut.axis]
+        cut._replace(axis=cut.axis - offset) for cut in cuts
+        if cut.axis >= offset and input_shape[cut.axis - offset] == shape[cut.axis]
     ]
 
 
-def align_operand(x: ShardedNode, shape: Shape, at: AlignedOperands) -> ShardedNode:
+def align_operand(x: ShardedNode, shape: Shape, target: AlignedOperands) -> ShardedNode:
     """Reshard an operand to the sharding in which the result is computed."""
-    own = _lowered_cuts(x.type.shape, shape, at.cuts)
-    return reshard(x, partition_from_blocks(x.type, at.mesh, own))
+    operand_cuts = _lowered_cuts(x.type.shape, shape, target.cuts)
+    return reshard(x, partition_from_blocks(x.type, target.mesh, operand_cuts))
 
 
 def align_operands(

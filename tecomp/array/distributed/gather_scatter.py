@@ -60,9 +60,9 @@ class OwnerRoutes:
         """Send rows to their owners; return the received rows by rank, in each sender's order."""
         return counted_alltoall(self._team, np.split(rows[self._order], self._ends))
 
-    def answered(self, made: Sequence[Buffer]) -> Buffer:
+    def answered(self, replies: Sequence[Buffer]) -> Buffer:
         """Send results back; return one per row that this process sent, in the original order."""
-        found = np.concatenate(counted_alltoall(self._team, made))
+        found = np.concatenate(counted_alltoall(self._team, replies))
         rows = np.empty_like(found)
         rows[self._order] = found
         return rows
@@ -85,10 +85,10 @@ class RoutedIndices:
         if self.mesh.ndim > 1 or (shape and not self.cuts):
             target = default_partition(type)
             self.mesh, self.cuts = target.mesh, blocks_of_partition(target) or ()
-            xs = [align_operand(each, shape, AlignedOperands(self.mesh, self.cuts)) for each in xs]
+            xs = [align_operand(node, shape, AlignedOperands(self.mesh, self.cuts)) for node in xs]
         flush_messages((x, *xs))
         self.shape = partition_from_blocks(type, self.mesh, self.cuts).local_shape(rank_of(x))
-        columns = [np.broadcast_to(data_of(each.part), self.shape).reshape(-1) for each in xs]
+        columns = [np.broadcast_to(data_of(node.part), self.shape).reshape(-1) for node in xs]
         self.rows = np.stack(columns, axis=1)
 
     def row(self, k: int) -> Buffer:
@@ -96,9 +96,9 @@ class RoutedIndices:
         return self.rows[:, k]
 
 
-def owner_ranks(cut: AxisBlocks, places: Buffer) -> Buffer:
+def owner_ranks(cut: AxisBlocks, positions: Buffer) -> Buffer:
     """Return the number of the piece that contains each index of an axis."""
-    return np.searchsorted(np.array(cut.ends[1:]), places, "right")
+    return np.searchsorted(np.array(cut.ends[1:]), positions, "right")
 
 
 def in_front(data: Buffer, axes: Sequence[int]) -> Buffer:
@@ -126,18 +126,18 @@ def gather_from_owners(
         type: Type of the result.
         cut: Cut of the array.
     """
-    given = RoutedIndices(op, x, indices)
+    routed = RoutedIndices(op, x, indices)
     first = contiguous_local(x.part)
     front = in_front(first, op.axis)
-    routes = OwnerRoutes(team_number(x), owner_ranks(cut, given.row(op.axis.index(cut.axis))))
-    wanted = routes.sent(given.rows)
-    found = routes.answered([front[key_of(op, x, cut, each)] for each in wanted])
-    rest = front.shape[len(op.axis) :]
-    data = found.reshape(*given.shape, *rest)
-    middle = len(given.shape)
-    data = np.moveaxis(data, range(middle), range(op.place, op.place + middle))
-    made = [each._replace(axis=each.axis + op.place) for each in given.cuts]
-    target = partition_from_blocks(type, given.mesh, made)
+    routes = OwnerRoutes(team_number(x), owner_ranks(cut, routed.row(op.axis.index(cut.axis))))
+    requests = routes.sent(routed.rows)
+    found = routes.answered([front[key_of(op, x, cut, request)] for request in requests])
+    trailing = front.shape[len(op.axis) :]
+    data = found.reshape(*routed.shape, *trailing)
+    index_rank = len(routed.shape)
+    data = np.moveaxis(data, range(index_rank), range(op.place, op.place + index_rank))
+    result_cuts = [index_cut._replace(axis=index_cut.axis + op.place) for index_cut in routed.cuts]
+    target = partition_from_blocks(type, routed.mesh, result_cuts)
     return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
 
 
@@ -146,12 +146,12 @@ def normalize_distributed_indices(node: Node, extent: int) -> tuple[Node, int | 
     x = as_block_partitioned(as_shared(node))
     flush_messages((x,))
     data = ascontiguous(data_of(x.part)).reshape(-1)
-    places, wrong = normalize_index_array(data, extent)
-    outside = data[:0] if wrong is None else data[wrong : wrong + 1]
+    values, invalid = normalize_index_array(data, extent)
+    outside = data[:0] if invalid is None else data[invalid : invalid + 1]
     type = x.type.like(x.type.shape, "int64")
-    part = materialized_node(places.reshape(x.part.type.shape), local_type(type, x.part.type.shape))
-    made = with_blocks(type, part, x.partition.mesh, cuts(x))
-    return made, first_of(x, outside)
+    part = materialized_node(values.reshape(x.part.type.shape), local_type(type, x.part.type.shape))
+    result = with_blocks(type, part, x.partition.mesh, cuts(x))
+    return result, first_of(x, outside)
 
 
 def first_of(x: ShardedNode, values: Buffer) -> int | None:
@@ -171,18 +171,18 @@ def places_of(node: Node) -> ShardedNode:
     found = cuts(mask)
     type = mask.type.like((), "int64")
     if not found:
-        places = np.flatnonzero(data)
-        type = type.like(places.shape)
+        hits = np.flatnonzero(data)
+        type = type.like(hits.shape)
         target = partition_from_blocks(type, mask.partition.mesh, ())
-        return ShardedNode(type, materialized_node(places, local_type(type, places.shape)), target)
+        return ShardedNode(type, materialized_node(hits, local_type(type, hits.shape)), target)
     (cut,) = found
-    behind = int(np.prod(mask.type.shape[cut.axis + 1 :], dtype=np.int64))
-    places = np.flatnonzero(data) + cut.ends[number(mask, cut)] * behind
-    lengths = counted_allgather(team_number(mask), np.array([len(places)])).tolist()
+    inner_size = int(np.prod(mask.type.shape[cut.axis + 1 :], dtype=np.int64))
+    hits = np.flatnonzero(data) + cut.ends[number(mask, cut)] * inner_size
+    lengths = counted_allgather(team_number(mask), np.array([len(hits)])).tolist()
     ends = (0, *accumulate(lengths))
     type = type.like((ends[-1],))
     target = partition_from_blocks(type, mask.partition.mesh, [AxisBlocks(0, cut.mesh_axis, ends)])
-    return ShardedNode(type, materialized_node(places, local_type(type, places.shape)), target)
+    return ShardedNode(type, materialized_node(hits, local_type(type, hits.shape)), target)
 
 
 def _is_in_rows(x: ShardedNode) -> bool:
@@ -200,16 +200,16 @@ def scatter_to_owners(op: Take, node: Node, value: Node, *indices: Node) -> Node
         indices: Nonnegative index arrays, broadcast against each other.
     """
     queue_of(team_number(node)).step("x[...] = value")
-    x, at = as_block_partitioned(as_shared(node)), [as_block_partitioned(as_shared(index)) for index
+    x, ix = as_block_partitioned(as_shared(node)), [as_block_partitioned(as_shared(index)) for index
         in indices]
     found = [cut for cut in cuts(x) if cut.axis in op.axis]
     if found and x.partition.mesh.ndim > 1:
         x = as_row_sharded(x)
         found = [cut for cut in cuts(x) if cut.axis in op.axis]
     if found:
-        data = _send_to_owners(op, x, as_shared(value), at, found[0])
+        data = _send_to_owners(op, x, as_shared(value), ix, found[0])
     else:
-        data = _put_beside(op, x, as_shared(value), at)
+        data = _put_beside(op, x, as_shared(value), ix)
     return ShardedNode(x.type, materialized_node(data, local_type(x.type, data.shape)), x.partition)
 
 
@@ -217,19 +217,19 @@ def _send_to_owners(
     op: Take, x: ShardedNode, value: ShardedNode, indices: Sequence[ShardedNode], cut: AxisBlocks
 ) -> Buffer:
     """Send elements to the owners of their positions, which write them in order."""
-    given = RoutedIndices(op, x, indices)
-    made = [each._replace(axis=each.axis + op.place) for each in given.cuts]
-    value = reshard(value, partition_from_blocks(value.type, given.mesh, made))
+    routed = RoutedIndices(op, x, indices)
+    value_cuts = [index_cut._replace(axis=index_cut.axis + op.place) for index_cut in routed.cuts]
+    value = reshard(value, partition_from_blocks(value.type, routed.mesh, value_cuts))
     flush_messages((value,))
-    middle = len(given.shape)
+    index_rank = len(routed.shape)
     rows = np.moveaxis(
-        data_of(value.part), range(op.place, op.place + middle), range(middle))
-    rest = rows.shape[middle:]
-    routes = OwnerRoutes(team_number(x), owner_ranks(cut, given.row(op.axis.index(cut.axis))))
-    places = np.concatenate(routes.sent(given.rows))
-    elements = np.concatenate(routes.sent(rows.reshape(len(given.rows), *rest)))
+        data_of(value.part), range(op.place, op.place + index_rank), range(index_rank))
+    trailing = rows.shape[index_rank:]
+    routes = OwnerRoutes(team_number(x), owner_ranks(cut, routed.row(op.axis.index(cut.axis))))
+    positions = np.concatenate(routes.sent(routed.rows))
+    elements = np.concatenate(routes.sent(rows.reshape(len(routed.rows), *trailing)))
     data = copy_row_major(data_of(x.part))
-    in_front(data, op.axis)[key_of(op, x, cut, places)] = elements
+    in_front(data, op.axis)[key_of(op, x, cut, positions)] = elements
     return data
 
 
@@ -237,15 +237,15 @@ def _put_beside(
     op: Take, x: ShardedNode, value: ShardedNode, indices: Sequence[ShardedNode]
 ) -> Buffer:
     """Write to the local shard, if no indexed axis is cut."""
-    at = [reshard(index, replicated_partition(index.type, x.partition.mesh)) for index in indices]
-    middle = value.type.rank - (x.type.rank - len(op.axis))
-    kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
-    axes = {axis: k if k < op.place else k + middle for k, axis in enumerate(kept)}
-    made = [cut._replace(axis=axes[cut.axis]) for cut in cuts(x)]
-    value = reshard(value, partition_from_blocks(value.type, x.partition.mesh, made))
-    flush_messages((x, value, *at))
+    ix = [reshard(index, replicated_partition(index.type, x.partition.mesh)) for index in indices]
+    index_rank = value.type.rank - (x.type.rank - len(op.axis))
+    other_axes = [axis for axis in range(x.type.rank) if axis not in op.axis]
+    axes = {axis: k if k < op.place else k + index_rank for k, axis in enumerate(other_axes)}
+    value_cuts = [cut._replace(axis=axes[cut.axis]) for cut in cuts(x)]
+    value = reshard(value, partition_from_blocks(value.type, x.partition.mesh, value_cuts))
+    flush_messages((x, value, *ix))
     data = copy_row_major(data_of(x.part))
     rows = np.moveaxis(
-        data_of(value.part), range(op.place, op.place + middle), range(middle))
-    in_front(data, op.axis)[tuple([data_of(index.part) for index in at])] = rows
+        data_of(value.part), range(op.place, op.place + index_rank), range(index_rank))
+    in_front(data, op.axis)[tuple([data_of(index.part) for index in ix])] = rows
     return data

@@ -73,7 +73,7 @@ def _(op: Diagonal, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode
     inner = [cut for cut in cuts(x) if cut.axis >= row]
     if len(inner) > 1:
         return partitioned_rule(op, [as_row_sharded(x)], type)
-    made = [cut for cut in cuts(x) if cut.axis < row]
+    split = [cut for cut in cuts(x) if cut.axis < row]
     offset = op.offset
     for cut in inner:
         first = cut.ends[number(x, cut)]
@@ -82,9 +82,9 @@ def _(op: Diagonal, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode
         start = max(-op.offset, 0) if cut.axis == row else max(op.offset, 0)
         count = type.shape[-1]
         ends = tuple([min(max(end - start, 0), count) for end in cut.ends])
-        made.append(AxisBlocks(row, cut.mesh_axis, ends))
+        split.append(AxisBlocks(row, cut.mesh_axis, ends))
     part = record(Diagonal(offset), x.part)
-    return depend_on_pending(with_blocks(type, part, x.partition.mesh, made), [x])
+    return depend_on_pending(with_blocks(type, part, x.partition.mesh, split), [x])
 
 
 @rule.register
@@ -97,10 +97,10 @@ def _(op: TraceOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
 
 @rule.register
 def _(op: Cross, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
-    whole = [unsplit_axes(as_block_partitioned(x), (x.type.rank + op.axis,)) for x in xs]
-    given, mesh, made = align_operands(whole, type)
-    part = record(op, *[x.part for x in given])
-    return depend_on_pending(with_blocks(type, part, mesh, made), given)
+    unsplit = [unsplit_axes(as_block_partitioned(x), (x.type.rank + op.axis,)) for x in xs]
+    aligned, mesh, split = align_operands(unsplit, type)
+    part = record(op, *[x.part for x in aligned])
+    return depend_on_pending(with_blocks(type, part, mesh, split), aligned)
 
 
 def apply_library_operation(
@@ -130,10 +130,10 @@ def call(op: LibraryOperation, *data: Buffer) -> tuple[Buffer, ...]:
 
 
 def of_data(
-    type: PTensorType, data: Buffer, x: ShardedNode, made: Sequence[AxisBlocks]
+    type: PTensorType, data: Buffer, x: ShardedNode, new_cuts: Sequence[AxisBlocks]
 ) -> ShardedNode:
     """Build a distributed array from local results."""
-    target = partition_from_blocks(type, x.partition.mesh, made)
+    target = partition_from_blocks(type, x.partition.mesh, new_cuts)
     data = np.asarray(data, target.dtype)
     return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
 
@@ -220,19 +220,19 @@ def _sharded_product(
 ) -> ShardedNode:
     """Compute a product with the cheapest sharding."""
     found = [
-        way for mesh in dict.fromkeys([each.partition.mesh for each in (x, y) if cuts(each)])
-        if (way := cheapest(x.partition, y.partition, replicated_partition(type, mesh),
+        strategy for mesh in dict.fromkeys([node.partition.mesh for node in (x, y) if cuts(node)])
+        if (strategy := cheapest(x.partition, y.partition, replicated_partition(type, mesh),
         kinds)) is not None
     ]
     if not found:  # more mesh axes than axes to cut: use a one-dimensional mesh
         return _sharded_product(op, as_row_sharded(x), as_row_sharded(y), type, kinds)
-    way = min(found, key=lambda way: way.cost)
-    x, y = reshard(x, way.x), reshard(y, way.y)
+    strategy = min(found, key=lambda strategy: strategy.cost)
+    x, y = reshard(x, strategy.x), reshard(y, strategy.y)
     part = record(op, x.part, y.part)
-    if way.partial == way.target:
-        return depend_on_pending(ShardedNode(type, part, way.target), [x, y])
-    moves = redistribution(way.partial, way.target)
-    return pending_array(type, way.target, part, moves, max(x.ticket, y.ticket))
+    if strategy.partial == strategy.target:
+        return depend_on_pending(ShardedNode(type, part, strategy.target), [x, y])
+    moves = redistribution(strategy.partial, strategy.target)
+    return pending_array(type, strategy.target, part, moves, max(x.ticket, y.ticket))
 
 
 @memoize("dist.matmul_strategies")
@@ -245,8 +245,8 @@ def cheapest(
     contracted axis or a batch axis. On a two-dimensional mesh, rows along one mesh axis and columns
     along the other give the SUMMA algorithm.
     """
-    ways = list(_ways(x, y, result, kinds))
-    return min(ways, key=lambda way: way.cost) if ways else None
+    strategies = list(_ways(x, y, result, kinds))
+    return min(strategies, key=lambda strategy: strategy.cost) if strategies else None
 
 
 def _ways(
@@ -270,31 +270,31 @@ def _matrix_kinds(x: PTensorType, y: PTensorType, result: PTensorType) -> Iterat
         yield AxisCorrespondence(None, last[1] + 1, rank - 1)
     for axis in range(rank - sum(is_matrix)):
         first, second = (
-            _batch(given, axis, rank, is_matrix, result.shape[axis]) for given in (x, y))
+            _batch(operand, axis, rank, is_matrix, result.shape[axis]) for operand in (x, y))
         if first is not None or second is not None:
             yield AxisCorrespondence(first, second, axis)
 
 
 def _batch(
-    given: PTensorType, axis: int, rank: int, is_matrix: tuple[bool, bool], extent: int
+    operand: PTensorType, axis: int, rank: int, is_matrix: tuple[bool, bool], extent: int
 ) -> int | None:
     """Return a batch axis as an axis of an operand; None if it is absent or broadcast."""
-    own = axis - (rank - sum(is_matrix)) + len(given.shape) - 2
-    return own if len(given.shape) > 2 and own >= 0 and given.shape[own] == extent else None
+    dim = axis - (rank - sum(is_matrix)) + len(operand.shape) - 2
+    return dim if len(operand.shape) > 2 and dim >= 0 and operand.shape[dim] == extent else None
 
 
 def _way(
     x: Partition, y: Partition, result: Partition, chosen: Sequence[AxisCorrespondence]
 ) -> MatmulStrategy:
     mesh = result.mesh
-    made: tuple[list[AxisBlocks], list[AxisBlocks], list[AxisBlocks]] = ([], [], [])
+    cut_lists: tuple[list[AxisBlocks], list[AxisBlocks], list[AxisBlocks]] = ([], [], [])
     for k, kind in enumerate(chosen):
         ends = _ends(x, y, mesh, k, kind)
-        for own, axis in zip(made, kind, strict=True):
+        for cut_list, axis in zip(cut_lists, kind, strict=True):
             if axis is not None:
-                own.append(AxisBlocks(axis, k, ends))
+                cut_list.append(AxisBlocks(axis, k, ends))
     added = [k for k, kind in enumerate(chosen) if kind.result is None]
-    target = partial = _by(result, mesh, made[2])
+    target = partial = _by(result, mesh, cut_lists[2])
     if added:
         summed: list[Placement] = list(target.placements)
         for k in added:
@@ -303,7 +303,7 @@ def _way(
         if mesh.ndim == 1 and _MIN_SIZE_RATIO * _bytes(result) > max(_bytes(x),
                 _bytes(y)) and result.shape:
             target = _by(result, mesh, [AxisBlocks(0, 0, blocks(result.shape[0], mesh.shape[0]))])
-    first, second = _by(x, mesh, made[0]), _by(y, mesh, made[1])
+    first, second = _by(x, mesh, cut_lists[0]), _by(y, mesh, cut_lists[1])
     cost = transfer_bytes(x, first) + transfer_bytes(y, second)
     cost += redistribution(partial, target).nbytes if added else 0
     return MatmulStrategy(first, second, partial, target, cost)
@@ -314,37 +314,37 @@ def _ends(
 ) -> tuple[int, ...]:
     """Return the cut of corresponding axes: the existing cut of an operand, or blocks."""
     extent = 0
-    for given, axis in ((x, kind.x), (y, kind.y)):
+    for operand, axis in ((x, kind.x), (y, kind.y)):
         if axis is None:
             continue
-        extent = given.shape[axis]
-        for cut in blocks_of_partition(given) or ():
-            if (cut.axis, cut.mesh_axis, given.mesh.shape) == (axis, mesh_axis, mesh.shape):
+        extent = operand.shape[axis]
+        for cut in blocks_of_partition(operand) or ():
+            if (cut.axis, cut.mesh_axis, operand.mesh.shape) == (axis, mesh_axis, mesh.shape):
                 return cut.ends
     return blocks(extent, mesh.shape[mesh_axis])
 
 
-def _by(given: Partition, mesh: Mesh, made: Sequence[AxisBlocks]) -> Partition:
-    return partition_from_blocks(PTensorType(given.shape, given.dtype.name), mesh, made)
+def _by(part: Partition, mesh: Mesh, new_cuts: Sequence[AxisBlocks]) -> Partition:
+    return partition_from_blocks(PTensorType(part.shape, part.dtype.name), mesh, new_cuts)
 
 
-def _bytes(given: Partition) -> int:
-    size = given.dtype.itemsize
-    for n in given.shape:
+def _bytes(part: Partition) -> int:
+    size = part.dtype.itemsize
+    for n in part.shape:
         size *= n
     return size
 
 
 def _sum_local_products(
     op: PTensorOp, x: ShardedNode, y: ShardedNode, type: PTensorType, mesh_axis: int,
-    kept: Sequence[AxisBlocks]
+    result_cuts: Sequence[AxisBlocks]
 ) -> ShardedNode:
     """Compute local products and sum them along a mesh axis."""
     part = record(op, x.part, y.part)
-    target = partition_from_blocks(type, x.partition.mesh, kept)
-    placed: list[Placement] = list(target.placements)
-    placed[mesh_axis] = Partial("sum")
-    partial = Partition(type.shape, target.dtype, x.partition.mesh, placed)
+    target = partition_from_blocks(type, x.partition.mesh, result_cuts)
+    placements: list[Placement] = list(target.placements)
+    placements[mesh_axis] = Partial("sum")
+    partial = Partition(type.shape, target.dtype, x.partition.mesh, placements)
     return pending_array(
         type, target, part, redistribution(partial, target), max(x.ticket, y.ticket)
     )
@@ -359,12 +359,12 @@ def _(op: VecDot, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     axis = rank + op.axis
     if not type.size:
         return empty_sharded(type, mesh_of(xs))
-    (x, y), mesh, made = align_operands(xs, type.like(shape))
-    summed = [cut for cut in made if cut.axis == axis]
-    kept = [cut._replace(axis=cut.axis - (cut.axis > axis)) for cut in made if cut not in summed]
+    (x, y), mesh, split = align_operands(xs, type.like(shape))
+    summed = [cut for cut in split if cut.axis == axis]
+    free = [cut._replace(axis=cut.axis - (cut.axis > axis)) for cut in split if cut not in summed]
     if summed:
-        return _sum_local_products(op, x, y, type, summed[0].mesh_axis, kept)
-    return depend_on_pending(with_blocks(type, record(op, x.part, y.part), mesh, kept), [x, y])
+        return _sum_local_products(op, x, y, type, summed[0].mesh_axis, free)
+    return depend_on_pending(with_blocks(type, record(op, x.part, y.part), mesh, free), [x, y])
 
 
 @rule.register
@@ -396,10 +396,10 @@ def _is_batch(x: ShardedNode) -> bool:
 
 
 def _of_batches(
-    op: LibraryOperation, x: ShardedNode, data: Sequence[Buffer], *more: ShardedNode
+    op: LibraryOperation, x: ShardedNode, data: Sequence[Buffer], *others: ShardedNode
 ) -> tuple[Node, ...] | None:
     """Return the results for the local matrices; None if any rank fails."""
-    types = op.results(x.type, *[each.type for each in more])
+    types = op.results(x.type, *[other.type for other in others])
     found: tuple[Buffer, ...] = ()
     failed = False
     try:

@@ -88,42 +88,42 @@ def repeat_sharded(node: Node, counts: Node, axis: int) -> tuple[Node, tuple[int
         axis: Axis.
     """
     queue_of(team_number(node)).step("repeat")
-    x, own = as_block_partitioned(as_shared(node)), as_block_partitioned(as_shared(counts))
-    along = [cut for cut in cuts(x) if cut.axis == axis]
+    x, shard_counts = as_block_partitioned(as_shared(node)), as_block_partitioned(as_shared(counts))
+    axis_cuts = [cut for cut in cuts(x) if cut.axis == axis]
     mesh = x.partition.mesh
-    own = reshard(
-        own,
-        partition_from_blocks(own.type, mesh, [cut._replace(axis=0) for cut in along])
-        if along
-        else replicated_partition(own.type, mesh),
+    shard_counts = reshard(
+        shard_counts,
+        partition_from_blocks(shard_counts.type, mesh, [cut._replace(axis=0) for cut in axis_cuts])
+        if axis_cuts
+        else replicated_partition(shard_counts.type, mesh),
     )
-    flush_messages((x, own))
-    often = ascontiguous(data_of(own.part))
-    places, wrong = repeat_positions(often)
-    first = along[0].ends[number(x, along[0])] if along else 0
-    fault = _fault(own, often, wrong, first)
+    flush_messages((x, shard_counts))
+    repeats = ascontiguous(data_of(shard_counts.part))
+    positions, invalid = repeat_positions(repeats)
+    first = axis_cuts[0].ends[number(x, axis_cuts[0])] if axis_cuts else 0
+    fault = _fault(shard_counts, repeats, invalid, first)
     if fault is not None:
         return node, fault
-    data = take_rows(contiguous_local(x.part), axis, places)
-    ends = _ends(x, along[0], len(places)) if along else (0, len(places))
+    data = take_rows(contiguous_local(x.part), axis, positions)
+    ends = _ends(x, axis_cuts[0], len(positions)) if axis_cuts else (0, len(positions))
     shape = (*x.type.shape[:axis], ends[-1], *x.type.shape[axis + 1 :])
-    made = [cut._replace(ends=ends) if cut.axis == axis else cut for cut in cuts(x)]
+    new_cuts = [cut._replace(ends=ends) if cut.axis == axis else cut for cut in cuts(x)]
     type = x.type.like(shape)
     part = materialized_node(data, local_type(type, data.shape))
-    return ShardedNode(type, part, partition_from_blocks(type, mesh, made)), None
+    return ShardedNode(type, part, partition_from_blocks(type, mesh, new_cuts)), None
 
 
 def _fault(
-    own: ShardedNode, often: Buffer, wrong: int | None, first: int
+    counts: ShardedNode, repeats: Buffer, invalid: int | None, first: int
 ) -> tuple[int, int] | None:
     """Return the first invalid count and its position, on all ranks; None if all are valid."""
-    at = slice(0) if wrong is None else slice(wrong, wrong + 1)
-    count = first_of(own, often[at])
+    selected = slice(0) if invalid is None else slice(invalid, invalid + 1)
+    count = first_of(counts, repeats[selected])
     if count is None:
         return None
-    place = first_of(own, np.arange(first, first + len(often))[at])
-    assert place is not None
-    return count, place
+    position = first_of(counts, np.arange(first, first + len(repeats))[selected])
+    assert position is not None
+    return count, position
 
 
 def _ends(x: ShardedNode, cut: AxisBlocks, count: int) -> tuple[int, ...]:
@@ -137,16 +137,16 @@ def _ends(x: ShardedNode, cut: AxisBlocks, count: int) -> tuple[int, ...]:
 @rule.register
 def _(op: ExtractSlice, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     x = as_block_partitioned(xs[0])
-    turned = [cut.axis for cut in cuts(x) if op.slice[cut.axis][1] < 0]
-    spans = reverse_slices(op.slice, turned)
-    made, own = _slice_blocks(x, spans)
-    part = apply_view(ExtractSlice(own), x.part)
-    result = depend_on_pending(with_blocks(type, part, x.partition.mesh, made), [x])
+    reversed_axes = [cut.axis for cut in cuts(x) if op.slice[cut.axis][1] < 0]
+    spans = reverse_slices(op.slice, reversed_axes)
+    new_cuts, local_spans = _slice_blocks(x, spans)
+    part = apply_view(ExtractSlice(local_spans), x.part)
+    result = depend_on_pending(with_blocks(type, part, x.partition.mesh, new_cuts), [x])
     if all(step == 1 for _, step, _ in op.slice) and x.type.size:
         base, starts, periodic = x.view or (x, (0,) * type.rank, (False,) * type.rank)
         first = tuple([a + start for a, (start, _, _) in zip(starts, op.slice, strict=True)])
         result.view = base, first, periodic
-    for axis in turned:
+    for axis in reversed_axes:
         result = _reverse_axis(result, axis)
     return result
 
@@ -162,24 +162,24 @@ def reverse_slices(spans: Slices, axes: Sequence[int]) -> Slices:
 
 def _slice_blocks(x: ShardedNode, spans: Slices) -> tuple[list[AxisBlocks], Slices]:
     """Return the cuts of slices computed without communication, and the local slices."""
-    own, made = list(spans), []
+    local_spans, new_cuts = list(spans), []
     for cut in cuts(x):
         start, step, count = spans[cut.axis]
         ends = tuple([min(max(-(-(end - start) // step), 0), count) for end in cut.ends])
         ends = (0, *ends[1:-1], count)
-        made.append(cut._replace(ends=ends))
+        new_cuts.append(cut._replace(ends=ends))
         k = number(x, cut)
         first, n = start + step * ends[k] - cut.ends[k], ends[k + 1] - ends[k]
-        own[cut.axis] = (first, step, n) if n else (0, 1, 0)
-    return made, tuple(own)
+        local_spans[cut.axis] = (first, step, n) if n else (0, 1, 0)
+    return new_cuts, tuple(local_spans)
 
 
 def _reverse_axis(x: ShardedNode, axis: int) -> ShardedNode:
     """Reverse the elements along a cut axis, and redistribute them in blocks."""
     part = apply_view(Flip((axis,)), x.part)
-    back = [slice(None, None, -1 if k == axis else 1) for k in range(x.type.rank)]
+    flip_slices = [slice(None, None, -1 if k == axis else 1) for k in range(x.type.rank)]
     target = default_partition(x.type)
-    moves = redistribution(x.partition.view(back), target)
+    moves = redistribution(x.partition.view(flip_slices), target)
     return pending_array(x.type, target, part, moves, x.ticket)
 
 
@@ -194,15 +194,15 @@ def _(op: Flip, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
 @rule.register
 def _(op: InsertSlice, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     x, value = as_block_partitioned(xs[0]), xs[1]
-    turned = tuple([axis for axis, (_, step, _) in enumerate(op.slice) if step < 0])
-    if turned:
-        value = partitioned_rule(Flip(turned), [value], value.type)
-    made, own = _slice_blocks(x, reverse_slices(op.slice, turned))
-    value = reshard_or_place(value, partition_from_blocks(value.type, x.partition.mesh, made))
+    reversed_axes = tuple([axis for axis, (_, step, _) in enumerate(op.slice) if step < 0])
+    if reversed_axes:
+        value = partitioned_rule(Flip(reversed_axes), [value], value.type)
+    new_cuts, local_spans = _slice_blocks(x, reverse_slices(op.slice, reversed_axes))
+    value = reshard_or_place(value, partition_from_blocks(value.type, x.partition.mesh, new_cuts))
     # Read `value.part` on all ranks: its messages are collective, even where the shard is empty.
     part = x.part
     if 0 not in value.part.type.shape:
-        part = record(InsertSlice(own), part, value.part)
+        part = record(InsertSlice(local_spans), part, value.part)
     return depend_on_pending(ShardedNode(type, part, x.partition, x.ticket), [value])
 
 
@@ -212,9 +212,9 @@ def _(op: Diff, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     axis = op.axis % x.type.rank
     if all(cut.axis != axis for cut in cuts(x)):
         return with_blocks(type, record(op, x.part), x.partition.mesh, cuts(x))
-    rest = type.shape[axis]
+    extent = type.shape[axis]
     first, second = (
-        slice_along(x, axis, min(start, x.type.shape[axis]), rest) for start in (0, 1))
+        slice_along(x, axis, min(start, x.type.shape[axis]), extent) for start in (0, 1))
     return partitioned_rule(FUNCTIONS["subtract"], [second, first], type)
 
 
@@ -236,8 +236,8 @@ def _(op: Create, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
 
 @rule.register
 def _(op: BroadcastOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
-    (x,), mesh, made = align_operands(xs, type)
-    target = partition_from_blocks(type, mesh, made)
+    (x,), mesh, new_cuts = align_operands(xs, type)
+    target = partition_from_blocks(type, mesh, new_cuts)
     part = apply_view(BroadcastOp(target.local_shape(rank_of(x))), x.part)
     return ShardedNode(type, part, target, x.ticket)
 
@@ -263,27 +263,27 @@ def _(op: MatrixTranspose, xs: Sequence[ShardedNode], type: PTensorType) -> Shar
 @rule.register
 def _(op: ExpandDims, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     x = as_block_partitioned(xs[0])
-    kept = [axis for axis in range(type.rank) if axis not in op.axis]
-    made = _renumber_blocks(x, dict(enumerate(kept)))
-    return with_blocks(type, apply_view(op, x.part), x.partition.mesh, made)
+    retained = [axis for axis in range(type.rank) if axis not in op.axis]
+    new_cuts = _renumber_blocks(x, dict(enumerate(retained)))
+    return with_blocks(type, apply_view(op, x.part), x.partition.mesh, new_cuts)
 
 
 @rule.register
 def _(op: Squeeze, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     x = unsplit_axes(as_block_partitioned(xs[0]), op.axis)
-    kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
-    made = _renumber_blocks(x, {axis: k for k, axis in enumerate(kept)})
-    return with_blocks(type, apply_view(op, x.part), x.partition.mesh, made)
+    retained = [axis for axis in range(x.type.rank) if axis not in op.axis]
+    new_cuts = _renumber_blocks(x, {axis: k for k, axis in enumerate(retained)})
+    return with_blocks(type, apply_view(op, x.part), x.partition.mesh, new_cuts)
 
 
 @rule.register
 def _(op: Repeat, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     x = as_block_partitioned(xs[0])
-    made = [
+    new_cuts = [
         cut._replace(ends=tuple([end * op.repeats for end in cut.ends]))
         if cut.axis == op.axis else cut for cut in cuts(x)
     ]
-    return with_blocks(type, record(op, x.part), x.partition.mesh, made)
+    return with_blocks(type, record(op, x.part), x.partition.mesh, new_cuts)
 
 
 @rule.register
@@ -307,9 +307,9 @@ def _(op: Take, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
         return gather_from_owners(op, x, indices, type, found[0])
     indices = [reshard(index, replicated_partition(index.type, x.partition.mesh)) for index
         in indices]
-    kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
-    middle = type.rank - len(kept)
-    axes = {axis: k if k < op.place else k + middle for k, axis in enumerate(kept)}
+    retained = [axis for axis in range(x.type.rank) if axis not in op.axis]
+    index_rank = type.rank - len(retained)
+    axes = {axis: k if k < op.place else k + index_rank for k, axis in enumerate(retained)}
     part = record(op, x.part, *[index.part for index in indices])
     return with_blocks(type, part, x.partition.mesh, _renumber_blocks(x, axes))
 
@@ -330,19 +330,19 @@ def _(op: TakeAlongAxis, xs: Sequence[ShardedNode], type: PTensorType) -> Sharde
     if x.type.rank == 1:
         return partitioned_rule(Take((0,), 0), [x, indices], type)
     mesh = x.partition.mesh
-    made = tuple([
+    new_cuts = tuple([
         cut for cut in cuts(x)
         if cut.axis != axis and x.type.shape[cut.axis] == type.shape[cut.axis]
     ])
-    if not made:
+    if not new_cuts:
         mesh = row_of(team_number(x))
-        made = _cut_beside(type, mesh, (axis,))
-    if not made:
+        new_cuts = _cut_beside(type, mesh, (axis,))
+    if not new_cuts:
         return _along_a_row(op, x, indices, type)
-    x, indices = (align_operand(each, type.shape, AlignedOperands(mesh, made)) for each
+    x, indices = (align_operand(operand, type.shape, AlignedOperands(mesh, new_cuts)) for operand
         in (x, indices))
     return depend_on_pending(
-        with_blocks(type, record(op, x.part, indices.part), mesh, made), [x, indices]
+        with_blocks(type, record(op, x.part, indices.part), mesh, new_cuts), [x, indices]
     )
 
 
@@ -352,9 +352,9 @@ def _along_a_row(
     """Compute `take_along_axis` if all other axes have size 1."""
     if not type.size:
         return empty_sharded(type, mesh_of([x, indices]))
-    row, places = (partitioned_rule(Reshape((each.type.size,)), [each], _row_of(each.type)) for each
+    row, picks = (partitioned_rule(Reshape((node.type.size,)), [node], _row_of(node.type)) for node
         in (x, indices))
-    found = partitioned_rule(Take((0,), 0), [row, places], _row_of(type))
+    found = partitioned_rule(Take((0,), 0), [row, picks], _row_of(type))
     return partitioned_rule(Reshape(type.shape), [found], type)
 
 
@@ -365,29 +365,29 @@ def _row_of(type: PTensorType) -> PTensorType:
 @rule.register
 def _(op: TileOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     x = as_block_partitioned(xs[0])
-    more = type.rank - x.type.rank
+    offset = type.rank - x.type.rank
     counts = (1,) * (type.rank - len(op.repetitions)) + op.repetitions
-    along = [(cut._replace(axis=cut.axis + more), counts[cut.axis + more]) for cut in cuts(x)]
+    scaled = [(cut._replace(axis=cut.axis + offset), counts[cut.axis + offset]) for cut in cuts(x)]
     if not type.size:
         return empty_sharded(type, x.partition.mesh)
     # With this many repetitions, each rank needs all elements.
-    if any(n >= x.partition.mesh.size for _, n in along):
+    if any(n >= x.partition.mesh.size for _, n in scaled):
         x = reshard(x, replicated_partition(x.type, x.partition.mesh))
         tiled = ShardedNode(type, record(op, x.part), replicated_partition(type, x.partition.mesh))
         return reshard(depend_on_pending(tiled, [x]), default_partition(type))
-    mesh, placed = x.partition.mesh, [cut for cut, _ in along]
-    whole = {cut.axis for cut in placed}
+    mesh, local_cuts = x.partition.mesh, [cut for cut, _ in scaled]
+    whole = {cut.axis for cut in local_cuts}
     inside = TileOp(tuple([1 if k in whole else n for k, n in enumerate(counts)]))
     x = depend_on_pending(
-        with_blocks(inside.infer(x.type), record(inside, x.part), mesh, placed), [x]
+        with_blocks(inside.infer(x.type), record(inside, x.part), mesh, local_cuts), [x]
     )
-    for k, (cut, n) in enumerate(along):
+    for k, (cut, n) in enumerate(scaled):
         extent = x.type.shape[cut.axis] * n
         shape = (*x.type.shape[: cut.axis], extent, *x.type.shape[cut.axis + 1 :])
-        placed[k] = cut._replace(ends=blocks(extent, mesh.shape[cut.mesh_axis]))
+        local_cuts[k] = cut._replace(ends=blocks(extent, mesh.shape[cut.mesh_axis]))
         if n > 1:
             x = concatenate_sharded(
-                Combine("concat", cut.axis), [x] * n, type.like(shape), mesh, placed
+                Combine("concat", cut.axis), [x] * n, type.like(shape), mesh, local_cuts
             )
     return x
 
@@ -398,35 +398,35 @@ def _(op: Combine, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     largest = max(pieces, key=lambda x: (bool(cuts(x)), x.type.size))
     mesh = largest.partition.mesh
     if op.kind == "concat":
-        made = tuple([
+        new_cuts = tuple([
             cut._replace(ends=blocks(type.shape[op.axis], mesh.shape[cut.mesh_axis]))
             if cut.axis == op.axis else cut for cut in cuts(largest)
         ])
-        return concatenate_sharded(op, pieces, type, mesh, made)
+        return concatenate_sharded(op, pieces, type, mesh, new_cuts)
     parts = [reshard(x, partition_from_blocks(x.type, mesh, cuts(largest))) for x in pieces]
-    made = tuple([cut._replace(axis=cut.axis + (cut.axis >= op.axis)) for cut in cuts(largest)])
+    new_cuts = tuple([cut._replace(axis=cut.axis + (cut.axis >= op.axis)) for cut in cuts(largest)])
     return depend_on_pending(
-        with_blocks(type, record(op, *[x.part for x in parts]), mesh, made), parts
+        with_blocks(type, record(op, *[x.part for x in parts]), mesh, new_cuts), parts
     )
 
 
 def concatenate_sharded(
     op: Combine, xs: Sequence[ShardedNode], type: PTensorType, mesh: Mesh,
-    made: Sequence[AxisBlocks]
+    new_cuts: Sequence[AxisBlocks]
 ) -> ShardedNode:
     """Concatenate arrays in a given sharding: each array is sent to its final position."""
     parts: list[ShardedNode] = []
     offset = 0
     for x in xs:
         extent = x.type.shape[op.axis]
-        own = [
+        part_cuts = [
             cut._replace(ends=tuple([min(max(end - offset, 0), extent) for end in cut.ends]))
-            if cut.axis == op.axis else cut for cut in made
+            if cut.axis == op.axis else cut for cut in new_cuts
         ]
-        parts.append(reshard(x, partition_from_blocks(x.type, mesh, own)))
+        parts.append(reshard(x, partition_from_blocks(x.type, mesh, part_cuts)))
         offset += extent
     return depend_on_pending(
-        with_blocks(type, record(op, *[x.part for x in parts]), mesh, made), parts
+        with_blocks(type, record(op, *[x.part for x in parts]), mesh, new_cuts), parts
     )
 
 
@@ -448,8 +448,8 @@ def _(op: Roll, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
         return x
     starts = tuple([-s for s in whole])
     window = ShiftedWindow(starts, tuple([bool(s) for s in whole]), x.partition)
-    beside = with_halo(x, type, window)
-    return _roll(op, x, type, cut_axes) if beside is None else beside
+    windowed = with_halo(x, type, window)
+    return _roll(op, x, type, cut_axes) if windowed is None else windowed
 
 
 def _least_shift(shift: int, extent: int) -> int:
@@ -464,8 +464,8 @@ def _roll(op: Roll, x: ShardedNode, type: PTensorType, cut_axes: set[int]) -> Sh
         extent = type.shape[axis]
         if axis not in cut_axes or not extent or not s % extent:
             continue
-        back = extent - s % extent
-        ends = [slice_along(x, axis, back, extent - back), slice_along(x, axis, 0, back)]
+        split = extent - s % extent
+        ends = [slice_along(x, axis, split, extent - split), slice_along(x, axis, 0, split)]
         x = concatenate_sharded(Combine("concat", axis), ends, type, x.partition.mesh, cuts(x))
     return x
 
@@ -482,10 +482,10 @@ def _(op: Reshape, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
         return partitioned_rule(
             op, [reshard(x, replicated_partition(x.type, x.partition.mesh))], type
         )
-    made = {axis: cut for cut in found if (axis := _matching_axis(x, type, cut)) is not None}
-    if len(made) == len(found):
-        kept = [cut._replace(axis=axis) for axis, cut in made.items()]
-        return _reshape(op, x, type, kept)
+    new_cuts = {axis: cut for cut in found if (axis := _matching_axis(x, type, cut)) is not None}
+    if len(new_cuts) == len(found):
+        retained = [cut._replace(axis=axis) for axis, cut in new_cuts.items()]
+        return _reshape(op, x, type, retained)
     if len(found) > 1:
         return partitioned_rule(op, [as_row_sharded(x)], type)
     first = _first_of_several(x.type.shape)
@@ -511,9 +511,9 @@ def _first_of_several(shape: Sequence[int]) -> int:
 
 
 def _reshape(
-    op: Reshape, x: ShardedNode, type: PTensorType, made: Sequence[AxisBlocks]
+    op: Reshape, x: ShardedNode, type: PTensorType, new_cuts: Sequence[AxisBlocks]
 ) -> ShardedNode:
-    target = partition_from_blocks(type, x.partition.mesh, made)
+    target = partition_from_blocks(type, x.partition.mesh, new_cuts)
     part = apply_view(Reshape(target.local_shape(rank_of(x)), op.copy), x.part)
     return ShardedNode(type, part, target, x.ticket)
 
@@ -528,10 +528,10 @@ def _by_rows(op: Reshape, x: ShardedNode, type: PTensorType) -> ShardedNode:
     )
     (cut,) = cuts(line)
     axis = _first_of_several(type.shape)
-    behind = prod(type.shape[axis + 1 :])
-    if any(end % behind for end in cut.ends):
+    row_size = prod(type.shape[axis + 1 :])
+    if any(end % row_size for end in cut.ends):
         ends = blocks(type.shape[axis], len(cut.ends) - 1)
-        cut = cut._replace(ends=tuple([end * behind for end in ends]))
+        cut = cut._replace(ends=tuple([end * row_size for end in ends]))
         line = reshard(line, partition_from_blocks(line.type, line.partition.mesh, [cut]))
-    ends = tuple([end // behind for end in cut.ends])
+    ends = tuple([end // row_size for end in cut.ends])
     return _reshape(op, line, type, [AxisBlocks(axis, cut.mesh_axis, ends)])

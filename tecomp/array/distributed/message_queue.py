@@ -112,19 +112,19 @@ class MessageQueue:
         """Ticket of the last requested arrival."""
         return self.completed_ticket + self.num_in_flight + len(self.waiting)
 
-    def step(self, why: str) -> None:
+    def step(self, reason: str) -> None:
         """Count a recorded operation."""
-        self.reason = waits.reason = why
+        self.reason = waits.reason = reason
         if self.waiting:
             self.steps += 1
             if len(self.waiting) >= MAX_QUEUED_MESSAGES or self.steps >= MOST_STEPS:
                 self.flush()
 
-    def flush(self, then: Sequence[Node] = ()) -> None:
+    def flush(self, dependents: Sequence[Node] = ()) -> None:
         """Send all pending messages and wait for their completion.
 
         Args:
-            then: Nodes computed from the arrivals, which may start before all elements have
+            dependents: Nodes computed from the arrivals, which may start before all elements have
                 arrived.
         """
         with self.lock:
@@ -136,8 +136,8 @@ class MessageQueue:
                     self._land(flight)
                     flight = None
                     flight = group.send()
-                if flight is not None and then:
-                    evaluate(then, by=flight.compute)
+                if flight is not None and dependents:
+                    evaluate(dependents, runner=flight.compute)
             finally:
                 self._land(flight)
                 # Failed messages are dropped: a later attempt would block the other ranks.
@@ -150,7 +150,7 @@ class MessageQueue:
         """Return the longest prefix of waiting arrivals that do not depend on each other."""
         first = self.completed_ticket + self.num_in_flight + 1
         count = next(
-            (k for k, each in enumerate(self.waiting) if each.dependency_ticket >= first),
+            (k for k, entry in enumerate(self.waiting) if entry.dependency_ticket >= first),
             len(self.waiting),
         )
         group, self.waiting = self.waiting[:count], self.waiting[count:]
@@ -209,20 +209,20 @@ def defer_allgather(type: PTensorType, source: Node, after: int) -> tuple[Node, 
     return node, queue.add(PendingAllGather(node, after, source, queue.reason))
 
 
-def flush_messages(xs: Sequence[ShardedNode], then: bool = False) -> None:
+def flush_messages(xs: Sequence[ShardedNode], compute_shards: bool = False) -> None:
     """Wait for the messages on which the shards of arrays depend.
 
     Args:
         xs: Arrays.
-        then: If True, the shards are needed now and are computed while messages are in flight, as
-            far as possible.
+        compute_shards: If True, the shards are needed now and are computed while messages are in
+            flight, as far as possible.
     """
     for x in xs:
         x.part  # noqa: B018  # chooses the sharding, which may add messages
     for team in dict.fromkeys([_number(x.type) for x in xs]):
-        queue, own = queue_of(team), [x for x in xs if x.type.team == team]
-        if any(x.ticket > queue.completed_ticket for x in own):
-            queue.flush([x.part for x in own] if then else ())
+        queue, team_arrays = queue_of(team), [x for x in xs if x.type.team == team]
+        if any(x.ticket > queue.completed_ticket for x in team_arrays):
+            queue.flush([x.part for x in team_arrays] if compute_shards else ())
 
 
 def is_settled(x: ShardedNode) -> bool:
@@ -240,25 +240,25 @@ def explain(xs: Sequence[ShardedNode]) -> tuple[str, ...]:
         x.part  # noqa: B018  # chooses the sharding, as in `flush_messages`
     found: list[str] = []
     for team in dict.fromkeys([_number(x.type) for x in xs]):
-        for each in queue_of(team).waiting:
-            found.append(_describe(each, queue_of(team).team.size))
+        for entry in queue_of(team).waiting:
+            found.append(_describe(entry, queue_of(team).team.size))
     return tuple(found)
 
 
-def _describe(each: PendingArray, size: int) -> str:
-    if isinstance(each, PendingAllGather):
-        return f"all_gather for {each.reason}: {each.source.type.size} elements per rank"
+def _describe(entry: PendingArray, size: int) -> str:
+    if isinstance(entry, PendingAllGather):
+        return f"all_gather for {entry.reason}: {entry.source.type.size} elements per rank"
     moves: TransferPlan
-    if isinstance(each, PendingHalo):
-        moves = windows_of(each.base.partition, (each.window,)).halo
+    if isinstance(entry, PendingHalo):
+        moves = windows_of(entry.base.partition, (entry.window,)).halo
     else:
-        assert isinstance(each, PendingReshard)
-        moves = each.moves
-        if each.moves.reduced:
-            return f"all_reduce for {each.reason}: {each.moves.nbytes} bytes"
+        assert isinstance(entry, PendingReshard)
+        moves = entry.moves
+        if entry.moves.reduced:
+            return f"all_reduce for {entry.reason}: {entry.moves.nbytes} bytes"
     sent = [m for rank in range(size) for m in moves.sent_by(rank) if m.source != m.target]
-    what = "halo for " if isinstance(each, PendingHalo) else ""
-    return f"{what}{each.reason}: {sum(m.nbytes for m in sent)} bytes in {len(sent)} messages"
+    prefix = "halo for " if isinstance(entry, PendingHalo) else ""
+    return f"{prefix}{entry.reason}: {sum(m.nbytes for m in sent)} bytes in {len(sent)} messages"
 
 
 def _number(type: PTensorType) -> int:
@@ -293,77 +293,77 @@ class _MessageBatch:
 
     def __init__(self, team: Team, arrivals: Sequence[PendingArray]) -> None:
         self.team, self.arrivals = team, arrivals
-        self.sent_bytes = [each for each in arrivals if isinstance(each, PendingReshard)]
-        self.is_reported = [each for each in arrivals if isinstance(each, PendingAllGather)]
+        self.sent_bytes = [entry for entry in arrivals if isinstance(entry, PendingReshard)]
+        self.is_reported = [entry for entry in arrivals if isinstance(entry, PendingAllGather)]
         self.bases: dict[tuple[Node, Partition], list[PendingHalo]] = defaultdict(list)
-        for each in arrivals:
-            if isinstance(each, PendingHalo):
-                self.bases[each.source, each.base.partition].append(each)
+        for entry in arrivals:
+            if isinstance(entry, PendingHalo):
+                self.bases[entry.source, entry.base.partition].append(entry)
         self.jobs: list[tuple[str, Any, TransferJob]] = []
         self.halos: list[_Halo] = []
         self.expected_arrivals: dict[Node, Box | None] = {}
 
     def compute(self, flight: InFlightExchange | None) -> None:
         """Compute the elements to send from completed arrivals and arrivals in flight."""
-        self.halos = [self._halo(base, seen) for base, seen in self.bases.items()]
+        self.halos = [self._halo(base, arrivals) for base, arrivals in self.bases.items()]
         into = {
-            each.node: each.core for each in self.halos
-            if each.node.data is None and each.core.flags.c_contiguous
+            halo.node: halo.core for halo in self.halos
+            if halo.node.data is None and halo.core.flags.c_contiguous
         }
-        sources = [each.node for each in self.halos]
-        sources += [each.source for each in (*self.sent_bytes, *self.is_reported)]
+        sources = [halo.node for halo in self.halos]
+        sources += [entry.source for entry in (*self.sent_bytes, *self.is_reported)]
         evaluate(sources, into, None if flight is None else flight.compute)
 
     def send(self) -> InFlightExchange:
         """Send the messages, and register where the received elements belong."""
-        why = waits.reason = " and ".join(dict.fromkeys([each.reason for each in self.arrivals]))
+        why = waits.reason = " and ".join(dict.fromkeys([entry.reason for entry in self.arrivals]))
         for halo in self.halos:
             self._surround(halo)
-        for each in self.sent_bytes:
-            if not each.moves.reduced:
-                self._move(each)
+        for entry in self.sent_bytes:
+            if not entry.moves.reduced:
+                self._move(entry)
         flight = InFlightExchange(why, len(self.arrivals), self._started(), self.expected_arrivals)
-        self._combine([each for each in self.sent_bytes if each.moves.reduced])
+        self._combine([entry for entry in self.sent_bytes if entry.moves.reduced])
         self._tell()
         return flight
 
-    def _halo(self, base: tuple[Node, Partition], seen: Sequence[PendingHalo]) -> _Halo:
+    def _halo(self, base: tuple[Node, Partition], arrivals: Sequence[PendingHalo]) -> _Halo:
         node, partition = base
-        plan = windows_of(partition, tuple([each.window for each in seen]))
-        room = memory(plan.halo.shape(self.team.rank), numpy_dtype(node.type.dtype))
-        return _Halo(node, seen, plan, room, room[plan.halo.core(self.team.rank)])
+        plan = windows_of(partition, tuple([entry.window for entry in arrivals]))
+        buffer = memory(plan.halo.shape(self.team.rank), numpy_dtype(node.type.dtype))
+        return _Halo(node, arrivals, plan, buffer, buffer[plan.halo.core(self.team.rank)])
 
-    def _surround(self, own: _Halo) -> None:
-        data = _data(own.node)
-        if not np.may_share_memory(own.core, data):
-            np.copyto(own.core, data)
-            if own.node.stored is None:
-                own.node.data = own.core
-        halo = own.plan.halo
+    def _surround(self, state: _Halo) -> None:
+        data = _data(state.node)
+        if not np.may_share_memory(state.core, data):
+            np.copyto(state.core, data)
+            if state.node.stored is None:
+                state.node.data = state.core
+        halo = state.plan.halo
         self.jobs.append(
-            (f"halo for {own.seen[0].reason}", halo, TransferJob(halo, own.core, own.buffer)))
+            (f"halo for {state.seen[0].reason}", halo, TransferJob(halo, state.core, state.buffer)))
         rank = self.team.rank
-        places = zip(own.plan.indices(rank), own.plan.inner(rank), strict=True)
-        for each, (index, inner) in zip(own.seen, places, strict=True):
-            if not each.node.type.size:
+        locations = zip(state.plan.indices(rank), state.plan.inner(rank), strict=True)
+        for entry, (index, inner) in zip(state.seen, locations, strict=True):
+            if not entry.node.type.size:
                 # An empty window may begin out of range, where slicing would change other extents.
-                each.node.computed(empty(each.node.type))
+                entry.node.computed(empty(entry.node.type))
                 continue
-            each.node.computed(own.buffer[index])
-            self.expected_arrivals[each.node] = inner
+            entry.node.computed(state.buffer[index])
+            self.expected_arrivals[entry.node] = inner
 
-    def _move(self, each: PendingReshard) -> None:
-        made = empty(each.node.type)
-        job = TransferJob(each.moves, _data(each.source), made, each.moves.op)
-        self.jobs.append((each.reason, each.moves, job))
-        each.node.computed(made)
-        self.expected_arrivals[each.node] = None
+    def _move(self, entry: PendingReshard) -> None:
+        result = empty(entry.node.type)
+        job = TransferJob(entry.moves, _data(entry.source), result, entry.moves.op)
+        self.jobs.append((entry.reason, entry.moves, job))
+        entry.node.computed(result)
+        self.expected_arrivals[entry.node] = None
 
     def _started(self) -> Transfer | None:
         if not self.jobs:
             return None
-        for why, moves, _ in self.jobs:
-            _count_sent(why, moves, self.team.rank)
+        for reason, moves, _ in self.jobs:
+            _count_sent(reason, moves, self.team.rank)
         name = " and ".join([str(moves) for _, moves, _ in self.jobs])
         pending = Transfer(self.team, name, [job for _, _, job in self.jobs])
         counters.messages += pending.n_sent
@@ -372,48 +372,48 @@ class _MessageBatch:
 
     def _combine(self, arrivals: Sequence[PendingReshard]) -> None:
         """Reduce partial values, with one message per dtype and reduction."""
-        alike: dict[Any, list[PendingReshard]] = defaultdict(list)
-        for each in arrivals:
-            source, moves = _data(each.source), each.moves
+        groups: dict[Any, list[PendingReshard]] = defaultdict(list)
+        for entry in arrivals:
+            source, moves = _data(entry.source), entry.moves
             if moves.combined != moves.target:
-                made = memory(each.node.type.shape, source.dtype)
-                start_redistribution(self.team, moves, source, made).wait()
-                each.node.computed(made)
+                result = memory(entry.node.type.shape, source.dtype)
+                start_redistribution(self.team, moves, source, result).wait()
+                entry.node.computed(result)
                 continue
             key = source.dtype, moves.source.op, moves.source.mesh, moves.reduced
-            alike[key].append(each)
-        for (_, op, mesh, axes), chosen in alike.items():
+            groups[key].append(entry)
+        for (_, op, mesh, axes), chosen in groups.items():
             self._combine_alike(op, mesh, axes, chosen)
 
     def _combine_alike(
         self, op: str, mesh: Mesh, axes: tuple[int, ...], chosen: Sequence[PendingReshard]
     ) -> None:
-        parts = [np.ravel(_data(each.source)) for each in chosen]
+        parts = [np.ravel(_data(entry.source)) for entry in chosen]
         flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        with self.team.call("all_reduce " + " and ".join([str(each.moves) for each in chosen])):
-            made = combine_along_mesh(self.team, mesh, axes, flat, op)
+        with self.team.call("all_reduce " + " and ".join([str(entry.moves) for entry in chosen])):
+            combined = combine_along_mesh(self.team, mesh, axes, flat, op)
         counters.collectives += self.team.size > 1
-        for each, part in zip(
-            chosen, _split_rows(made, [part.size for part in parts]), strict=True
+        for entry, part in zip(
+            chosen, _split_rows(combined, [part.size for part in parts]), strict=True
         ):
-            counters.sent[f"all_reduce for {each.reason}"] += part.nbytes
-            each.node.computed(part.reshape(each.node.type.shape))
+            counters.sent[f"all_reduce for {entry.reason}"] += part.nbytes
+            entry.node.computed(part.reshape(entry.node.type.shape))
 
     def _tell(self) -> None:
         """Run all all-gathers in one message, as bytes."""
         if not self.is_reported:
             return
-        rows = [np.ascontiguousarray(_data(each.source)).reshape(-1) for each in self.is_reported]
+        rows = [np.ascontiguousarray(_data(entry.source)).reshape(-1) for entry in self.is_reported]
         sizes = [row.nbytes for row in rows]
         row = np.concatenate([row.view(np.uint8) for row in rows])
-        made = allgather(self.team, row[None])
+        gathered = allgather(self.team, row[None])
         counters.collectives += self.team.size > 1
         ends = [*np.cumsum(sizes).tolist()]
-        for each, end, size in zip(self.is_reported, ends, sizes, strict=True):
-            part = np.ascontiguousarray(made[:, end - size : end])
-            dtype = numpy_dtype(each.node.type.dtype)
-            counters.sent[f"all_gather for {each.reason}"] += size
-            each.node.computed(part.view(dtype).reshape(each.node.type.shape))
+        for entry, end, size in zip(self.is_reported, ends, sizes, strict=True):
+            part = np.ascontiguousarray(gathered[:, end - size : end])
+            dtype = numpy_dtype(entry.node.type.dtype)
+            counters.sent[f"all_gather for {entry.reason}"] += size
+            entry.node.computed(part.view(dtype).reshape(entry.node.type.shape))
 
 
 def _data(node: Node) -> Buffer:
@@ -428,8 +428,8 @@ def _split_rows(data: Buffer, sizes: Sequence[int]) -> list[Buffer]:
     return np.split(data, np.cumsum(sizes)[:-1]) if len(sizes) > 1 else [data]
 
 
-def _count_sent(why: str, moves: TransferPlan, rank: int) -> None:
-    counters.sent[why] += sum(m.nbytes for m in moves.sent_by(rank) if m.target != rank)
+def _count_sent(reason: str, moves: TransferPlan, rank: int) -> None:
+    counters.sent[reason] += sum(m.nbytes for m in moves.sent_by(rank) if m.target != rank)
 
 
 def counted_allgather(team: int, data: Buffer) -> Buffer:
@@ -440,9 +440,9 @@ def counted_allgather(team: int, data: Buffer) -> Buffer:
 
 def counted_alltoall(team: int, parts: Sequence[Buffer]) -> list[Buffer]:
     """Exchange arrays all-to-all; return the arrays for this process by rank."""
-    own = queue_of(team).team.rank
-    sent = sum(part.nbytes for k, part in enumerate(parts) if k != own)
-    _count_collective(team, "all_to_all", sent)
+    local_rank = queue_of(team).team.rank
+    nbytes = sum(part.nbytes for k, part in enumerate(parts) if k != local_rank)
+    _count_collective(team, "all_to_all", nbytes)
     return alltoall(team, parts)
 
 
@@ -458,8 +458,8 @@ def counted_exscan(team: int, data: Buffer, op: str) -> Buffer | None:
     return exscan(team, data, op)
 
 
-def _count_collective(team: int, what: str, nbytes: int) -> None:
+def _count_collective(team: int, collective: str, nbytes: int) -> None:
     queue = queue_of(team)
     if queue.team.size > 1:
         counters.collectives += 1
-        counters.sent[f"{what} for {queue.reason}"] += nbytes
+        counters.sent[f"{collective} for {queue.reason}"] += nbytes

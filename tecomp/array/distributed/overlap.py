@@ -130,9 +130,9 @@ class InFlightExchange:
     """
 
     def __init__(
-        self, why: str, count: int, transfer: Transfer | None, coming: Mapping[Node, Box | None]
+        self, reason: str, count: int, transfer: Transfer | None, boxes: Mapping[Node, Box | None]
     ) -> None:
-        self.reason, self.count, self.independent_boxes = why, count, coming
+        self.reason, self.count, self.independent_boxes = reason, count, boxes
         self._transfer = transfer
         self._start = perf_counter()
 
@@ -152,15 +152,15 @@ class InFlightExchange:
         choice = choice_for(self._transfer.name)
         cutting = self._cutting(work) if choice.is_profitable() else None
         if cutting is not None:
-            results = {place: work.memory(place) for place in work.outputs}
+            results = {position: work.memory(position) for position in work.outputs}
             try:
                 _compute_boxes(work, cutting.core, results, "core")
             finally:
                 self.wait()
             for border in cutting.borders:
                 _compute_boxes(work, border, results, "border")
-            for place, data in results.items():
-                work.nodes[place].computed(data)
+            for position, data in results.items():
+                work.nodes[position].computed(data)
             counters.overlapped += 1
             choice.record_overlap(perf_counter() - self._start)
             return
@@ -174,61 +174,61 @@ class InFlightExchange:
         if any(node.data is None for node in work.leaves):
             return None  # elements in device memory
         graph = OpGraph(tuple([node.type for node in work.leaves]), work.steps, work.outputs)
-        given = [
+        available = [
             self.independent_boxes[node]
             if node in self.independent_boxes
             else full_box(node.type.shape)
             for node in work.leaves
         ]
-        return plan_overlap(graph, tuple(given))
+        return plan_overlap(graph, tuple(available))
 
 
 @memoize("dist.overlap_plans")
-def plan_overlap(graph: OpGraph, given: tuple[Box | None, ...]) -> OverlapPlan | None:
+def plan_overlap(graph: OpGraph, available: tuple[Box | None, ...]) -> OverlapPlan | None:
     """Split operations into a core and borders; None if there is no core or too much recomputation.
 
     Args:
         graph: Operations.
-        given: Available box of each leaf; None if no element is available.
+        available: Available box of each leaf; None if no element is available.
     """
-    found, types = ready_regions(graph, given), graph.types()
+    found, types = ready_regions(graph, available), graph.types()
     cores: dict[int, Box] = {}
     slabs: list[dict[int, Box]] = [{} for _ in range(2 * max(type.rank for type in types))]
-    for place in graph.outputs:
-        core = found[place]
+    for position in graph.outputs:
+        core = found[position]
         if core is None:
             return None
-        cores[place] = core
-        for slab, box in zip(slabs, complement_boxes(core, types[place].shape), strict=False):
+        cores[position] = core
+        for slab, box in zip(slabs, complement_boxes(core, types[position].shape), strict=False):
             if size_of(box):
-                slab[place] = box
-    made = OverlapPlan(
+                slab[position] = box
+    plan = OverlapPlan(
         restrict_to_regions(graph, cores),
         tuple([restrict_to_regions(graph, slab) for slab in slabs if slab]),
     )
-    total = sum([each.size for each in (made.core, *made.borders)])
-    return made if total <= _MAX_GROWTH * sum([type.size for type in types]) else None
+    total = sum([part.size for part in (plan.core, *plan.borders)])
+    return plan if total <= _MAX_GROWTH * sum([type.size for type in types]) else None
 
 
 def _compute_boxes(
-    work: PendingGraph, each: RegionGraph, results: Mapping[int, Buffer], what: str
+    work: PendingGraph, region: RegionGraph, results: Mapping[int, Buffer], label: str
 ) -> None:
-    given = []
-    for (number, index), type in zip(each.leaves, each.graph.leaves, strict=True):
+    leaves = []
+    for (number, index), type in zip(region.leaves, region.graph.leaves, strict=True):
         data = work.leaves[number].data
         assert data is not None
-        given.append(materialized_node(data[index], type))
-    nodes = [Node(type, None, (), None, 0, 0) for type in each.types]
-    targets = [results[place][index] for place, index in each.boxes]
-    own = each.graph.outputs
+        leaves.append(materialized_node(data[index], type))
+    nodes = [Node(type, None, (), None, 0, 0) for type in region.types]
+    targets = [results[position][index] for position, index in region.boxes]
+    positions = region.graph.outputs
     into = {
-        place: target for place, target in zip(own, targets, strict=True)
-        if place >= 0 and target.flags.c_contiguous
+        position: target for position, target in zip(positions, targets, strict=True)
+        if position >= 0 and target.flags.c_contiguous
     }
-    outputs = tuple(dict.fromkeys([place for place in own if place >= 0]))
+    outputs = tuple(dict.fromkeys([position for position in positions if position >= 0]))
     if outputs:
-        compute(PendingGraph(given, nodes, each.graph.steps, outputs, into), what)
-    for place, target in zip(own, targets, strict=True):
-        data = (nodes[place] if place >= 0 else given[-1 - place]).data
+        compute(PendingGraph(leaves, nodes, region.graph.steps, outputs, into), label)
+    for position, target in zip(positions, targets, strict=True):
+        data = (nodes[position] if position >= 0 else leaves[-1 - position]).data
         if data is not None and data is not target:
             np.copyto(target, data)

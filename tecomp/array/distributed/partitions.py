@@ -44,15 +44,15 @@ def blocks(extent: int, count: int) -> tuple[int, ...]:
 @memoize("dist.partitions")
 def partition(shape: Shape, dtype: str, mesh: Mesh, placements: tuple[Placement, ...]) -> Partition:
     """Return a canonical partition: explicit sizes only where they differ from equal blocks."""
-    placed = tuple([_shortest(p, shape, mesh.shape[k]) for k, p in enumerate(placements)])
-    return Partition(shape, numpy_dtype(dtype), mesh, placed)
+    shortened = tuple([_shortest(p, shape, mesh.shape[k]) for k, p in enumerate(placements)])
+    return Partition(shape, numpy_dtype(dtype), mesh, shortened)
 
 
-def _shortest(placed: Placement, shape: Shape, count: int) -> Placement:
-    if not isinstance(placed, Shard) or placed.sizes is None:
-        return placed
-    ends = (0, *accumulate(placed.sizes))
-    return Shard(placed.axis) if ends == blocks(shape[placed.axis], count) else placed
+def _shortest(placement: Placement, shape: Shape, count: int) -> Placement:
+    if not isinstance(placement, Shard) or placement.sizes is None:
+        return placement
+    ends = (0, *accumulate(placement.sizes))
+    return Shard(placement.axis) if ends == blocks(shape[placement.axis], count) else placement
 
 
 def row_of(team: int) -> Mesh:
@@ -63,8 +63,8 @@ def row_of(team: int) -> Mesh:
 def default_partition(type: PTensorType) -> Partition:
     """Return the default partition: the first axis in blocks."""
     assert type.team is not None
-    placed: Placement = Shard(0) if type.shape else Replicate()
-    return partition(type.shape, type.dtype, row_of(type.team), (placed,))
+    placement: Placement = Shard(0) if type.shape else Replicate()
+    return partition(type.shape, type.dtype, row_of(type.team), (placement,))
 
 
 def replicated_partition(type: PTensorType, mesh: Mesh) -> Partition:
@@ -73,31 +73,31 @@ def replicated_partition(type: PTensorType, mesh: Mesh) -> Partition:
 
 
 @memoize("dist.axis_blocks")
-def blocks_of_partition(given: Partition) -> tuple[AxisBlocks, ...] | None:
+def blocks_of_partition(part: Partition) -> tuple[AxisBlocks, ...] | None:
     """Return the cuts of a partition; None unless all pieces are consecutive, one cut per axis."""
-    made: list[AxisBlocks] = []
-    if given.windows is not None:
+    cuts: list[AxisBlocks] = []
+    if part.windows is not None:
         return None
-    for k, placed in enumerate(given.placements):
-        if isinstance(placed, Replicate):
+    for k, placement in enumerate(part.placements):
+        if isinstance(placement, Replicate):
             continue
-        if not isinstance(placed, Shard) or placed.block is not None:
+        if not isinstance(placement, Shard) or placement.block is not None:
             return None
-        if any(cut.axis == placed.axis for cut in made):
+        if any(cut.axis == placement.axis for cut in cuts):
             return None
-        ends = blocks(given.shape[placed.axis], given.mesh.shape[k])
-        if placed.sizes is not None:
-            ends = (0, *accumulate(placed.sizes))
-        made.append(AxisBlocks(placed.axis, k, ends))
-    return tuple(made)
+        ends = blocks(part.shape[placement.axis], part.mesh.shape[k])
+        if placement.sizes is not None:
+            ends = (0, *accumulate(placement.sizes))
+        cuts.append(AxisBlocks(placement.axis, k, ends))
+    return tuple(cuts)
 
 
 def partition_from_blocks(type: PTensorType, mesh: Mesh, cuts: Sequence[AxisBlocks]) -> Partition:
     """Return the partition of an array with the given cuts."""
-    placed: list[Placement] = [Replicate()] * mesh.ndim
+    placements: list[Placement] = [Replicate()] * mesh.ndim
     for cut in cuts:
-        placed[cut.mesh_axis] = Shard(cut.axis, sizes=cut.sizes)
-    return partition(type.shape, type.dtype, mesh, tuple(placed))
+        placements[cut.mesh_axis] = Shard(cut.axis, sizes=cut.sizes)
+    return partition(type.shape, type.dtype, mesh, tuple(placements))
 
 
 def is_same(one: Partition, other: Partition) -> bool:
@@ -122,9 +122,9 @@ class ShiftedWindow(NamedTuple):
     def received_span(self, rank: int) -> tuple[Span, ...]:
         """Return the index span of the array along each axis that a rank receives."""
         return tuple([
-            (at.start + start, at.stop + start) if at.stop > at.start else (0, 0)
-            for start, at in zip(self.starts, self.target.local_index(rank), strict=True)
-            if isinstance(at, slice)
+            (span.start + start, span.stop + start) if span.stop > span.start else (0, 0)
+            for start, span in zip(self.starts, self.target.local_index(rank), strict=True)
+            if isinstance(span, slice)
         ])
 
 
@@ -151,16 +151,16 @@ class WindowSet(NamedTuple):
 @memoize("dist.window_indices")
 def _indices(windows: WindowSet, rank: int) -> list[tuple[slice, ...]]:
     core = windows.halo.core(rank)
-    own = _owned_spans(windows.halo.partition, rank)
-    made = []
+    owned = _owned_spans(windows.halo.partition, rank)
+    indices = []
     for window in windows.windows:
-        made.append(tuple([
+        indices.append(tuple([
             slice(inside.start + low - first, inside.start + high - first)
             if high > low else slice(0, 0)
             for (low, high), (first, _), inside in zip(
-                window.received_span(rank), own, core, strict=True)
+                window.received_span(rank), owned, core, strict=True)
         ]))
-    return made
+    return indices
 
 
 @memoize("dist.window_interiors")
@@ -168,9 +168,9 @@ def _inner(windows: WindowSet, rank: int) -> list[Box]:
     core = windows.halo.core(rank)
     return [
         tuple([
-            (min(max(own.start - at.start, 0), at.stop - at.start),
-             min(max(own.stop - at.start, 0), at.stop - at.start))
-            for own, at in zip(core, index, strict=True)
+            (min(max(owned.start - span.start, 0), span.stop - span.start),
+             min(max(owned.stop - span.start, 0), span.stop - span.start))
+            for owned, span in zip(core, index, strict=True)
         ])
         for index in windows.indices(rank)
     ]
@@ -185,8 +185,8 @@ def windows_of(base: Partition, windows: tuple[ShiftedWindow, ...]) -> WindowSet
         found = _widths(base, window)
         assert found is not None
         corners |= sum(map(any, found)) > 1
-        for width, more in zip(widths, found, strict=True):
-            width[:] = [max(a, b) for a, b in zip(width, more, strict=True)]
+        for width, window_width in zip(widths, found, strict=True):
+            width[:] = [max(a, b) for a, b in zip(width, window_width, strict=True)]
     periodic = [any(flags) for flags in zip(*[window.periodic for window in windows], strict=True)]
     return WindowSet(halo(base, [tuple(width) for width in widths], periodic=periodic,
                         corners=corners), windows)
@@ -213,12 +213,12 @@ def _widths(base: Partition, window: ShiftedWindow) -> tuple[tuple[int, int], ..
     """Return the halo widths of a window per axis; None if shards and window do not overlap."""
     widths = [[0, 0] for _ in base.shape]
     for rank in range(base.mesh.size):
-        wanted, own = window.received_span(rank), _owned_spans(base, rank)
-        if any(high == low for low, high in wanted):
+        received, owned = window.received_span(rank), _owned_spans(base, rank)
+        if any(high == low for low, high in received):
             continue
-        if any(high == low for low, high in own):
+        if any(high == low for low, high in owned):
             return None
-        for width, (low, high), (first, end) in zip(widths, wanted, own, strict=True):
+        for width, (low, high), (first, end) in zip(widths, received, owned, strict=True):
             if low >= end or high <= first:
                 return None
             width[:] = [max(width[0], first - low), max(width[1], high - end)]
@@ -227,5 +227,5 @@ def _widths(base: Partition, window: ShiftedWindow) -> tuple[tuple[int, int], ..
 
 def _owned_spans(base: Partition, rank: int) -> Sequence[Span]:
     return [
-        (at.start, at.stop) for at in base.local_index(rank) if isinstance(at, slice)
+        (span.start, span.stop) for span in base.local_index(rank) if isinstance(span, slice)
     ]

@@ -86,30 +86,30 @@ def _combine(op: AxisReduction, x: ShardedNode, type: PTensorType) -> ShardedNod
     """Reduce shards locally, and then across the ranks along the cut axes."""
     axes = axes_of(op.axis, x.type.rank, op.where)
     mesh, found = x.partition.mesh, cuts(x)
-    kept = [
+    result_cuts = [
         cut._replace(axis=cut.axis - (0 if op.keepdims else sum(k < cut.axis for k in axes)))
         for cut in found if cut.axis not in axes
     ]
-    part = _of_part(op, x, type, axes, kept)
-    target = partition_from_blocks(type, mesh, kept)
-    if len(kept) == len(found):
+    part = _of_part(op, x, type, axes, result_cuts)
+    target = partition_from_blocks(type, mesh, result_cuts)
+    if len(result_cuts) == len(found):
         return ShardedNode(type, part, target, x.ticket)
-    placed: list[Placement] = list(target.placements)
+    placements: list[Placement] = list(target.placements)
     for cut in found:
         if cut.axis in axes:
-            placed[cut.mesh_axis] = Partial(op.row.combiner)
-    partial = Partition(type.shape, target.dtype, mesh, placed)
+            placements[cut.mesh_axis] = Partial(op.row.combiner)
+    partial = Partition(type.shape, target.dtype, mesh, placements)
     return pending_array(type, target, part, redistribution(partial, target), x.ticket)
 
 
 def _of_part(
     op: AxisReduction, x: ShardedNode, type: PTensorType, axes: Sequence[int],
-    kept: Sequence[AxisBlocks]
+    result_cuts: Sequence[AxisBlocks]
 ) -> Node:
     """Reduce the local shard; an empty shard gives the identity element."""
     shape = x.part.type.shape
     if op.row.needs_elements and any(shape[axis] == 0 for axis in axes):
-        target = partition_from_blocks(type, x.partition.mesh, kept)
+        target = partition_from_blocks(type, x.partition.mesh, result_cuts)
         extents = target.local_shape(rank_of(x))
         return materialized_node(
             np.full(extents, identity(op.row, type.dtype)), local_type(type, extents)
@@ -135,9 +135,9 @@ def _reduce_variance(
     op: ReduceOp, x: ShardedNode, type: PTensorType, axes: tuple[int, ...], cut: AxisBlocks
 ) -> ShardedNode:
     """Combine local means and variances, computed in one pass and sent in one message."""
-    whole = prod(x.type.shape[axis] for axis in axes)
-    each = prod(x.type.shape[axis] for axis in axes if axis != cut.axis)
-    counts = [size * each for size in cut.sizes]
+    total = prod(x.type.shape[axis] for axis in axes)
+    inner_count = prod(x.type.shape[axis] for axis in axes if axis != cut.axis)
+    counts = [size * inner_count for size in cut.sizes]
     parts = _moments(op, x, axes, counts[number(x, cut)])
     (means, first), (variances, second) = [defer_allgather(type, part, x.ticket) for part in parts]
     filled = tuple([k for k, n in enumerate(counts) if n])
@@ -149,7 +149,7 @@ def _reduce_variance(
     weights = np.array([n for n in counts if n], numpy_dtype(type.dtype))
     weights = weights.reshape(-1, *(1,) * len(type.shape))
     weight = materialized_node(weights, local_type(type, weights.shape))
-    part = _merge_variances(op, type, means, variances, weight, whole)
+    part = _merge_variances(op, type, means, variances, weight, total)
     return ShardedNode(
         type, part, partition_from_blocks(type, x.partition.mesh, ()), max(first, second)
     )
@@ -159,8 +159,8 @@ def _moments(op: ReduceOp, x: ShardedNode, axes: tuple[int, ...], count: int) ->
     """Return mean and variance of the shard; arbitrary values if it is empty."""
     ops = [ReduceOp(kind, axes, op.keepdims) for kind in ("mean", "var")]
     if count:
-        return [record(one, x.part) for one in ops]
-    types = [one.infer(x.part.type) for one in ops]
+        return [record(moment, x.part) for moment in ops]
+    types = [moment.infer(x.part.type) for moment in ops]
     return [materialized_node(np.zeros(type.shape, numpy_dtype(type.dtype)), type) for type
         in types]
 
@@ -174,17 +174,17 @@ def _merge_variances(
         Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983.
     """
     call, first = FUNCTIONS, (0,)
-    place = local_type(type, ())
+    scalar_type = local_type(type, ())
     rows = ReduceOp("sum", first)
     mean = record(rows, record(call["multiply"], means, weight))
     mean = record(call["divide"], mean, _number(count, mean.type))
-    off = record(call["square"], record(call["abs"], record(call["subtract"], means, mean)))
-    spread = record(call["add"], record(call["abs"], variances), off)
-    total = record(rows, record(call["multiply"], spread, weight))
-    rest = max(count - op.correction, 0)
-    result = record(call["divide"], total, _number(rest if count else 0, place))
-    if rest == 0:
-        nan = _number(float("nan"), place)
+    sq_diff = record(call["square"], record(call["abs"], record(call["subtract"], means, mean)))
+    deviations = record(call["add"], record(call["abs"], variances), sq_diff)
+    total = record(rows, record(call["multiply"], deviations, weight))
+    divisor = max(count - op.correction, 0)
+    result = record(call["divide"], total, _number(divisor if count else 0, scalar_type))
+    if divisor == 0:
+        nan = _number(float("nan"), scalar_type)
         result = record(call["add"], result, nan)
     return record(call["sqrt"], result) if op.kind == "std" else record(CastOp(type.dtype), result)
 
@@ -196,8 +196,8 @@ def _(op: FindIndex, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNod
     found = [cut for cut in cuts(x) if cut.axis in axes]
     if not found:
         return _combine(op, x, type)
-    leads = op.axis is not None or prod(x.type.shape[: found[0].axis]) == 1
-    if x.partition.mesh.ndim > 1 or not leads:
+    is_leading = op.axis is not None or prod(x.type.shape[: found[0].axis]) == 1
+    if x.partition.mesh.ndim > 1 or not is_leading:
         return partitioned_rule(op, [as_row_sharded(x)], type)
     return _first(op, x, type, found[0])
 
@@ -205,22 +205,22 @@ def _(op: FindIndex, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNod
 def _first(op: FindIndex, x: ShardedNode, type: PTensorType, cut: AxisBlocks) -> ShardedNode:
     """Return the first extreme value of the shards, in rank order."""
     axes = None if op.axis is None else (op.axis,)
-    behind = 1 if op.axis is not None else prod(x.type.shape[cut.axis + 1 :])
+    row_size = 1 if op.axis is not None else prod(x.type.shape[cut.axis + 1 :])
     values = np.empty((0, *type.shape), numpy_dtype(x.type.dtype))
-    places = np.empty((0, *type.shape), np.int64)
+    positions = np.empty((0, *type.shape), np.int64)
     flush_messages((x,))
     if x.part.type.shape[cut.axis]:
         value = record(ReduceOp(op.row.combiner, axes, op.keepdims), x.part)
-        place = record(op, x.part)
-        evaluate((value, place))
+        position = record(op, x.part)
+        evaluate((value, position))
         values = data_of(value)[None]
-        places = data_of(place)[None] + cut.ends[rank_of(x)] * behind
+        positions = data_of(position)[None] + cut.ends[rank_of(x)] * row_size
     team = team_number(x)
-    values, places = counted_allgather(team, values), counted_allgather(team, places)
-    own = local_type(x.type, values.shape)
-    winner = record(FindIndex(op.kind, 0, True), materialized_node(values, own))
+    values, positions = counted_allgather(team, values), counted_allgather(team, positions)
+    spec = local_type(x.type, values.shape)
+    winner = record(FindIndex(op.kind, 0, True), materialized_node(values, spec))
     chosen = record(
-        TakeAlongAxis(0), materialized_node(places, own.like(own.shape, "int64")), winner
+        TakeAlongAxis(0), materialized_node(positions, spec.like(spec.shape, "int64")), winner
     )
     return with_blocks(type, record(Squeeze((0,)), chosen), x.partition.mesh, ())
 
@@ -236,8 +236,8 @@ def _(op: Cumulative, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNo
         return partitioned_rule(op, [as_row_sharded(x)], type)
     flush_messages((x,))
     # The initial value is the first element of the result, on the first rank.
-    leads = op.include_initial and number(x, found) == 0
-    part = record(Cumulative(op.kind, op.axis, leads, op.dtype), x.part)
+    is_leading = op.include_initial and number(x, found) == 0
+    part = record(Cumulative(op.kind, op.axis, is_leading, op.dtype), x.part)
     total = record(ReduceOp(op.kind, (op.axis,), True, 0, type.dtype), x.part)
     earlier = counted_exscan(team_number(x), contiguous_local(total), op.kind)
     if earlier is not None:

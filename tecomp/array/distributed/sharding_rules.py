@@ -61,9 +61,9 @@ def rank_of(node: Node) -> int:
     return team_of(team_number(node)).rank
 
 
-def depend_on_pending(x: ShardedNode, of: Sequence[ShardedNode]) -> ShardedNode:
+def depend_on_pending(x: ShardedNode, sources: Sequence[ShardedNode]) -> ShardedNode:
     """Let an array wait for the pending messages of the arrays from which it is computed."""
-    x.ticket = max([x.ticket, *[y.ticket for y in of]])
+    x.ticket = max([x.ticket, *[y.ticket for y in sources]])
     # A shard without pending messages is local and can be evaluated at any time.
     if x.part.pending > MIN_OPERATIONS and x.ticket <= queue_of(team_number(x)).completed_ticket:
         flush_if_long(x.part)
@@ -97,25 +97,25 @@ def reshard(x: ShardedNode, target: Partition) -> ShardedNode:
         return x
     if is_replicated(x) and blocks_of_partition(target) is not None:
         index: Any = target.local_slice(rank_of(x))
-        op = ExtractSlice(tuple([(at.start, at.step, max(at.stop - at.start, 0)) for at in index]))
+        op = ExtractSlice(tuple([(s.start, s.step, max(s.stop - s.start, 0)) for s in index]))
         return ShardedNode(x.type, apply_view(op, x.part), target, x.ticket)
     if x.view is not None:
         base, starts, periodic = x.view
-        made = with_halo(base, x.type, ShiftedWindow(starts, periodic, target))
-        if made is not None:
-            return made
-    made = defer_reshard(x, target)
-    made.view = x.view
-    return made
+        result = with_halo(base, x.type, ShiftedWindow(starts, periodic, target))
+        if result is not None:
+            return result
+    result = defer_reshard(x, target)
+    result.view = x.view
+    return result
 
 
 def with_halo(base: ShardedNode, type: PTensorType, window: ShiftedWindow) -> ShardedNode | None:
     """Return a window of an array, received as a halo if it is close to the local shards."""
     if not fits(base.partition, window):
         return None
-    made = defer_halo(base, type, window, window.target)
-    made.view = base, window.starts, window.periodic
-    return made
+    result = defer_halo(base, type, window, window.target)
+    result.view = base, window.starts, window.periodic
+    return result
 
 
 def as_block_partitioned(x: ShardedNode) -> ShardedNode:
@@ -130,29 +130,29 @@ def as_row_sharded(x: ShardedNode) -> ShardedNode:
     return reshard(x, default_partition(x.type))
 
 
-def replicate(x: ShardedNode, why: str) -> ShardedNode:
+def replicate(x: ShardedNode, reason: str) -> ShardedNode:
     """Replicate an array on all ranks; count the gather if communication is necessary."""
     if is_replicated(x):
         return x
     if x.type.size:
-        counters.gathered[why] += 1
+        counters.gathered[reason] += 1
     return reshard(x, replicated_partition(x.type, x.partition.mesh))
 
 
-def gather_elements(node: Node, why: str = "values") -> Buffer:
+def gather_elements(node: Node, reason: str = "values") -> Buffer:
     """Return all elements of a distributed array on every rank."""
     if node.data is not None:
         return node.data
     if not isinstance(node, ShardedNode):
         raise no_elements()
-    return data_of(part_of(node)) if is_replicated(node) else _collect(node, why)
+    return data_of(part_of(node)) if is_replicated(node) else _collect(node, reason)
 
 
 @collective
-def _collect(x: ShardedNode, why: str) -> Buffer:
-    whole = replicate(x, why)
-    flush_messages((whole,))
-    return data_of(whole.part)
+def _collect(x: ShardedNode, reason: str) -> Buffer:
+    replicated = replicate(x, reason)
+    flush_messages((replicated,))
+    return data_of(replicated.part)
 
 
 def shard_replicated(node: Node, partition: Partition | None = None) -> ShardedNode:
@@ -182,10 +182,10 @@ def record_distributed(op: PTensorOp, type: PTensorType, operands: Sequence[Node
     if COMPARES_ALL:
         team_of(type.team).began(_describe(op, type, operands))
     queue_of(type.team).step(op.where)
-    made = partitioned_rule(op, [as_shared(node) for node in operands], type)
+    result = partitioned_rule(op, [as_shared(node) for node in operands], type)
     if COMPARES_ALL:
-        _number_of(made)
-    return made
+        _number_of(result)
+    return result
 
 
 _counts = count()
@@ -201,8 +201,8 @@ def _number_of(x: ShardedNode) -> int:
 
 def _describe(op: PTensorOp, type: PTensorType, operands: Sequence[Node]) -> str:
     """Return a description of an operation that must be equal on all ranks."""
-    given = ", ".join([_describe_node(node) for node in operands])
-    return f"{op.where} {given} -> {type.dtype}{[*type.shape]}, {op}"
+    inputs = ", ".join([_describe_node(node) for node in operands])
+    return f"{op.where} {inputs} -> {type.dtype}{[*type.shape]}, {op}"
 
 
 def _describe_node(node: Node) -> str:
@@ -223,12 +223,12 @@ def partitioned_rule(op: PTensorOp, xs: Sequence[ShardedNode], type: PTensorType
     assert type.team is not None
     queue = queue_of(type.team)
     before = queue.last
-    made = rule(op, xs, type)
-    if made.made_of is not None:
-        return made
+    result = rule(op, xs, type)
+    if result.made_of is not None:
+        return result
     if queue.last > before:
-        made.ticket = queue.last
-    return depend_on_pending(made, xs)
+        result.ticket = queue.last
+    return depend_on_pending(result, xs)
 
 
 @singledispatch
@@ -239,10 +239,10 @@ def rule(op: PTensorOp, xs: Sequence[ShardedNode], type: PTensorType) -> Sharded
 
 def gather_and_apply(op: PTensorOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     """Gather all operands, compute the operation on every rank, and shard the result."""
-    whole = [replicate(x, op.where) for x in xs]
-    part = record(op, *[x.part for x in whole])
+    replicated = [replicate(x, op.where) for x in xs]
+    part = record(op, *[x.part for x in replicated])
     result = depend_on_pending(
-        ShardedNode(type, part, replicated_partition(type, mesh_of(xs))), whole
+        ShardedNode(type, part, replicated_partition(type, mesh_of(xs))), replicated
     )
     return result if all(map(is_replicated, xs)) else reshard(result, default_partition(type))
 
@@ -276,14 +276,14 @@ def number(x: ShardedNode, cut: AxisBlocks) -> int:
 
 def unsplit_axes(x: ShardedNode, axes: Sequence[int]) -> ShardedNode:
     """Reshard an array so that some axes are not cut."""
-    kept = [cut for cut in cuts(x) if cut.axis not in axes]
-    if len(kept) == len(cuts(x)):
+    remaining = [cut for cut in cuts(x) if cut.axis not in axes]
+    if len(remaining) == len(cuts(x)):
         return x
-    return reshard(x, partition_from_blocks(x.type, x.partition.mesh, kept))
+    return reshard(x, partition_from_blocks(x.type, x.partition.mesh, remaining))
 
 
 def with_blocks(
-    type: PTensorType, part: Node, mesh: Mesh, made: Sequence[AxisBlocks]
+    type: PTensorType, part: Node, mesh: Mesh, new_cuts: Sequence[AxisBlocks]
 ) -> ShardedNode:
     """Return a distributed array from local shards and cuts."""
-    return ShardedNode(type, part, partition_from_blocks(type, mesh, made))
+    return ShardedNode(type, part, partition_from_blocks(type, mesh, new_cuts))

@@ -104,40 +104,40 @@ def _(op: Sort | Argsort, xs: Sequence[ShardedNode]) -> tuple[Node, ...] | None:
 def _line_by_line(op: Sort | Argsort, x: ShardedNode, type: PTensorType, axis: int) -> ShardedNode:
     """Sort each line on all ranks, for fewer lines than ranks."""
     order = (*(k for k in range(type.rank) if k != axis), axis)
-    turned = partitioned_rule(PermuteDims(order), [x], type_of(PermuteDims(order), x.type))
-    shape = turned.type.shape
-    made: list[ShardedNode] = []
-    for at in np.ndindex(*shape[:-1]):
-        spans = (*((k, 1, 1) for k in at), (0, 1, shape[-1]))
+    permuted = partitioned_rule(PermuteDims(order), [x], type_of(PermuteDims(order), x.type))
+    shape = permuted.type.shape
+    results: list[ShardedNode] = []
+    for index in np.ndindex(*shape[:-1]):
+        spans = (*((k, 1, 1) for k in index), (0, 1, shape[-1]))
         line = partitioned_rule(
-            ExtractSlice(spans), [turned], x.type.like((*(1,) * len(at), shape[-1]))
+            ExtractSlice(spans), [permuted], x.type.like((*(1,) * len(index), shape[-1]))
         )
         found = _sorted_row(op, in_one_row(line), type.like(shape[-1:]))
-        made.append(as_row_sharded(found))  # in one common partition
+        results.append(as_row_sharded(found))  # in one common partition
     lines = Combine("stack", 0)
-    together = partitioned_rule(lines, made, type_of(lines, *[each.type for each in made]))
-    together = partitioned_rule(Reshape(shape), [together], type.like(shape))
-    back = PermuteDims(tuple([order.index(k) for k in range(type.rank)]))
-    return partitioned_rule(back, [together], type)
+    stacked = partitioned_rule(lines, results, type_of(lines, *[node.type for node in results]))
+    stacked = partitioned_rule(Reshape(shape), [stacked], type.like(shape))
+    inverse = PermuteDims(tuple([order.index(k) for k in range(type.rank)]))
+    return partitioned_rule(inverse, [stacked], type)
 
 
 def _sorted_row(op: Sort | Argsort, x: ShardedNode, type: PTensorType) -> ShardedNode:
     """Sort a one-dimensional array; the sizes of the pieces depend on the data."""
     data = elements(x)
     (cut,) = cuts(x)
-    places = None
+    positions = None
     if isinstance(op, Argsort):
-        (own,) = call(Argsort(0, op.descending), data)
-        data, places = data[own], own + cut.ends[number(x, cut)]
+        (permutation,) = call(Argsort(0, op.descending), data)
+        data, positions = data[permutation], permutation + cut.ends[number(x, cut)]
     else:
         counters.libraries[op.library] += 1
         data = in_order(data, descending=op.descending)
     ends = ends_of(x, data, descending=op.descending)
-    got = np.concatenate(counted_alltoall(team_number(x), split_at(data, ends)))
-    if places is None:
-        return row(x, merge_runs(got, descending=op.descending), type.dtype)
-    (order,) = compute(Argsort(0, op.descending), got)
-    found = np.concatenate(counted_alltoall(team_number(x), split_at(places, ends)))
+    received = np.concatenate(counted_alltoall(team_number(x), split_at(data, ends)))
+    if positions is None:
+        return row(x, merge_runs(received, descending=op.descending), type.dtype)
+    (order,) = compute(Argsort(0, op.descending), received)
+    found = np.concatenate(counted_alltoall(team_number(x), split_at(positions, ends)))
     return row(x, found[order], type.dtype)
 
 
@@ -151,13 +151,13 @@ def in_order(data: Buffer, *, descending: bool = False) -> Buffer:
     """
     if data.dtype.kind not in "iuf":
         return compute(Sort(0, descending), data)[0]
-    made = np.sort(data)
+    result = np.sort(data)
     if data.dtype.kind == "f":
-        low, high = np.searchsorted(made, 0.0), np.searchsorted(made, 0.0, "right")
+        low, high = np.searchsorted(result, 0.0), np.searchsorted(result, 0.0, "right")
         if high > low:
             zeros = data[data == 0]
-            made[low:high] = zeros[::-1] if descending else zeros
-    return made[::-1] if descending else made
+            result[low:high] = zeros[::-1] if descending else zeros
+    return result[::-1] if descending else result
 
 
 def merge_runs(data: Buffer, *, descending: bool = False) -> Buffer:
@@ -174,31 +174,31 @@ def merge_runs(data: Buffer, *, descending: bool = False) -> Buffer:
 
 
 def ends_of(
-    x: ShardedNode, data: Buffer, *, descending: bool, together: bool = False
+    x: ShardedNode, data: Buffer, *, descending: bool, group_equal: bool = False
 ) -> list[int]:
     """Return positions that cut sorted arrays into balanced pieces for all ranks.
 
-    With `together`, equal elements go to one rank.
+    With `group_equal`, equal elements go to one rank.
     """
     team, rank, size = team_number(x), rank_of(x), x.partition.mesh.size
     count = min(len(data), _SAMPLES * size)
-    at = np.arange(count) * len(data) // max(count, 1)
+    sampled = np.arange(count) * len(data) // max(count, 1)
     lengths = counted_allgather(team, np.array([len(data)]))
     counts = np.minimum(lengths, _SAMPLES * size)
-    values = counted_allgather(team, np.ascontiguousarray(data[at]))
+    values = counted_allgather(team, np.ascontiguousarray(data[sampled]))
     (order,) = compute(Argsort(0, descending), values)
     ranks = np.repeat(np.arange(size), counts)[order]
-    places = np.concatenate([
+    positions = np.concatenate([
         np.arange(n) * m // max(n, 1) for n, m in zip(counts, lengths, strict=True)])[order]
     weights = np.cumsum((lengths / np.maximum(counts, 1))[ranks])
-    wanted = np.searchsorted(weights, lengths.sum() * np.arange(1, size) / size)
+    cut_points = np.searchsorted(weights, lengths.sum() * np.arange(1, size) / size)
     ends = [0]
-    for k in np.minimum(wanted, len(order) - 1) if len(order) else ():
+    for k in np.minimum(cut_points, len(order) - 1) if len(order) else ():
         source, value = int(ranks[k]), values[order[k]]
-        if source == rank and not together:
-            ends.append(int(places[k]))
+        if source == rank and not group_equal:
+            ends.append(int(positions[k]))
             continue
-        with_equal = rank < source and not together
+        with_equal = rank < source and not group_equal
         ends.append(_below(data, value, with_equal=with_equal, descending=descending))
     return [*ends, *[len(data)] * (size + 1 - len(ends))]
 
@@ -220,8 +220,8 @@ def split_at(data: Buffer, ends: Sequence[int]) -> list[Buffer]:
 def _(op: SearchSorted, xs: Sequence[ShardedNode]) -> tuple[Node, ...]:
     (type,) = op.results(*[x.type for x in xs])
     line, values, *sorter = [as_block_partitioned(x) for x in xs]
-    for each in sorter:
-        line = _in_order(line, each)
+    for permutation in sorter:
+        line = _in_order(line, permutation)
     return (of_data(type, _find_insertion_positions(op, line, values), values, cuts(values)),)
 
 
@@ -235,10 +235,10 @@ def _in_order(line: ShardedNode, sorter: ShardedNode) -> ShardedNode:
     outside = first_of(sorter, data[(data < 0) | (data >= line.type.size)])
     if outside is not None:
         raise find_invalid_sorter(outside, line.type.size)
-    places = partitioned_rule(
+    positions = partitioned_rule(
         CastOp("int64"), [sorter], sorter.type.like(sorter.type.shape, "int64")
     )
-    return partitioned_rule(Take((0,), 0), [line, places], line.type.like(line.type.shape))
+    return partitioned_rule(Take((0,), 0), [line, positions], line.type.like(line.type.shape))
 
 
 def _find_insertion_positions(op: SearchSorted, line: ShardedNode, values: ShardedNode) -> Buffer:
@@ -267,14 +267,14 @@ def _request_positions(op: SearchSorted, line: ShardedNode, values: Buffer) -> B
     """Return insertion positions from the ranks whose shards contain them."""
     team, (cut,) = team_number(line), cuts(line)
     data = elements(line)
-    lasts = counted_allgather(team, data[-1:])
+    last_elements = counted_allgather(team, data[-1:])
     filled = np.flatnonzero(cut.sizes)
     row = values.reshape(-1)
-    (part,) = call(op, lasts, row)
+    (part,) = call(op, last_elements, row)
     routes = OwnerRoutes(team, filled[np.minimum(part, len(filled) - 1)])
     first = cut.ends[number(line, cut)]
-    places = [call(op, data, each)[0] + first for each in routes.sent(row)]
-    return routes.answered(places).reshape(values.shape)
+    positions = [call(op, data, chunk)[0] + first for chunk in routes.sent(row)]
+    return routes.answered(positions).reshape(values.shape)
 
 
 @of_parts.register
@@ -283,24 +283,24 @@ def _(op: IsIn, xs: Sequence[ShardedNode]) -> tuple[Node, ...]:
     (type,) = op.results(x.type, among.type)
     if not is_replicated(among) and x.type.size < among.type.size:
         return (_is_in_parts(op, x, among, type),)
-    whole = reshard(among, replicated_partition(among.type, among.partition.mesh))
-    (data,) = call(op, elements(x), elements(whole))
+    replicated = reshard(among, replicated_partition(among.type, among.partition.mesh))
+    (data,) = call(op, elements(x), elements(replicated))
     return (of_data(type, data, x, cuts(x)),)
 
 
 def _is_in_parts(op: IsIn, x: ShardedNode, among: ShardedNode, type: PTensorType) -> ShardedNode:
     """Test membership by replicating the smaller first operand and searching local shards."""
     mesh = among.partition.mesh
-    whole = reshard(x, replicated_partition(x.type, mesh))
-    (data,) = call(IsIn(), elements(whole), elements(among))
+    replicated = reshard(x, replicated_partition(x.type, mesh))
+    (data,) = call(IsIn(), elements(replicated), elements(among))
     target = replicated_partition(type, mesh) if is_replicated(x) else x.partition
     target = partition(type.shape, type.dtype, target.mesh, target.placements)
-    placed: list[Placement] = [Replicate()] * mesh.ndim
+    placements: list[Placement] = [Replicate()] * mesh.ndim
     for cut in cuts(among):
-        placed[cut.mesh_axis] = Partial("any")
-    partial = Partition(type.shape, target.dtype, mesh, placed)
+        placements[cut.mesh_axis] = Partial("any")
+    partial = Partition(type.shape, target.dtype, mesh, placements)
     part = materialized_node(data, local_type(type, data.shape))
-    found = pending_array(type, target, part, redistribution(partial, target), whole.ticket)
+    found = pending_array(type, target, part, redistribution(partial, target), replicated.ticket)
     if op.invert:
         found = ShardedNode(
             type, record(FUNCTIONS["logical_not"], found.part), target, found.ticket
@@ -320,13 +320,13 @@ def _(op: Any, xs: Sequence[ShardedNode]) -> tuple[Node, ...] | None:
         x = as_row_sharded(x)
     found = _Different(x, elements(x))
     values = row(x, found.values, x.type.dtype)
-    made: dict[str, Any] = {"values": lambda: values}
-    made["counts"] = lambda: row(x, found.counts, "int64")
-    made["indices"] = lambda: row(x, found.indices, "int64")
-    made["inverse"] = lambda: of_data(
+    builders: dict[str, Any] = {"values": lambda: values}
+    builders["counts"] = lambda: row(x, found.counts, "int64")
+    builders["indices"] = lambda: row(x, found.indices, "int64")
+    builders["inverse"] = lambda: of_data(
         x.type.like(x.type.shape, "int64"),
         found.inverse(_first(values)).reshape(x.part.type.shape), x, cuts(x))
-    return tuple([made[part]() for part in op.parts])
+    return tuple([builders[part]() for part in op.parts])
 
 
 def _first(values: ShardedNode) -> int:
@@ -350,11 +350,11 @@ class _Different:
         values, first, self._local, counts = np.unique(
             data.reshape(-1), return_index=True, return_inverse=True, return_counts=True,
             equal_nan=False)
-        ends = ends_of(x, values, descending=False, together=True)
+        ends = ends_of(x, values, descending=False, group_equal=True)
         parts = [values, counts, _places(x)[first]]
-        sent = [counted_alltoall(self._team, split_at(part, ends)) for part in parts]
-        self._lengths = [len(each) for each in sent[0]]
-        values, counts, first = [np.concatenate(part) for part in sent]
+        received = [counted_alltoall(self._team, split_at(part, ends)) for part in parts]
+        self._lengths = [len(run) for run in received[0]]
+        values, counts, first = [np.concatenate(part) for part in received]
         # Each NaN is a unique value; NaNs are ordered by position.
         self._order = np.lexsort((first, values))
         values, counts, first = values[self._order], counts[self._order], first[self._order]
@@ -379,9 +379,9 @@ class _Different:
 
 def _places(x: ShardedNode) -> Buffer:
     """Return the positions of the local elements in the flattened array."""
-    firsts = {cut.axis: cut.ends[number(x, cut)] for cut in cuts(x)}
-    made = np.zeros((), np.int64)
+    starts = {cut.axis: cut.ends[number(x, cut)] for cut in cuts(x)}
+    positions = np.zeros((), np.int64)
     for axis, (extent, count) in enumerate(zip(x.type.shape, x.part.type.shape, strict=True)):
-        first = firsts.get(axis, 0)
-        made = made[..., None] * extent + np.arange(first, first + count)
-    return made.reshape(-1)
+        first = starts.get(axis, 0)
+        positions = positions[..., None] * extent + np.arange(first, first + count)
+    return positions.reshape(-1)

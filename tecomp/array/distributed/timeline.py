@@ -30,13 +30,13 @@ def lanes_of(team: AnyTeam, since: float) -> ChromeTrace:
     """
     number = team_of(team).id
     everyone = lanes(number, since)
-    first = min([start for own in everyone for _, _, start, _ in own], default=0.0)
+    first = min([start for activity in everyone for _, _, start, _ in activity], default=0.0)
     events = [process_named(0, f"team {number}")]
-    for rank, own in enumerate(everyone):
+    for rank, activity in enumerate(everyone):
         events.append(lane_named(0, rank, f"rank {rank}"))
         events += [
             bar(name, kind, (start - first) * 1e6, (stop - start) * 1e6, lane=rank)
-            for kind, name, start, stop in own
+            for kind, name, start, stop in activity
         ]
     return trace_of(events)
 
@@ -46,8 +46,8 @@ def lanes(team: int, since: float) -> list[list[Did]]:
     """Return the activity of each rank of a team."""
     text = np.frombuffer(json.dumps(_own_activity(since)).encode(), np.uint8)
     ends = np.cumsum(allgather(team, np.array([text.size])))
-    told = np.split(allgather(team, text), ends[:-1])
-    return [json.loads(each.tobytes()) for each in told]
+    reports = np.split(allgather(team, text), ends[:-1])
+    return [json.loads(chunk.tobytes()) for chunk in reports]
 
 
 def _own_activity(since: float) -> list[Did]:
@@ -58,4 +58,4 @@ def _own_activity(since: float) -> list[Did]:
         (kind, name if kind == "kernel" else f"waits for {name}", start + shift, end + shift)
         for kind, spans in kinds for name, start, end in spans
     ]
-    return sorted([each for each in found if each[2] >= since], key=lambda each: each[2])
+    return sorted([entry for entry in found if entry[2] >= since], key=lambda entry: entry[2])

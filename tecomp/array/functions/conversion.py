@@ -65,31 +65,31 @@ def asarray(
         node = _node_for_team(obj, dtype, device, copy, where)
         return from_node(on_teams().shard_or_reshard(node, team, placements, where, copy is None))
     need_team(placements, where)
-    wanted = None if dtype is None else dtype_name(dtype, where)
+    requested = None if dtype is None else dtype_name(dtype, where)
     if isinstance(obj, Array):
         node = node_of(obj, where)
-        place = obj.device if device is None else device_name(device, where)
-        same = wanted in (None, node.type.dtype) and place == obj.device
-        if same and not copy and layout is None:
+        target_device = obj.device if device is None else device_name(device, where)
+        unchanged = requested in (None, node.type.dtype) and target_device == obj.device
+        if unchanged and not copy and layout is None:
             return obj
-        return from_node(_convert(node, wanted, place, copy, layout, where))
+        return from_node(_convert(node, requested, target_device, copy, layout, where))
     types = [node_of(x, where).type for x in _arrays_in(obj)]
     if types:
         check_same_device_and_team(types, where)
         device = types[0].device if device is None else device
-    place = device_name(device, where)
-    if layout is None and not is_apart(place):
-        return from_node(as_node(obj, wanted, place, copy, where))
-    return from_node(_copy_from_host(obj, wanted, place, copy, layout, where))
+    target_device = device_name(device, where)
+    if layout is None and not is_apart(target_device):
+        return from_node(as_node(obj, requested, target_device, copy, where))
+    return from_node(_copy_from_host(obj, requested, target_device, copy, layout, where))
 
 
 def _node_for_team(obj: Any, dtype: Any, device: Any, copy: bool | None, where: str) -> Node:
     """Return all elements on this process; memory is borrowed, because each shard is copied."""
-    place = device_name(device, where)
-    if isinstance(obj, Array) or _arrays_in(obj) or is_apart(place):
+    target_device = device_name(device, where)
+    if isinstance(obj, Array) or _arrays_in(obj) or is_apart(target_device):
         return node_of(asarray(obj, dtype=dtype, device=device, copy=copy), where)
     name = None if dtype is None else dtype_name(dtype, where)
-    return as_node(obj, name, place, copy, where, is_read_now=True)
+    return as_node(obj, name, target_device, copy, where, is_read_now=True)
 
 
 def _copy_from_host(
@@ -104,8 +104,8 @@ def _copy_from_host(
         )
     node = as_node(obj, dtype, CPU, None, where, is_read_now=True)
     if dtype is None and is_of_numbers(obj):
-        own = default_dtype(node.type.dtype, device)
-        node = node if own == node.type.dtype else as_node(obj, own, CPU, None, where)
+        new_dtype = default_dtype(node.type.dtype, device)
+        node = node if new_dtype == node.type.dtype else as_node(obj, new_dtype, CPU, None, where)
     return _copy_to_device(node, device, layout, where)
 
 
@@ -183,7 +183,7 @@ def from_dlpack(
             "{where}: {type} has no `__dlpack__`; use xp.asarray for other array-like objects",
             where=where, type=type(x).__name__,
         )
-    place = device_name(device, where)
-    if is_apart(place):
-        return from_node(_copy_from_host(x, None, place, copy, None, where))
-    return from_node(as_node(x, None, place, copy, where))
+    target_device = device_name(device, where)
+    if is_apart(target_device):
+        return from_node(_copy_from_host(x, None, target_device, copy, None, where))
+    return from_node(as_node(x, None, target_device, copy, where))

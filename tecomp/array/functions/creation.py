@@ -79,10 +79,10 @@ def arange(
     where = "arange"
     first, last = (0, start) if stop is None else (start, stop)
     begin, end, stride = [_real(value, where) for value in (first, last, step)]
-    whole = all(isinstance(number, int) for number in (begin, end, stride))
-    place = device_name(device, where)
-    name = dtype_at(dtype, "int64" if whole else "float64", place, where)
-    op = Arange(begin, end, stride, name, place)
+    is_integral = all(isinstance(number, int) for number in (begin, end, stride))
+    target_device = device_name(device, where)
+    name = dtype_at(dtype, "int64" if is_integral else "float64", target_device, where)
+    op = Arange(begin, end, stride, name, target_device)
     assert op.count is not None
     shape_of(op.count, where, name)
     if op.count and name in INTEGERS:
@@ -136,11 +136,11 @@ def linspace(
         value if isinstance(value, complex) else float(_real(value, where))
         for value in (start, stop)
     ]
-    real = not isinstance(first, complex) and not isinstance(last, complex)
-    place = device_name(device, where)
-    name = dtype_at(dtype, "float64" if real else "complex128", place, where)
+    is_real = not isinstance(first, complex) and not isinstance(last, complex)
+    target_device = device_name(device, where)
+    name = dtype_at(dtype, "float64" if is_real else "complex128", target_device, where)
     (count,) = shape_of(integer(num, where, "num"), where, name)
-    op = Linspace(first, last, count, name, check_bool(endpoint, where, "endpoint"), place)
+    op = Linspace(first, last, count, name, check_bool(endpoint, where, "endpoint"), target_device)
     return _create_generated(op, team, placements, where)
 
 
@@ -172,9 +172,9 @@ def empty(
         return _fill(shape, 0, dtype, device, team, placements, "empty")
     if team is not None:
         check_of_one_process(layout, "empty")
-    place = device_name(device, "empty")
-    name = dtype_at(dtype, "float64", place, "empty")
-    type = PTensorType(shape_of(shape, "empty", name), name, place)
+    target_device = device_name(device, "empty")
+    name = dtype_at(dtype, "float64", target_device, "empty")
+    type = PTensorType(shape_of(shape, "empty", name), name, target_device)
     return from_node(empty_in(type, layout, "empty"))
 
 
@@ -265,8 +265,8 @@ def full(
     if dtype is None and isinstance(fill_value, Array):
         dtype = fill_value.dtype
     elif dtype is None:
-        own = dtype_name(np.asarray(_as_python_scalar(fill_value, "full")).dtype, "full")
-        dtype = default_dtype(own, device_name(device, "full"))
+        value_dtype = dtype_name(np.asarray(_as_python_scalar(fill_value, "full")).dtype, "full")
+        dtype = default_dtype(value_dtype, device_name(device, "full"))
     if team is None and isinstance(fill_value, Array):
         team = node_of(fill_value, "full").type.team
     return _fill(shape, fill_value, dtype, device, team, placements, "full", layout)
@@ -276,12 +276,12 @@ def _fill(
     shape: Extents, value: Any, dtype: Any, device: Any, team: Any, placements: Any, where: str,
     layout: Any = None,
 ) -> Array:
-    place = device_name(device, where)
-    name = dtype_at(dtype, "float64", place, where)
+    target_device = device_name(device, where)
+    name = dtype_at(dtype, "float64", target_device, where)
     if team is None:
         need_team(placements, where)
     number = None if team is None else on_teams().number_of(team)
-    type = PTensorType(shape_of(shape, where, name), name, place, number)
+    type = PTensorType(shape_of(shape, where, name), name, target_device, number)
     return _create(type, value, placements, where, layout)
 
 
@@ -456,13 +456,13 @@ def _create_like(x: Array, value: Any, dtype: Any, device: Any, layout: Any, whe
     node = node_of(x, where)
     type = node.type
     name = type.dtype if dtype is None else dtype_name(dtype, where)
-    place = x.device if device is None else device_name(device, where)
-    check_dtype(name, place, where)
-    like = PTensorType(type.shape, name, place, type.team)
+    target_device = x.device if device is None else device_name(device, where)
+    check_dtype(name, target_device, where)
+    result_type = PTensorType(type.shape, name, target_device, type.team)
     placements = None if type.team is None else on_teams().partition_of_node(node)
-    if layout is None and like == type and type.team is None:
+    if layout is None and result_type == type and type.team is None:
         layout = inherited_layout(node)
-    return _create(like, value, placements, where, layout)
+    return _create(result_type, value, placements, where, layout)
 
 
 def eye(
@@ -491,10 +491,10 @@ def eye(
            [0., 0., 1.]], dtype=float64)
     """
     where = "eye"
-    place = device_name(device, where)
-    name = dtype_at(dtype, "float64", place, where)
+    target_device = device_name(device, where)
+    name = dtype_at(dtype, "float64", target_device, where)
     rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols), where, name)
-    op = Eye(rows, columns, integer(k, where, "k"), name, place)
+    op = Eye(rows, columns, integer(k, where, "k"), name, target_device)
     return _create_generated(op, team, placements, where)
 
 
@@ -564,8 +564,8 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
         return []
     shape = op.results(*[node.type for node in nodes])[0].shape
     order = op.order(len(nodes))
-    places = [_create_along(node, order.index(k), len(nodes)) for k, node in enumerate(nodes)]
-    return [from_node(apply_view(BroadcastOp(shape), node)) for node in places]
+    coordinates = [_create_along(node, order.index(k), len(nodes)) for k, node in enumerate(nodes)]
+    return [from_node(apply_view(BroadcastOp(shape), node)) for node in coordinates]
 
 
 def _create_along(node: Node, axis: int, rank: int) -> Node:

@@ -106,9 +106,9 @@ def astype(
     """
     node_of(x, "astype")
     name = dtype_name(dtype, "astype")
-    place = None if device is None else device_name(device, "astype")
+    target_device = None if device is None else device_name(device, "astype")
     is_copied = check_bool(copy, "astype", "copy") or None
-    return asarray(x, dtype=numpy_dtype(name), device=place, copy=is_copied)
+    return asarray(x, dtype=numpy_dtype(name), device=target_device, copy=is_copied)
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
@@ -233,11 +233,11 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         promote_types([dtype, *(of_scalar(number, dtype, where) for number in numbers)]))
 
 
-def _type_of(given: Any, where: str) -> str:
+def _type_of(obj: Any, where: str) -> str:
     """Return the dtype name of an array or a dtype."""
-    if isinstance(given, Array):
-        return node_of(given, where).type.dtype
-    return dtype_name(given, where)
+    if isinstance(obj, Array):
+        return node_of(obj, where).type.dtype
+    return dtype_name(obj, where)
 
 
 _FLOATS = tuple([name for name in FLOATS if name in ("float32", "float64")])
@@ -288,11 +288,11 @@ class Info:
         >>> Info().default_dtypes()["real floating"]
         dtype('float64')
         """
-        place = device_name(device, "default_dtypes")
+        target_device = device_name(device, "default_dtypes")
         names = {"real floating": "float64", "complex floating": "complex128",
                  "integral": "int64", "indexing": "int64"}
         return {
-            kind: numpy_dtype(default_dtype(name, place)) for kind, name in names.items()
+            kind: numpy_dtype(default_dtype(name, target_device)) for kind, name in names.items()
         }
 
     def devices(self) -> list[str]:
@@ -318,18 +318,18 @@ class Info:
         >>> list(Info().dtypes(kind="real floating"))
         ['float32', 'float64']
         """
-        several = ("bool", "numeric") if kind is None else kind
-        known = several if isinstance(several, list | tuple) else [several]
-        for one in known:
-            if not isinstance(one, str) or one not in _KINDS:
+        requested = ("bool", "numeric") if kind is None else kind
+        kinds = requested if isinstance(requested, list | tuple) else [requested]
+        for kind_name in kinds:
+            if not isinstance(kind_name, str) or kind_name not in _KINDS:
                 raise ArrayValueError(
                     "dtypes: unknown dtype kind {one!r}; valid kinds: {kinds}",
-                    one=one, kinds=", ".join(_KINDS),
+                    one=kind_name, kinds=", ".join(_KINDS),
                 )
-        place = device_name(device, "dtypes")
-        names = dict.fromkeys(name for one in known for name in _KINDS[one])
-        taken = dtypes_of(place)
-        return {name: numpy_dtype(name) for name in names if name in taken}
+        target_device = device_name(device, "dtypes")
+        names = dict.fromkeys(name for kind_name in kinds for name in _KINDS[kind_name])
+        supported = dtypes_of(target_device)
+        return {name: numpy_dtype(name) for name in names if name in supported}
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807  the standard's name

@@ -193,21 +193,21 @@ def empty_strided(
     ((2, 3), (8, 16))
     """
     where = "empty_strided"
-    place = device_name(device, where)
-    name = dtype_at(dtype, "float64", place, where)
-    type = PTensorType(shape_of(shape, where, name), name, place)
+    target_device = device_name(device, where)
+    name = dtype_at(dtype, "float64", target_device, where)
+    type = PTensorType(shape_of(shape, where, name), name, target_device)
     steps = integers(strides, where, "strides")
     last = _check_strides(type.shape, steps, where)
     if layout is not None:
         return from_node(empty_in(type, layout, where))
-    if is_apart(place):
+    if is_apart(target_device):
         axis = min(range(type.rank), key=lambda k: (steps[k], -k), default=None)
-        own = (
+        device_layout = (
             storage().default_layout(type)
             if axis is None
             else storage().layout_along_axis(type, axis)
         )
-        return from_node(empty_in(type, own, where))
+        return from_node(empty_in(type, device_layout, where))
     flat = memory((last + 1,), numpy_dtype(name))
     byte_steps = [step * flat.itemsize for step in steps]
     return from_node(

@@ -137,12 +137,12 @@ def tensordot(
 def _pair(axes: object, first: int, second: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     where = "tensordot"
     if isinstance(axes, Sequence):
-        if len(axes) != 2 or not all(isinstance(own, Sequence) for own in axes):
+        if len(axes) != 2 or not all(isinstance(group, Sequence) for group in axes):
             raise ArrayTypeError(
                 "{where}: axes must be an integer or a pair (axes of x1, axes of x2), got {axes!r}",
                 where=where, axes=axes,
             )
-        one, other = (tuple([_integer(k, where, "an axis") for k in own]) for own in axes)
+        one, other = (tuple([_integer(k, where, "an axis") for k in group]) for group in axes)
         return one, other
     count = _integer(axes, where, "axes")
     if not 0 <= count <= min(first, second):
@@ -154,13 +154,13 @@ def _pair(axes: object, first: int, second: int) -> tuple[tuple[int, ...], tuple
     return tuple(range(first - count, first)), tuple(range(count))
 
 
-def _integer(value: object, where: str, what: str) -> int:
+def _integer(value: object, where: str, subject: str) -> int:
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ArrayTypeError(
             "{where}: {what} must be an integer, got {value!r}",
-            where=where, what=what, value=value,
+            where=where, what=subject, value=value,
         ) from None
 
 
@@ -267,18 +267,18 @@ def vector_norm(
             "{where}: ord must be a Python number, got {ord!r}",
             where=where, ord=ord,
         )
-    axes, keeps = axes_of(axis, node.type.rank, where), check_bool(keepdims, where, "keepdims")
+    axes, keep = axes_of(axis, node.type.rank, where), check_bool(keepdims, where, "keepdims")
     if ord == 2:
-        return from_node(_euclidean(node, axes, keeps))
+        return from_node(_euclidean(node, axes, keep))
     magnitudes = _magnitudes(node)
     if ord in (inf, -inf):
-        return from_node(record(ReduceOp("max" if ord > 0 else "min", axes, keeps), magnitudes))
+        return from_node(record(ReduceOp("max" if ord > 0 else "min", axes, keep), magnitudes))
     if ord == 0:
-        count = record(CountNonzero(axes, keeps), node)
+        count = record(CountNonzero(axes, keep), node)
         return from_node(record(CastOp(magnitudes.type.dtype), count))
     if ord == 1:
-        return from_node(record(ReduceOp("sum", axes, keeps), magnitudes))
+        return from_node(record(ReduceOp("sum", axes, keep), magnitudes))
     power = float64_of(ord, where, "ord")
     total = from_node(
-        record(ReduceOp("sum", axes, keeps), node_of(from_node(magnitudes) ** power, where)))
+        record(ReduceOp("sum", axes, keep), node_of(from_node(magnitudes) ** power, where)))
     return total ** (1 / power)

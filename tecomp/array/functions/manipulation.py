@@ -69,9 +69,9 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     check_integers(index.type, where)
     if axis is None:
         node = apply_view(Reshape((node.type.size,)), node)
-    along = axis_of(0 if axis is None else axis, node.type.rank, where)
-    places = normalize_indices(index, node.type.shape[along], along, where)
-    return from_node(take_at(node, [places], (along,), along))
+    dim = axis_of(0 if axis is None else axis, node.type.rank, where)
+    positions = normalize_indices(index, node.type.shape[dim], dim, where)
+    return from_node(take_at(node, [positions], (dim,), dim))
 
 
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
@@ -98,15 +98,15 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     node, index = node_of(x, where), node_of(indices, where, "indices")
     check_same_device_and_team([node.type, index.type], where)
     check_integers(index.type, where)
-    along = axis_of(axis, node.type.rank, where)
+    dim = axis_of(axis, node.type.rank, where)
     if index.type.rank != node.type.rank:
         raise ArrayValueError(
             "{where}: x has shape {shape}, but indices has shape {type_shape}; pass indices with "
             "the same number of axes as x",
             kind="array-shapes", where=where, shape=node.type.shape, type_shape=index.type.shape,
         )
-    places = normalize_indices(index, node.type.shape[along], along, where)
-    return from_node(record(TakeAlongAxis(along), node, places))
+    positions = normalize_indices(index, node.type.shape[dim], dim, where)
+    return from_node(record(TakeAlongAxis(dim), node, positions))
 
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:
@@ -189,8 +189,8 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     nodes = _nodes(arrays, "concat")
     if axis is None:
         nodes = [_row(node) for node in nodes]
-    along = axis_of(0 if axis is None else axis, nodes[0].type.rank, "concat")
-    return from_node(record(Combine("concat", along), *nodes))
+    dim = axis_of(0 if axis is None else axis, nodes[0].type.rank, "concat")
+    return from_node(record(Combine("concat", dim), *nodes))
 
 
 def _nodes(arrays: Sequence[Array], where: str) -> list[Node]:
@@ -281,17 +281,17 @@ def moveaxis(
             where=where, old=old, new=new,
         )
     order = [axis for axis in range(node.type.rank) if axis not in old]
-    for place, axis in sorted(zip(new, old, strict=True)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(new, old, strict=True)):
+        order.insert(position, axis)
     return permuted_view(x, PermuteDims(tuple(order)))
 
 
-def _places(axis: int | tuple[int, ...], rank: int, what: str) -> tuple[int, ...]:
-    axes = [axis_of(k, rank, "moveaxis", what) for k in integers(axis, "moveaxis", what)]
+def _places(axis: int | tuple[int, ...], rank: int, arg_name: str) -> tuple[int, ...]:
+    axes = [axis_of(k, rank, "moveaxis", arg_name) for k in integers(axis, "moveaxis", arg_name)]
     if len(set(axes)) < len(axes):
         raise ArrayValueError(
             "moveaxis: {what} {axes} contains duplicate axes; pass each axis once",
-            what=what, axes=tuple(axes),
+            what=arg_name, axes=tuple(axes),
         )
     return tuple(axes)
 
@@ -340,32 +340,32 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
     node = node_of(x, where)
     if axis is None:
         node = _row(node)
-    along = axis_of(0 if axis is None else axis, node.type.rank, where)
+    dim = axis_of(0 if axis is None else axis, node.type.rank, where)
     if not isinstance(repeats, Array):
-        result = record(Repeat(integer(repeats, where, "repeats"), along), node)
+        result = record(Repeat(integer(repeats, where, "repeats"), dim), node)
         shape_of(result.type.shape, where, result.type.dtype)
         return from_node(result)
     check_recordable("`repeat` by an array")
-    counts = _counts(node_of(repeats, where), node, along)
+    counts = _counts(node_of(repeats, where), node, dim)
     if node.type.team is not None:
-        found, fault = distributed_hooks().repeated(node, counts, along)
+        found, fault = distributed_hooks().repeated(node, counts, dim)
         if fault is not None:
             raise _below_zero(*fault)
         return from_node(found)
     data = data_of(counts)
-    places, wrong = repeat_positions(data)
-    if wrong is not None:
-        raise _below_zero(data[wrong], wrong)
+    positions, invalid = repeat_positions(data)
+    if invalid is not None:
+        raise _below_zero(data[invalid], invalid)
     name = default_dtype("int64", node.type.device)
-    given = places.astype(numpy_dtype(name), copy=False)
-    index = materialized_node(given, node.type.like((places.size,), name))
-    return from_node(take_at(node, [index], (along,), along))
+    converted = positions.astype(numpy_dtype(name), copy=False)
+    index = materialized_node(converted, node.type.like((positions.size,), name))
+    return from_node(take_at(node, [index], (dim,), dim))
 
 
-def _below_zero(count: int, place: int) -> ArrayValueError:
+def _below_zero(count: int, position: int) -> ArrayValueError:
     return ArrayValueError(
         "repeat: repeats must be nonnegative, got {count} at index {place}",
-        count=count, place=place,
+        count=count, place=position,
     )
 
 
@@ -416,18 +416,18 @@ def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
     return from_node(result) if copy else part_of(x, node, MovedView(op, node.type), result)
 
 
-def _complete(shape: Shape, own: Shape) -> Shape:
+def _complete(shape: Shape, source_shape: Shape) -> Shape:
     """Return the shape with -1 replaced by the inferred extent."""
     if -1 not in shape:
         return shape_of(shape, "reshape")
     known = prod(extent for extent in shape if extent != -1)
-    if shape.count(-1) > 1 or not known or prod(own) % known:
+    if shape.count(-1) > 1 or not known or prod(source_shape) % known:
         raise ArrayValueError(
             "reshape: cannot infer -1 in shape {shape} for x of shape {own} with {size} elements; "
             "specify all sizes",
-            kind="array-shapes", own=own, size=prod(own), shape=shape,
+            kind="array-shapes", own=source_shape, size=prod(source_shape), shape=shape,
         )
-    return shape_of([prod(own) // known if n == -1 else n for n in shape], "reshape")
+    return shape_of([prod(source_shape) // known if n == -1 else n for n in shape], "reshape")
 
 
 def roll(
@@ -511,8 +511,8 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
            [2, 4]], dtype=int64)
     """
     nodes = _nodes(arrays, "stack")
-    along = axis_of(axis, nodes[0].type.rank + 1, "stack")
-    return from_node(record(Combine("stack", along), *nodes))
+    dim = axis_of(axis, nodes[0].type.rank + 1, "stack")
+    return from_node(record(Combine("stack", dim), *nodes))
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
@@ -553,10 +553,10 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     (Array([1, 2], dtype=int64), Array([3, 4], dtype=int64))
     """
     node = node_of(x, "unstack")
-    along = axis_of(axis, node.type.rank, "unstack")
-    whole = [(0, 1, extent) for extent in node.type.shape]
+    dim = axis_of(axis, node.type.rank, "unstack")
+    full_slices = [(0, 1, extent) for extent in node.type.shape]
     parts = [
-        apply_view(ExtractSlice((*whole[:along], (k, 1, 1), *whole[along + 1 :])), node)
-        for k in range(node.type.shape[along])
+        apply_view(ExtractSlice((*full_slices[:dim], (k, 1, 1), *full_slices[dim + 1 :])), node)
+        for k in range(node.type.shape[dim])
     ]
-    return tuple([from_node(apply_view(Squeeze((along,)), part)) for part in parts])
+    return tuple([from_node(apply_view(Squeeze((dim,)), part)) for part in parts])

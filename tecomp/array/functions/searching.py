@@ -60,25 +60,25 @@ def where(
         return nonzero(condition)
     test = truth_of(node_of(condition, "where", "condition"))
     if isinstance(x1, Array):
-        one = node_of(x1, "where")
-        other = node_or_weak_scalar(one.type, x2, "where", "x2")
+        true_node = node_of(x1, "where")
+        false_node = node_or_weak_scalar(true_node.type, x2, "where", "x2")
     elif isinstance(x2, Array):
-        other = node_of(x2, "where")
-        one = node_or_weak_scalar(other.type, x1, "where", "x1")
+        false_node = node_of(x2, "where")
+        true_node = node_or_weak_scalar(false_node.type, x1, "where", "x1")
     else:
-        one, other = _numbers(test.type, x1, x2)  # type: ignore[arg-type]
-    return from_node(record(WhereOp(), test, one, other))
+        true_node, false_node = _numbers(test.type, x1, x2)  # type: ignore[arg-type]
+    return from_node(record(WhereOp(), test, true_node, false_node))
 
 
-def _numbers(place: PTensorType, x1: Scalar, x2: Scalar) -> tuple[Node, Node]:
+def _numbers(template: PTensorType, x1: Scalar, x2: Scalar) -> tuple[Node, Node]:
     """Convert two Python scalars to nodes of the default dtypes of their types."""
     types = [
         next(
             (
-                place.like((), default_dtype(name, place.device))
+                template.like((), default_dtype(name, template.device))
                 for kind, name in _DEFAULT if isinstance(x, kind)
             ),
-            place,
+            template,
         )
         for x in (x1, x2)
     ]
@@ -123,11 +123,11 @@ def clip(
     return from_node(node)
 
 
-def _clip_bound(type: PTensorType, bound: object, what: str) -> Node | None:
+def _clip_bound(type: PTensorType, bound: object, bound_name: str) -> Node | None:
     """Return a bound in the dtype of the array, or None if no element can exceed the bound."""
-    if bound is None or (bound.__class__ is int and _is_beyond(bound, type.dtype, what)):
+    if bound is None or (bound.__class__ is int and _is_beyond(bound, type.dtype, bound_name)):
         return None
-    node = node_or_weak_scalar(type, bound, "clip", what)
+    node = node_or_weak_scalar(type, bound, "clip", bound_name)
     dtype = node.type.dtype
     if dtype == type.dtype:
         return node
@@ -138,26 +138,26 @@ def _clip_bound(type: PTensorType, bound: object, what: str) -> Node | None:
     raise ArrayTypeError(
         "clip: {what} has dtype {dtype}, but x has dtype {type_dtype}; pass {allowed}, or convert "
         "x with xp.astype(x, dtype)",
-        what=what, dtype=dtype, type_dtype=type.dtype,
+        what=bound_name, dtype=dtype, type_dtype=type.dtype,
         allowed="an integer" if type.dtype in INTEGERS else "a real number",
     )
 
 
-def _is_beyond(bound: Any, dtype: str, what: str) -> bool:
+def _is_beyond(bound: Any, dtype: str, bound_name: str) -> bool:
     """Return whether a number limits no value of a dtype."""
     if dtype not in INTEGERS:
         return False
     info = np.iinfo(dtype)
-    return bool(bound <= info.min if what == "min" else bound >= info.max)
+    return bool(bound <= info.min if bound_name == "min" else bound >= info.max)
 
 
 def _clamp_to_dtype(node: Node, dtype: str) -> Node:
     """Clamp integers to the range of another integer dtype."""
-    own, other = np.iinfo(node.type.dtype), np.iinfo(dtype)
-    if own.min < other.min:
-        node = record(FUNCTIONS["maximum"], node, _number(node.type, int(other.min)))
-    if own.max > other.max:
-        node = record(FUNCTIONS["minimum"], node, _number(node.type, int(other.max)))
+    source, target = np.iinfo(node.type.dtype), np.iinfo(dtype)
+    if source.min < target.min:
+        node = record(FUNCTIONS["maximum"], node, _number(node.type, int(target.min)))
+    if source.max > target.max:
+        node = record(FUNCTIONS["minimum"], node, _number(node.type, int(target.max)))
     return node
 
 
@@ -184,7 +184,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     node = node_of(x, "nonzero")
     if not node.type.shape:
         raise ArrayValueError("nonzero: x must have at least 1 axis, got 0", kind="array-shapes")
-    return tuple([from_node(places) for places in places_in(truth_of(node))])
+    return tuple([from_node(indices) for indices in places_in(truth_of(node))])
 
 
 def searchsorted(
@@ -219,7 +219,7 @@ def searchsorted(
     """
     where = "searchsorted"
     nodes = nodes_of_pair(x1, x2, where)
-    more = () if sorter is None else (node_of(sorter, where, "sorter"),)
+    sorter_nodes = () if sorter is None else (node_of(sorter, where, "sorter"),)
     op = SearchSorted(check_choice(side, ("left", "right"), where, "side"))
-    (result,) = call_library(op, *nodes, *more)
+    (result,) = call_library(op, *nodes, *sorter_nodes)
     return from_node(result)

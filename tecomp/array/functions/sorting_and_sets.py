@@ -163,9 +163,9 @@ def sort(
     Array([3, 2, 1], dtype=int64)
     """
     node = node_of(x, "sort")
-    along = axis_of(axis, node.type.rank, "sort")
-    down, keeps = check_bool(descending, "sort", "descending"), check_bool(stable, "sort", "stable")
-    (result,) = call_library(Sort(along, down, keeps), node)
+    dim = axis_of(axis, node.type.rank, "sort")
+    desc, keep = check_bool(descending, "sort", "descending"), check_bool(stable, "sort", "stable")
+    (result,) = call_library(Sort(dim, desc, keep), node)
     return from_node(result)
 
 
@@ -192,10 +192,10 @@ def argsort(
     Array([0, 2, 1], dtype=int64)
     """
     node = node_of(x, "argsort")
-    along = axis_of(axis, node.type.rank, "argsort")
-    down, keeps = (
+    dim = axis_of(axis, node.type.rank, "argsort")
+    desc, keep = (
         check_bool(descending, "argsort", "descending"),
         check_bool(stable, "argsort", "stable"),
     )
-    (result,) = call_library(Argsort(along, down, keeps), node)
+    (result,) = call_library(Argsort(dim, desc, keep), node)
     return from_node(result)

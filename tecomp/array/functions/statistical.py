@@ -95,10 +95,10 @@ def _apply_cumulative(
             "example, pass axis=0",
             kind="array-shapes", where=where, shape=node.type.shape, rank=rank,
         )
-    along = 0 if axis is None else axis_of(axis, rank, where)
-    wanted = None if dtype is None else dtype_name(dtype, where)
+    dim = 0 if axis is None else axis_of(axis, rank, where)
+    requested = None if dtype is None else dtype_name(dtype, where)
     initial = check_bool(include_initial, where, "include_initial")
-    return from_node(record(Cumulative(kind, along, initial, wanted), number_of(node, wanted)))
+    return from_node(record(Cumulative(kind, dim, initial, requested), number_of(node, requested)))
 
 
 def diff(
@@ -135,14 +135,14 @@ def diff(
     (Array([3, 5, 7], dtype=int64), Array([2, 2], dtype=int64))
     """
     node = node_of(x, "diff")
-    along = axis_of(axis, node.type.rank, "diff")
+    dim = axis_of(axis, node.type.rank, "diff")
     times = integer(n, "diff", "n")
     if times < 0:
         raise ArrayValueError("diff: n must be nonnegative, got {times!r}", times=times)
     before = () if prepend is None else (node_of(prepend, "diff", "prepend"),)
-    behind = () if append is None else (node_of(append, "diff", "append"),)
-    if before or behind:
-        node = record(Combine("concat", along), *before, node, *behind)
-    for _ in range(min(times, node.type.shape[along])):
-        node = record(Diff(along), node)
+    after = () if append is None else (node_of(append, "diff", "append"),)
+    if before or after:
+        node = record(Combine("concat", dim), *before, node, *after)
+    for _ in range(min(times, node.type.shape[dim])):
+        node = record(Diff(dim), node)
     return from_node(node)

@@ -72,9 +72,9 @@ def access_pattern(
 
 
 def _repeat_accesses(shape: Shape, result: Shape) -> tuple[AxisAccess | None, ...]:
-    more = len(result) - len(shape)
+    offset = len(result) - len(shape)
     return tuple([
-        AxisAccess(axis + more) if n == result[axis + more] else None for axis, n
+        AxisAccess(axis + offset) if n == result[axis + offset] else None for axis, n
         in enumerate(shape)
     ])
 
@@ -83,9 +83,9 @@ def _access_along_axes(
     op: PTensorOp, xs: Sequence[PTensorType], axes: Sequence[int]
 ) -> AccessPattern:
     """Return accesses to all elements along some axes and to the same index along the others."""
-    at = {axis % xs[0].rank for axis in axes}
-    own = tuple([None if k in at else AxisAccess(k) for k in range(xs[0].rank)])
-    return AccessPattern((own,) * len(xs), tuple(at))
+    full_axes = {axis % xs[0].rank for axis in axes}
+    accesses = tuple([None if k in full_axes else AxisAccess(k) for k in range(xs[0].rank)])
+    return AccessPattern((accesses,) * len(xs), tuple(full_axes))
 
 
 def _renumber_axes(shape: Shape, axes: Mapping[int, int]) -> AccessPattern:
@@ -113,8 +113,8 @@ def _(op: InsertSlice, xs: Sequence[PTensorType], result: PTensorType) -> Access
         AxisAccess(k, 1, -first) if step == 1 else None for k, (first, step, _)
         in enumerate(op.slice)
     ])
-    own = tuple([AxisAccess(k) for k in range(result.rank)])
-    return AccessPattern((own, part), tuple([k for k, step in enumerate(steps) if step != 1]))
+    accesses = tuple([AxisAccess(k) for k in range(result.rank)])
+    return AccessPattern((accesses, part), tuple([k for k, step in enumerate(steps) if step != 1]))
 
 
 @_reads.register
@@ -124,14 +124,14 @@ def _(op: BroadcastOp, xs: Sequence[PTensorType], result: PTensorType) -> Access
 
 @_reads.register
 def _(op: ExpandDims, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
-    kept = [axis for axis in range(result.rank) if axis not in op.axis]
-    return _renumber_axes(xs[0].shape, dict(enumerate(kept)))
+    retained = [axis for axis in range(result.rank) if axis not in op.axis]
+    return _renumber_axes(xs[0].shape, dict(enumerate(retained)))
 
 
 @_reads.register
 def _(op: Squeeze, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
-    kept = [axis for axis in range(xs[0].rank) if axis not in op.axis]
-    return _renumber_axes(xs[0].shape, {axis: k for k, axis in enumerate(kept)})
+    retained = [axis for axis in range(xs[0].rank) if axis not in op.axis]
+    return _renumber_axes(xs[0].shape, {axis: k for k, axis in enumerate(retained)})
 
 
 @_reads.register
@@ -182,46 +182,46 @@ def _(op: Combine, xs: Sequence[PTensorType], result: PTensorType) -> AccessPatt
     if op.kind == "concat":
         return _access_along_axes(op, xs, (op.axis,))
     axis = op.axis % result.rank
-    own = tuple([AxisAccess(k + (k >= axis)) for k in range(xs[0].rank)])
-    return AccessPattern((own,) * len(xs), (axis,))
+    accesses = tuple([AxisAccess(k + (k >= axis)) for k in range(xs[0].rank)])
+    return AccessPattern((accesses,) * len(xs), (axis,))
 
 
 @singledispatch
-def restrict_to_region(op: PTensorOp, box: Box, given: Sequence[Box]) -> PTensorOp:
+def restrict_to_region(op: PTensorOp, box: Box, boxes: Sequence[Box]) -> PTensorOp:
     """Return the operation that computes a box of the result from boxes of the operands.
 
     Args:
         op: Operation.
         box: Box of the result.
-        given: Boxes of the operands that contain all elements that `box` needs.
+        boxes: Boxes of the operands that contain all elements that `box` needs.
     """
     return op
 
 
 @restrict_to_region.register
-def _(op: ExtractSlice, box: Box, given: Sequence[Box]) -> PTensorOp:
+def _(op: ExtractSlice, box: Box, boxes: Sequence[Box]) -> PTensorOp:
     return ExtractSlice(tuple([
         (first + step * low - start, step, end - low)
-        for (first, step, _), (low, end), (start, _) in zip(op.slice, box, given[0], strict=True)
+        for (first, step, _), (low, end), (start, _) in zip(op.slice, box, boxes[0], strict=True)
     ]))
 
 
 @restrict_to_region.register
-def _(op: InsertSlice, box: Box, given: Sequence[Box]) -> PTensorOp:
+def _(op: InsertSlice, box: Box, boxes: Sequence[Box]) -> PTensorOp:
     return InsertSlice(tuple([
         (max(first - low, 0) if step == 1 else first, step, end - start)
-        for (first, step, _), (low, _), (start, end) in zip(op.slice, box, given[1], strict=True)
+        for (first, step, _), (low, _), (start, end) in zip(op.slice, box, boxes[1], strict=True)
     ]))
 
 
 @restrict_to_region.register
-def _(op: BroadcastOp, box: Box, given: Sequence[Box]) -> PTensorOp:
+def _(op: BroadcastOp, box: Box, boxes: Sequence[Box]) -> PTensorOp:
     return BroadcastOp(tuple([end - low for low, end in box]))
 
 
 @restrict_to_region.register
-def _(op: Reshape, box: Box, given: Sequence[Box]) -> PTensorOp:
-    return replace(op, shape=tuple([end - low for low, end in box])) if given[0] == box else op
+def _(op: Reshape, box: Box, boxes: Sequence[Box]) -> PTensorOp:
+    return replace(op, shape=tuple([end - low for low, end in box])) if boxes[0] == box else op
 
 
 Index: TypeAlias = tuple[Any, ...]
@@ -246,8 +246,8 @@ def complement_boxes(box: Box, shape: Shape) -> list[Box]:
     """Return disjoint boxes that cover all elements outside a box."""
     found: list[Box] = []
     for axis, ((low, end), n) in enumerate(zip(box, shape, strict=True)):
-        behind = full_box(shape)[axis + 1 :]
-        found += [(*box[:axis], span, *behind) for span in ((0, low), (end, n))]
+        trailing = full_box(shape)[axis + 1 :]
+        found += [(*box[:axis], span, *trailing) for span in ((0, low), (end, n))]
     return found
 
 
@@ -268,83 +268,83 @@ class OpGraph:
     def types(self) -> list[PTensorType]:
         """Return the types of all results."""
         found: list[PTensorType] = []
-        for op, places in self.steps:
-            found.append(type_of(op, *[self.type(place, found) for place in places]))
+        for op, positions in self.steps:
+            found.append(type_of(op, *[self.type(position, found) for position in positions]))
         return found
 
-    def type(self, place: int, types: Sequence[PTensorType]) -> PTensorType:
+    def type(self, position: int, types: Sequence[PTensorType]) -> PTensorType:
         """Return the type of an operand, given the types of all results."""
-        return types[place] if place >= 0 else self.leaves[-1 - place]
+        return types[position] if position >= 0 else self.leaves[-1 - position]
 
     def reads(self, types: Sequence[PTensorType]) -> list[AccessPattern]:
         """Return the accesses of all operations."""
         return [
-            access_pattern(op, [self.type(place, types) for place in places], types[k])
-            for k, (op, places) in enumerate(self.steps)
+            access_pattern(op, [self.type(position, types) for position in positions], types[k])
+            for k, (op, positions) in enumerate(self.steps)
         ]
 
 
-def ready_regions(graph: OpGraph, given: Sequence[Box | None]) -> list[Box | None]:
+def ready_regions(graph: OpGraph, leaf_boxes: Sequence[Box | None]) -> list[Box | None]:
     """Return for each result the box that depends only on given boxes of the leaves, or None.
 
     Args:
         graph: Operations.
-        given: Box of each leaf, or None.
+        leaf_boxes: Box of each leaf, or None.
     """
     types = graph.types()
     found: list[Box | None] = []
-    for (_, places), own, type in zip(graph.steps, graph.reads(types), types, strict=True):
+    for (_, positions), pattern, type in zip(graph.steps, graph.reads(types), types, strict=True):
         spans: list[Span] | None = list(full_box(type.shape))
-        for place, along in zip(places, own.operands, strict=True):
-            box = found[place] if place >= 0 else given[-1 - place]
-            extents = graph.type(place, types).shape
-            spans = _narrow_box(spans, along, box, extents, type.shape)
-        if spans is not None and any(spans[k] != (0, type.shape[k]) for k in own.unsplit_axes):
+        for position, reads in zip(positions, pattern.operands, strict=True):
+            box = found[position] if position >= 0 else leaf_boxes[-1 - position]
+            extents = graph.type(position, types).shape
+            spans = _narrow_box(spans, reads, box, extents, type.shape)
+        if spans is not None and any(spans[k] != (0, type.shape[k]) for k in pattern.unsplit_axes):
             spans = None
-        is_left = spans is not None and all(low < end for low, end in spans)
-        found.append(tuple(spans) if spans is not None and is_left else None)
+        is_nonempty = spans is not None and all(low < end for low, end in spans)
+        found.append(tuple(spans) if spans is not None and is_nonempty else None)
     return found
 
 
 def _narrow_box(
-    spans: list[Span] | None, along: Sequence[AxisAccess | None], box: Box | None, extents: Shape,
+    spans: list[Span] | None, reads: Sequence[AxisAccess | None], box: Box | None, extents: Shape,
     shape: Shape,
 ) -> list[Span] | None:
     """Narrow the box of a result to the elements that need only a box of an operand."""
     if spans is None or box is None:
         return None
     spans = list(spans)
-    for at, span, n in zip(along, box, extents, strict=True):
-        if at is None:
+    for read, span, n in zip(reads, box, extents, strict=True):
+        if read is None:
             if span != (0, n):
                 return None
             continue
-        low, end = _result_span(at, span, n, shape[at.axis])
-        spans[at.axis] = max(spans[at.axis][0], low), min(spans[at.axis][1], end)
+        low, end = _result_span(read, span, n, shape[read.axis])
+        spans[read.axis] = max(spans[read.axis][0], low), min(spans[read.axis][1], end)
     return spans
 
 
-def _result_span(at: AxisAccess, span: Span, n: int, extent: int) -> Span:
+def _result_span(read: AxisAccess, span: Span, n: int, extent: int) -> Span:
     """Return the indices along an axis of the result that read only a span of an operand.
 
     An index that reads nothing, because the operand ends before it, is included.
     """
-    (low, end), step = span, abs(at.step)
-    if at.step < 0:
-        first = (at.first - end) // step + 1 if end < n else 0
-        return first, (at.first - low) // step + 1 if low > 0 else extent
-    first = -((at.first - low) // step) if low > 0 else 0
-    return first, -((at.first - end) // step) if end < n else extent
+    (low, end), step = span, abs(read.step)
+    if read.step < 0:
+        first = (read.first - end) // step + 1 if end < n else 0
+        return first, (read.first - low) // step + 1 if low > 0 else extent
+    first = -((read.first - low) // step) if low > 0 else 0
+    return first, -((read.first - end) // step) if end < n else extent
 
 
-def _operand_box(along: Sequence[AxisAccess | None], box: Box, shape: Shape) -> Box:
+def _operand_box(reads: Sequence[AxisAccess | None], box: Box, shape: Shape) -> Box:
     """Return the box of an operand that a box of the result reads."""
     found = []
-    for at, n in zip(along, shape, strict=True):
-        if at is None:
+    for read, n in zip(reads, shape, strict=True):
+        if read is None:
             found.append((0, n))
             continue
-        low, last = (at.first + at.step * i for i in (box[at.axis][0], box[at.axis][1] - 1))
+        low, last = (read.first + read.step * i for i in (box[read.axis][0], box[read.axis][1] - 1))
         first, end = min(low, last), max(low, last) + 1
         found.append((min(max(first, 0), n), max(min(end, n), 0)))
     return tuple(found)
@@ -372,34 +372,34 @@ class RegionGraph:
         return sum([type.size for type in self.types])
 
 
-def restrict_to_regions(graph: OpGraph, wanted: Mapping[int, Box]) -> RegionGraph:
+def restrict_to_regions(graph: OpGraph, required: Mapping[int, Box]) -> RegionGraph:
     """Return the operations that compute boxes of some results.
 
     Args:
         graph: Operations.
-        wanted: Nonempty box of each required result, by position.
+        required: Nonempty box of each required result, by position.
     """
-    return _RegionBuilder(graph, wanted).built()
+    return _RegionBuilder(graph, required).built()
 
 
 class _RegionBuilder:
     """Builder of the operations that compute boxes."""
 
-    def __init__(self, graph: OpGraph, wanted: Mapping[int, Box]) -> None:
-        self.graph, self.required_boxes = graph, wanted
+    def __init__(self, graph: OpGraph, required: Mapping[int, Box]) -> None:
+        self.graph, self.required_boxes = graph, required
         self.types = graph.types()
         self.reads = graph.reads(self.types)
-        self.boxes = dict(wanted)
+        self.boxes = dict(required)
         for k in reversed(range(len(graph.steps))):
             if k in self.boxes:
                 self._ask(k)
-        self.number = {place: j for j, place in enumerate(k for k in self.boxes if k < 0)}
+        self.number = {index: j for j, index in enumerate(k for k in self.boxes if k < 0)}
         self.steps: list[Step] = []
         self.operations: list[PTensorType] = []
         self.leaves = [
-            self._shaped(graph.leaves[-1 - place], self.boxes[place]) for place in self.number
+            self._shaped(graph.leaves[-1 - index], self.boxes[index]) for index in self.number
         ]
-        self.places = {place: -1 - j for place, j in self.number.items()}
+        self.places = {index: -1 - j for index, j in self.number.items()}
 
     def _ask(self, k: int) -> None:
         """Add the boxes of the operands that the box of a result reads."""
@@ -407,55 +407,55 @@ class _RegionBuilder:
         for axis in self.reads[k].unsplit_axes:
             box[axis] = (0, self.types[k].shape[axis])
         self.boxes[k] = tuple(box)
-        op, places = self.graph.steps[k]
-        for place, need in zip(places, self._needs(k), strict=True):
-            if isinstance(op, InsertSlice) and not size_of(need):
+        op, indices = self.graph.steps[k]
+        for index, needed in zip(indices, self._needs(k), strict=True):
+            if isinstance(op, InsertSlice) and not size_of(needed):
                 continue  # the inserted part is outside the box
-            before = self.boxes.get(place, need)
-            self.boxes[place] = tuple([
-                (min(a, b), max(c, d)) for (a, c), (b, d) in zip(before, need, strict=True)
+            before = self.boxes.get(index, needed)
+            self.boxes[index] = tuple([
+                (min(a, b), max(c, d)) for (a, c), (b, d) in zip(before, needed, strict=True)
             ])
 
     def _needs(self, k: int) -> list[Box]:
         return [
-            _operand_box(along, self.boxes[k], self.graph.type(place, self.types).shape)
-            for place, along in zip(self.graph.steps[k][1], self.reads[k].operands, strict=True)
+            _operand_box(reads, self.boxes[k], self.graph.type(index, self.types).shape)
+            for index, reads in zip(self.graph.steps[k][1], self.reads[k].operands, strict=True)
         ]
 
     def built(self) -> RegionGraph:
         for k in range(len(self.graph.steps)):
             if k in self.boxes:
                 self.places[k] = self._step(k)
-        outputs = [(place, self._part(place, box)) for place, box in self.required_boxes.items()]
-        graph = OpGraph(tuple(self.leaves), tuple(self.steps), tuple([own for _, own in outputs]))
-        leaves = tuple([(-1 - place, index_of(self.boxes[place])) for place in self.number])
-        boxes = tuple([(place, index_of(box)) for place, box in self.required_boxes.items()])
+        outputs = [(index, self._part(index, box)) for index, box in self.required_boxes.items()]
+        graph = OpGraph(tuple(self.leaves), tuple(self.steps), tuple([part for _, part in outputs]))
+        leaves = tuple([(-1 - index, index_of(self.boxes[index])) for index in self.number])
+        boxes = tuple([(index, index_of(box)) for index, box in self.required_boxes.items()])
         return RegionGraph(graph, tuple(self.operations), leaves, boxes)
 
     def _step(self, k: int) -> int:
-        op, places = self.graph.steps[k]
+        op, indices = self.graph.steps[k]
         needs = self._needs(k)
         if isinstance(op, InsertSlice) and not size_of(needs[1]):
-            return self._part(places[0], needs[0])
-        given = [self._part(place, need) for place, need in zip(places, needs, strict=True)]
-        return self._add(restrict_to_region(op, self.boxes[k], needs), given)
+            return self._part(indices[0], needs[0])
+        operands = [self._part(index, needed) for index, needed in zip(indices, needs, strict=True)]
+        return self._add(restrict_to_region(op, self.boxes[k], needs), operands)
 
-    def _part(self, place: int, box: Box) -> int:
+    def _part(self, index: int, box: Box) -> int:
         """Return the position of a box of a computed value or leaf."""
-        own = self.boxes[place]
-        if own == box:
-            return self.places[place]
+        stored = self.boxes[index]
+        if stored == box:
+            return self.places[index]
         cut = tuple([
-            (low - start, 1, end - low) for (low, end), (start, _) in zip(box, own, strict=True)
+            (low - start, 1, end - low) for (low, end), (start, _) in zip(box, stored, strict=True)
         ])
-        return self._add(ExtractSlice(cut), [self.places[place]])
+        return self._add(ExtractSlice(cut), [self.places[index]])
 
-    def _add(self, op: PTensorOp, given: Sequence[int]) -> int:
-        types = [self.operations[p] if p >= 0 else self.leaves[-1 - p] for p in given]
+    def _add(self, op: PTensorOp, operands: Sequence[int]) -> int:
+        types = [self.operations[p] if p >= 0 else self.leaves[-1 - p] for p in operands]
         type = type_of(op, *types)
         if isinstance(op, ExtractSlice) and type == types[0] and _keeps(op):
-            return given[0]
-        self.steps.append((op, tuple(given)))
+            return operands[0]
+        self.steps.append((op, tuple(operands)))
         self.operations.append(type)
         return len(self.operations) - 1
 

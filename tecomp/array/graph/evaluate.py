@@ -52,12 +52,12 @@ class ActivityLog:
             import tecomp.dist.runtime.call_tracking as waits
             self.spans, self._span = deque(maxlen=waits.KEPT_WAITS), waits.WaitInterval
 
-    def note(self, work: PendingGraph, start: float, what: str = "") -> None:
+    def note(self, work: PendingGraph, start: float, label: str = "") -> None:
         """Log the computation of operations, which began at `start`."""
         if self.spans is not None:
             names = dict.fromkeys([op.where for op, _ in work.steps])
-            if what:
-                names[f"({what})"] = None
+            if label:
+                names[f"({label})"] = None
             self.spans.append(self._span(" ".join(names), start, perf_counter()))
 
 
@@ -67,33 +67,33 @@ lane = ActivityLog()
 
 def evaluate(
     nodes: Sequence[Node], into: Mapping[Node, Buffer] | None = None,
-    by: Callable[[PendingGraph], None] | None = None,
+    runner: Callable[[PendingGraph], None] | None = None,
 ) -> None:
     """Compute nodes, together with recorded operations on their paths that are still referenced.
 
     Args:
         nodes: Nodes to compute.
         into: Contiguous memory for the elements of some nodes; the others are allocated.
-        by: Function that runs pending operations. Default: `compute`.
+        runner: Function that runs pending operations. Default: `compute`.
     """
     parts = parts_of(nodes, at_once=True)
     if all([part.is_there for part in parts]):
         return
-    begun: list[Node] = []
+    started: list[Node] = []
     with no_fork:
         try:
             with looking:
                 work = computable(parts)
-                begun = work.nodes
-                mark_computing(begun)
+                started = work.nodes
+                mark_computing(started)
                 if into:
-                    places = {node: k for k, node in enumerate(begun)}
-                    given = {places[node]: data for node, data in into.items() if node in places}
-                    work.into = given
-            if begun:  # otherwise another thread has computed the nodes
-                (by or compute)(work)
+                    number = {node: k for k, node in enumerate(started)}
+                    buffers = {number[node]: data for node, data in into.items() if node in number}
+                    work.into = buffers
+            if started:  # otherwise another thread has computed the nodes
+                (runner or compute)(work)
         finally:
-            unmark_computing(begun)
+            unmark_computing(started)
 
 
 def computable(nodes: Sequence[Node]) -> PendingGraph:
@@ -106,9 +106,9 @@ def computable(nodes: Sequence[Node]) -> PendingGraph:
         while (work := pending_graph_of([node for node in nodes if not node.is_there])) and is_busy(
             work.nodes, work.leaves
         ):
-            written = writers(work.leaves)
+            writer_ids = writers(work.leaves)
             del work  # drop references, because other threads count references to the nodes
-            wait(written)
+            wait(writer_ids)
     if not all([node.is_there for node in work.leaves]):  # an argument of a recorded function
         raise no_elements()
     if tracing.depth and not tracing.outer_nodes.isdisjoint(map(id, work.leaves)):
@@ -143,55 +143,55 @@ def check_recordable(where: str) -> None:
         )
 
 
-def compute(work: PendingGraph, what: str = "") -> None:
+def compute(work: PendingGraph, label: str = "") -> None:
     """Compute pending operations whose leaves are computed.
 
     Args:
         work: Pending operations.
-        what: Label for the timeline.
+        label: Label for the timeline.
     """
     if len(work.outputs) > 1:
-        apart = by_device(work)
-        if len(apart) > 1:
-            for part in apart:
-                compute(part, what)
+        subgraphs = by_device(work)
+        if len(subgraphs) > 1:
+            for part in subgraphs:
+                compute(part, label)
             return
     if len(work.steps) > _MAX_COMPILED_OPERATIONS or len(work.outputs) > _MAX_RESULTS:
-        _compute_pieces(work, what)
+        _compute_pieces(work, label)
         return
-    outputs = [work.nodes[place] for place in work.outputs]
+    outputs = [work.nodes[position] for position in work.outputs]
     if any([0 not in node.type.shape for node in outputs]):
         start = 0.0 if lane.spans is None else perf_counter()
         _run(work)
         if start:
-            lane.note(work, start, what)
+            lane.note(work, start, label)
         return
     for node in outputs:
         node.computed(empty(node.type))
 
 
-def _compute_pieces(work: PendingGraph, what: str) -> None:
+def _compute_pieces(work: PendingGraph, label: str) -> None:
     """Compute many operations in pieces, most of which reuse one kernel.
 
     Thousands of arrays that are evaluated together, for example by `stack`, would otherwise form
     one kernel with thousands of results, which takes a minute to compile.
     """
-    wanted = {*work.outputs}
+    required = {*work.outputs}
     nodes = {-1 - k: leaf for k, leaf in enumerate(work.leaves)}
     for piece in pieces_of(work, _MAX_RESULTS):
-        for place in piece.nodes:
-            own = work.nodes[place]
+        for index in piece.nodes:
+            node = work.nodes[index]
             # Use copies of inner nodes: if evaluation fails, the recorded graph is unchanged.
-            nodes[place] = own if place in wanted else Node(own.type, None, (), None, 0, 0)
+            nodes[index] = node if index in required else Node(node.type, None, (), None, 0, 0)
         into = None if work.into is None else {
-            k: work.into[place] for k, place in enumerate(piece.nodes) if place in work.into
+            k: work.into[index] for k, index in enumerate(piece.nodes) if index in work.into
         }
         compute(PendingGraph(
-            [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
+            [nodes[index] for index in piece.leaves], [nodes[index] for index in piece.nodes],
             piece.steps, piece.outputs, into,
-        ), what)
-        for place in piece.dead_values:
-            del nodes[place]
+        ), label)
+        for index in piece.dead_values:
+            del nodes[index]
 
 
 def _run(work: PendingGraph) -> None:
@@ -200,7 +200,7 @@ def _run(work: PendingGraph) -> None:
     except ArrayMemoryError:
         raise
     except MemoryError:
-        types = [work.nodes[place].type for place in work.outputs]
+        types = [work.nodes[position].type for position in work.outputs]
         largest = max(types, key=lambda type: type.size)
         raise no_memory(largest.shape, numpy_dtype(largest.dtype)) from None
 
@@ -211,7 +211,7 @@ def _compiler() -> Any:
     return load_upward("array.kernels")
 
 
-def data_of(node: Node, why: str = "values") -> Buffer:
+def data_of(node: Node, reason: str = "values") -> Buffer:
     """Return the elements of a node; a pending node is evaluated first."""
     data, stored = node.data, node.stored
     if tracing.depth and id(node) in tracing.outer_nodes:
@@ -220,9 +220,9 @@ def data_of(node: Node, why: str = "values") -> Buffer:
         return data
     if stored is None:
         if node.type.team is not None:
-            return distributed_hooks().gather_all(node, why)
-        if node.type.device not in (None, CPU) and (seen := _host_view(node)) is not None:
-            return seen
+            return distributed_hooks().gather_all(node, reason)
+        if node.type.device not in (None, CPU) and (host_view := _host_view(node)) is not None:
+            return host_view
         evaluate((node,))
         stored = node.stored
     if stored is not None:

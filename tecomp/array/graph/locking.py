@@ -85,16 +85,16 @@ def is_busy(nodes: list[Node], leaves: list[Node]) -> bool:
     return not _computed.isdisjoint(nodes) or bool(writers(leaves))
 
 
-def wait(written: Sequence[int] = ()) -> None:
+def wait(writer_ids: Sequence[int] = ()) -> None:
     """Wait until another thread finishes; the caller holds the lock.
 
     Args:
-        written: Threads that write the required elements.
+        writer_ids: Threads that write the required elements.
 
     Raises:
         ArrayValueError: If this thread is one of the writers, for example in a finalizer.
     """
-    if get_ident() in written:
+    if get_ident() in writer_ids:
         raise ArrayValueError(
             "x[...] = value: elements of x are accessed while they are being written; access them "
             "before or after the assignment"

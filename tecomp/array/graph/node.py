@@ -167,12 +167,12 @@ class HomeLeaf(Node):
 
 def leaf_like(node: Node, data: Buffer) -> Node:
     """Return a value with other elements that keeps the device layout of a node."""
-    home = node.home if node.stored is None else node.stored.layout
-    if home is None:
+    layout = node.home if node.stored is None else node.stored.layout
+    if layout is None:
         return materialized_node(data, node.type)
-    made = HomeLeaf(node.type, None, (), data, 0, 0)
-    made.home = home
-    return made
+    leaf = HomeLeaf(node.type, None, (), data, 0, 0)
+    leaf.home = layout
+    return leaf
 
 
 def materialized_node(data: Buffer | None, type: PTensorType) -> Node:
@@ -230,11 +230,11 @@ def record(op: PTensorOp, *operands: Node) -> Node:
     type = type_of(op, *[operand.type for operand in operands])
     if type.team is not None and not tracing.depth:
         return distributed_hooks().record(op, type, operands)
-    now = since = next(_serial)
+    serial = since = next(_serial)
     for operand in operands:
         if operand.op is not None and operand.since < since:
             since = operand.since
-    return Node(type, op, operands, None, since, now - since + 1)
+    return Node(type, op, operands, None, since, serial - since + 1)
 
 
 class HostCall:
@@ -276,10 +276,10 @@ def record_call(
         types: Types of its results.
         operands: Nodes that are passed to the function.
     """
-    call, now = HostCall(run), next(_serial)
-    since = min([now, *[operand.since for operand in operands if operand.op is not None]])
+    call, serial = HostCall(run), next(_serial)
+    since = min([serial, *[operand.since for operand in operands if operand.op is not None]])
     return tuple([
-        Node(type, HostResult(call, k), operands, None, since, now - since + 1)
+        Node(type, HostResult(call, k), operands, None, since, serial - since + 1)
         for k, type in enumerate(types)
     ])
 
@@ -347,8 +347,8 @@ def _on_its_device(op: PTensorOp, operands: tuple[PTensorType, ...]) -> PTensorT
     type = op.infer(*operands)
     if type.device in (None, CPU):
         return type
-    asked = getattr(op, "dtype", None)
-    return on_its_device(type, op.where, asked, {operand.dtype for operand in operands})
+    requested = getattr(op, "dtype", None)
+    return on_its_device(type, op.where, requested, {operand.dtype for operand in operands})
 
 
 class ShardedNode(Node):

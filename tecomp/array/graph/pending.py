@@ -36,54 +36,54 @@ class PendingGraph:
     outputs: tuple[int, ...]
     into: Mapping[int, Buffer] | None = None
 
-    def memory(self, place: int) -> Buffer:
+    def memory(self, position: int) -> Buffer:
         """Return uninitialized memory for the elements of an output."""
-        if self.into is not None and place in self.into:
-            return self.into[place]
-        return empty(self.nodes[place].type)
+        if self.into is not None and position in self.into:
+            return self.into[position]
+        return empty(self.nodes[position].type)
 
 
 def pending_graph_of(roots: Sequence[Node]) -> PendingGraph:
     """Return the pending operations of nodes."""
     if len(roots) == 1 and _is_single(roots[0]):
         return _single(roots[0])
-    leaves, nodes, places = _sort_topologically(roots)
-    steps = tuple([(n.op, tuple([places[operand] for operand in n.operands])) for n in nodes])
-    wanted = {places[root] for root in roots}
-    del places
+    leaves, nodes, positions = _sort_topologically(roots)
+    steps = tuple([(n.op, tuple([positions[operand] for operand in n.operands])) for n in nodes])
+    required = {positions[root] for root in roots}
+    del positions
     uses = [0] * len(nodes)
     for _, operands in steps:
-        for place in operands:
-            if place >= 0:
-                uses[place] += 1
+        for position in operands:
+            if position >= 0:
+                uses[position] += 1
     counts = _references(nodes)
     outputs = tuple([
-        k for k in range(len(nodes)) if k in wanted or counts[k] > uses[k] + _OURS
+        k for k in range(len(nodes)) if k in required or counts[k] > uses[k] + _OURS
     ])
     return PendingGraph(leaves, nodes, steps, outputs)  # type: ignore[arg-type]
 
 
 def by_device(work: PendingGraph) -> list[PendingGraph]:
     """Split pending operations by device; operands are always on the device of the operation."""
-    devices = dict.fromkeys([work.nodes[place].type.device for place in work.outputs])
+    devices = dict.fromkeys([work.nodes[position].type.device for position in work.outputs])
     return [work] if len(devices) == 1 else [_on(work, device) for device in devices]
 
 
 def _on(work: PendingGraph, device: str | None) -> PendingGraph:
-    kept = [k for k, node in enumerate(work.nodes) if node.type.device == device]
-    number = {place: k for k, place in enumerate(kept)}
+    members = [k for k, node in enumerate(work.nodes) if node.type.device == device]
+    number = {index: k for k, index in enumerate(members)}
     steps = tuple([
-        (op, tuple([number.get(place, place) for place in operands]))
-        for op, operands in [work.steps[k] for k in kept]
+        (op, tuple([number.get(index, index) for index in operands]))
+        for op, operands in [work.steps[k] for k in members]
     ])
-    used = sorted({-1 - place for _, operands in steps for place in operands if place < 0})
-    moved = {-1 - leaf: -1 - k for k, leaf in enumerate(used)}
+    used = sorted({-1 - index for _, operands in steps for index in operands if index < 0})
+    renumbered = {-1 - leaf: -1 - k for k, leaf in enumerate(used)}
     steps = tuple([
-        (op, tuple([moved.get(place, place) for place in operands])) for op, operands in steps
+        (op, tuple([renumbered.get(index, index) for index in operands])) for op, operands in steps
     ])
     return PendingGraph(
-        [work.leaves[k] for k in used], [work.nodes[k] for k in kept], steps,
-        tuple([number[place] for place in work.outputs if place in number]),
+        [work.leaves[k] for k in used], [work.nodes[k] for k in members], steps,
+        tuple([number[index] for index in work.outputs if index in number]),
     )
 
 
@@ -99,29 +99,29 @@ def _single(root: Node) -> PendingGraph:
     for operand in root.operands:
         if operand not in leaves:
             leaves.append(operand)
-    places = tuple([-1 - leaves.index(operand) for operand in root.operands])
+    positions = tuple([-1 - leaves.index(operand) for operand in root.operands])
     assert root.op is not None
-    return PendingGraph(leaves, [root], ((root.op, places),), (0,))
+    return PendingGraph(leaves, [root], ((root.op, positions),), (0,))
 
 
 def _sort_topologically(roots: Sequence[Node]) -> tuple[list[Node], list[Node], dict[Node, int]]:
     leaves: list[Node] = []
     nodes: list[Node] = []
-    places: dict[Node, int] = {}
+    positions: dict[Node, int] = {}
     stack = [*reversed(roots)]
     while stack:
         node = stack[-1]
-        if node in places:
+        if node in positions:
             stack.pop()
         elif node.op is None:
-            places[stack.pop()] = -1 - len(leaves)
+            positions[stack.pop()] = -1 - len(leaves)
             leaves.append(node)
-        elif missing := [operand for operand in node.operands if operand not in places]:
+        elif missing := [operand for operand in node.operands if operand not in positions]:
             stack += reversed(missing)
         else:
-            places[stack.pop()] = len(nodes)
+            positions[stack.pop()] = len(nodes)
             nodes.append(node)
-    return leaves, nodes, places
+    return leaves, nodes, positions
 
 
 def _references(nodes: Sequence[Node]) -> list[int]:
@@ -157,7 +157,7 @@ class GraphSegment:
 
 
 def pieces_of(
-    work: PendingGraph, most: int, is_apart: Callable[[PTensorOp], bool] = lambda op: False
+    work: PendingGraph, limit: int, is_separate: Callable[[PTensorOp], bool] = lambda op: False
 ) -> tuple[GraphSegment, ...]:
     """Split pending operations into pieces of bounded size.
 
@@ -166,19 +166,19 @@ def pieces_of(
 
     Args:
         work: Pending operations.
-        most: Maximum number of operations in a piece.
-        is_apart: Predicate for operations that must form their own piece.
+        limit: Maximum number of operations in a piece.
+        is_separate: Predicate for operations that must form their own piece.
     """
     count = len(work.steps)
     last = _last_uses(work)
     live = _live(last)
     codes = _codes(work.steps)
     pieces, start = [], 0
-    apart = [k for k, (op, _) in enumerate(work.steps) if is_apart(op)]
-    ends = sorted({count, *apart, *[k + 1 for k in apart]})
+    separate = [k for k, (op, _) in enumerate(work.steps) if is_separate(op)]
+    ends = sorted({count, *separate, *[k + 1 for k in separate]})
     while start < count:
         stop = next(end for end in ends if end > start)
-        end = stop if stop - start <= most else _end(start, most, codes, live)
+        end = stop if stop - start <= limit else _end(start, limit, codes, live)
         pieces.append(_piece(work, range(start, end), last))
         start = end
     return tuple(pieces)
@@ -187,21 +187,21 @@ def pieces_of(
 def _last_uses(work: PendingGraph) -> list[int]:
     """Return the last operation that reads each result; outputs are live to the end."""
     last = [0] * len(work.steps)
-    for k, (_, places) in enumerate(work.steps):
-        for place in places:
-            if place >= 0:
-                last[place] = k
-    for place in work.outputs:
-        last[place] = len(work.steps)
+    for k, (_, positions) in enumerate(work.steps):
+        for position in positions:
+            if position >= 0:
+                last[position] = k
+    for position in work.outputs:
+        last[position] = len(work.steps)
     return last
 
 
 def _live(last: Sequence[int]) -> list[int]:
     """Return the number of live values before each operation."""
     change = [0] * (len(last) + 2)
-    for place, use in enumerate(last):
-        change[place + 1] += 1
-        change[use + 1] -= 1
+    for position, last_use in enumerate(last):
+        change[position + 1] += 1
+        change[last_use + 1] -= 1
     return [*accumulate(change)]
 
 
@@ -211,29 +211,29 @@ def _codes(steps: Sequence[Step]) -> list[int]:
     return [known.setdefault(op, len(known)) for op, _ in steps]
 
 
-def _end(start: int, most: int, codes: list[int], live: Sequence[int]) -> int:
-    fewest = most // 2
-    period = next((p for p in range(1, fewest) if _comes_again(start, p, most, codes)), 1)
-    ends = [e for e in range(start + most, start + fewest, -1) if (e - start) % period == 0]
+def _end(start: int, limit: int, codes: list[int], live: Sequence[int]) -> int:
+    fewest = limit // 2
+    period = next((p for p in range(1, fewest) if _comes_again(start, p, limit, codes)), 1)
+    ends = [e for e in range(start + limit, start + fewest, -1) if (e - start) % period == 0]
     return min(ends, key=lambda end: live[end])
 
 
-def _comes_again(start: int, period: int, most: int, codes: list[int]) -> bool:
-    behind = codes[start + period : start + period + most]
-    return codes[start : start + len(behind)] == behind
+def _comes_again(start: int, period: int, limit: int, codes: list[int]) -> bool:
+    following = codes[start + period : start + period + limit]
+    return codes[start : start + len(following)] == following
 
 
-def _piece(work: PendingGraph, own: range, last: Sequence[int]) -> GraphSegment:
-    steps = work.steps[own.start : own.stop]
-    read = dict.fromkeys(place for _, places in steps for place in places if place < own.start)
-    leaves = {place: -1 - k for k, place in enumerate(read)}
+def _piece(work: PendingGraph, run: range, last: Sequence[int]) -> GraphSegment:
+    steps = work.steps[run.start : run.stop]
+    read = dict.fromkeys(index for _, indices in steps for index in indices if index < run.start)
+    leaves = {index: -1 - k for k, index in enumerate(read)}
     return GraphSegment(
         tuple(leaves),
-        tuple(own),
+        tuple(run),
         tuple([
-            (op, tuple([place - own.start if place in own else leaves[place] for place in places]))
-            for op, places in steps
+            (op, tuple([index - run.start if index in run else leaves[index] for index in indices]))
+            for op, indices in steps
         ]),
-        tuple([k - own.start for k in own if last[k] >= own.stop]),
-        tuple([place for place in (*read, *own) if place >= 0 and last[place] < own.stop]),
+        tuple([k - run.start for k in run if last[k] >= run.stop]),
+        tuple([index for index in (*read, *run) if index >= 0 and last[index] < run.stop]),
     )

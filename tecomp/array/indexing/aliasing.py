@@ -132,11 +132,11 @@ class StridedView:
 
     def _order(self) -> tuple[int, ...]:
         """Return the axes of the view as positions among the kept axes of the whole array."""
-        kept = sorted([k for k in self.axes if k is not None])
-        return tuple([kept.index(k) for k in self.axes if k is not None])
+        retained = sorted([k for k in self.axes if k is not None])
+        return tuple([retained.index(k) for k in self.axes if k is not None])
 
     def _new(self) -> tuple[int, ...]:
-        return tuple([at for at, k in enumerate(self.axes) if k is None])
+        return tuple([index for index, k in enumerate(self.axes) if k is None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +201,13 @@ class MovedView:
 
     def put(self, holder: Any, part: Node) -> None:
         """Replace all elements."""
-        back: PTensorOp = Reshape(self.type.shape)
+        inverse: PTensorOp = Reshape(self.type.shape)
         if isinstance(self.op, PermuteDims):
             order = self.op.axis
-            back = PermuteDims(tuple(sorted(range(len(order)), key=order.__getitem__)))
+            inverse = PermuteDims(tuple(sorted(range(len(order)), key=order.__getitem__)))
         elif isinstance(self.op, MatrixTranspose):
-            back = self.op
-        holder._node = apply_view(back, part)
+            inverse = self.op
+        holder._node = apply_view(inverse, part)
 
     def strided(self) -> StridedView | None:
         """Return the axis order; None for a reshape."""
@@ -264,33 +264,33 @@ class Place:
         self.inner: list[Callable[[], Place | None]] = []
 
 
-def register_view(part: Any, whole: Any, view: ViewRelation, node: Node) -> None:
+def register_view(part: Any, base: Any, view: ViewRelation, node: Node) -> None:
     """Register a view, so that writes to either array reach the other.
 
     Args:
         part: View; derived again if the node of the whole array has changed.
-        whole: Array from which the view was taken.
+        base: Array from which the view was taken.
         view: Mapping of the view.
         node: Node of the whole array when the view was taken.
     """
-    while not _have_common_base(part, whole, view, node):
-        node = whole._node
+    while not _have_common_base(part, base, view, node):
+        node = base._node
         part._node = view.of(node)
 
 
-def _have_common_base(part: Any, whole: Any, view: ViewRelation, node: Node) -> bool:
+def _have_common_base(part: Any, base: Any, view: ViewRelation, node: Node) -> bool:
     with looking:
-        if whole._node is not node:
+        if base._node is not node:
             return False
-        outer: Place | None = whole._place
+        outer: Place | None = base._place
         if outer is None:
-            outer = whole._place = Place(whole, None, None)
+            outer = base._place = Place(base, None, None)
         elif outer.outer is not None:
             _shorten(outer)
-        made = part._place = Place(part, outer, view)
+        part_place = part._place = Place(part, outer, view)
         if _has_views(outer):
-            made.live_array = whole
-        outer.inner.append(ref(made))
+            part_place.live_array = base
+        outer.inner.append(ref(part_place))
         return True
 
 
@@ -309,21 +309,21 @@ def _shorten(place: Place) -> None:
 
     A released array has at most one view, because a second view would have kept it alive.
     """
-    gone = []
+    released = []
     outer = place.outer
     while outer is not None and outer.array() is None:
-        gone.append(outer)
+        released.append(outer)
         outer = outer.outer
-    for one, below in zip(reversed(gone), [*reversed(gone[:-1]), place], strict=False):
-        if one.outer is None:
-            below.outer = below.view = None
+    for upper, lower in zip(reversed(released), [*reversed(released[:-1]), place], strict=False):
+        if upper.outer is None:
+            lower.outer = lower.view = None
             continue
-        assert one.view is not None
-        assert below.view is not None
-        view = compose_views(one.view, below.view)
+        assert upper.view is not None
+        assert lower.view is not None
+        view = compose_views(upper.view, lower.view)
         if view is not None:
-            below.outer, below.view, below.live_array = one.outer, view, one.live_array
-            one.outer.inner.append(ref(below))
+            lower.outer, lower.view, lower.live_array = upper.outer, view, upper.live_array
+            upper.outer.inner.append(ref(lower))
 
 
 class _Sharing(NamedTuple):
@@ -341,14 +341,14 @@ class _Sharing(NamedTuple):
     parts: list[tuple[int, Any, ViewRelation]]
 
 
-def write_through(array: Any, change: Callable[[Any], None], seen: NodeHolder
+def write_through(array: Any, change: Callable[[Any], None], expected: NodeHolder
         | None = None) -> bool:
     """Change the elements of an array and of all arrays that share them.
 
     Args:
         array: Array to write.
         change: Function that changes the `_node` of its argument.
-        seen: Expected node of the array, released before the write; None for any node.
+        expected: Expected node of the array, released before the write; None for any node.
 
     Returns:
         Whether the array has the expected node. Otherwise, nothing is changed.
@@ -357,27 +357,27 @@ def write_through(array: Any, change: Callable[[Any], None], seen: NodeHolder
         _write_together(array, change)
         return True
     with no_fork:
-        return _write_alone(array, change, seen)
+        return _write_alone(array, change, expected)
 
 
-def _write_alone(array: Any, change: Callable[[Any], None], seen: NodeHolder | None) -> bool:
+def _write_alone(array: Any, change: Callable[[Any], None], expected: NodeHolder | None) -> bool:
     found: _Sharing | None = None
     try:
         with looking:
             found = _sharing_arrays(array)
-            if seen is not None:
-                if array._node is not seen._node:
+            if expected is not None:
+                if array._node is not expected._node:
                     found = None
                     return False
-                del seen._node
+                del expected._node
             holder = NodeHolder(found.base_array._node)
             part = (
                 holder if found.base_array is array else PartHolder(holder, found.path, array._node)
             )
             # Placeholders make other threads wait and leave the holder as the only reference.
-            for each in (found.base_array, *[inner for _, inner, _ in found.parts]):
-                if each is not None:
-                    each._node = WriteInProgress(each._node.type)
+            for target in (found.base_array, *[inner for _, inner, _ in found.parts]):
+                if target is not None:
+                    target._node = WriteInProgress(target._node.type)
         if isinstance(part, PartHolder):
             _change_part(part, change)
         else:
@@ -403,33 +403,33 @@ def _change_part(part: PartHolder, change: Callable[[Any], None]) -> None:
     change(part)
     if part.memory is not None and part._node.data is part.memory:
         return
-    given = data_of(part._node)
+    values = data_of(part._node)
     del part._node
     memory = part.within(private_memory(part.base_holder))
     if memory is not None:
-        copy_to(memory, given)
+        copy_to(memory, values)
     else:
-        _write_to_parents(part.base_holder, part.path, materialized_node(given, part.type))
+        _write_to_parents(part.base_holder, part.path, materialized_node(values, part.type))
 
 
-def replace_node(array: Any, seen: NodeHolder, node: Node) -> bool:
+def replace_node(array: Any, expected: NodeHolder, node: Node) -> bool:
     """Replace the expected node of an array and of all arrays that share its elements.
 
     Args:
         array: Array to write.
-        seen: Holder of the expected node; the reference is released.
+        expected: Holder of the expected node; the reference is released.
         node: New node.
 
     Returns:
         Whether the array had the expected node. Otherwise, nothing is changed.
     """
     with looking:
-        if array._place is None and not isinstance(seen._node, WriteInProgress):
-            if array._node is not seen._node:
+        if array._place is None and not isinstance(expected._node, WriteInProgress):
+            if array._node is not expected._node:
                 return False
             array._node = node
             return True
-    return write_through(array, partial(_replace, node), seen)
+    return write_through(array, partial(_replace, node), expected)
 
 
 def _replace(node: Node, holder: Any) -> None:
@@ -441,11 +441,11 @@ def _share(found: _Sharing, node: Node) -> None:
     nodes = [node]
     _say(found.base_array, node)
     for outer, array, view in found.parts:
-        around = nodes[outer]
-        data = None if tracing.depth or array is None else around.data
+        parent = nodes[outer]
+        data = None if tracing.depth or array is None else parent.data
         if data is not None:
             data = view.within(data)
-        nodes.append(view.of(around) if data is None else materialized_node(data, array._node.type))
+        nodes.append(view.of(parent) if data is None else materialized_node(data, array._node.type))
         if array is not None:
             _say(array, nodes[-1])
 
@@ -459,14 +459,14 @@ def _say(array: Any, node: Node) -> None:
 
 def _write_together(array: Any, change: Callable[[Any], None]) -> None:
     """Change a distributed array; one thread of each rank makes this call."""
-    whole, path, parts = _sharing_arrays(array)
-    if whole is array:
+    base, path, parts = _sharing_arrays(array)
+    if base is array:
         change(array)
     else:
         part = NodeHolder(array._node)
         change(part)
-        _write_to_parents(whole, path, part._node)
-    nodes = [whole._node]
+        _write_to_parents(base, path, part._node)
+    nodes = [base._node]
     for outer, inner, view in parts:
         nodes.append(view.of(nodes[outer]))
         if inner is not None:
@@ -479,11 +479,11 @@ def _sharing_arrays(array: Any) -> _Sharing:
         while True:
             found = _tree(array)
             arrays = [found.base_array, *[part for _, part, _ in found.parts if part is not None]]
-            written = writers([each._node for each in arrays])
-            if not written:
+            writer_ids = writers([member._node for member in arrays])
+            if not writer_ids:
                 return found
             del found, arrays
-            wait(written)
+            wait(writer_ids)
 
 
 def _tree(array: Any) -> _Sharing:
@@ -491,7 +491,7 @@ def _tree(array: Any) -> _Sharing:
     if place is None:
         return _Sharing(array, [], [])
     _shorten(place)
-    whole, top, path = array, place, list[ViewRelation]()
+    base, top, path = array, place, list[ViewRelation]()
     line: list[ViewRelation] = []
     while place.outer is not None:
         assert place.view is not None
@@ -499,8 +499,8 @@ def _tree(array: Any) -> _Sharing:
         place = place.outer
         found = place.array()
         if found is not None:
-            whole, top, path = found, place, [*reversed(line)]
-    return _Sharing(whole, path, _parts(top))
+            base, top, path = found, place, [*reversed(line)]
+    return _Sharing(base, path, _parts(top))
 
 
 def _parts(top: Place) -> list[tuple[int, Any, ViewRelation]]:

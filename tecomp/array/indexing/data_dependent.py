@@ -58,15 +58,15 @@ def places_of(mask: Buffer) -> Buffer:
     >>> places_of(np.array([True, False, True]))
     array([0, 2])
     """
-    places = memory((mask.size,), _INDEX)
+    indices = memory((mask.size,), _INDEX)
     count = np.empty(1, np.int64)
     if not mask.size:
-        return places
+        return indices
     counters.called += 1
     from tecomp.array.indexing.data_dependent_kernels import places_kernel
 
-    places_kernel()(mask, places, count)
-    return places[: int(count[0])].copy()
+    places_kernel()(mask, indices, count)
+    return indices[: int(count[0])].copy()
 
 
 def normalize_index_array(indices: Buffer, extent: int) -> tuple[Buffer, int | None]:
@@ -75,30 +75,30 @@ def normalize_index_array(indices: Buffer, extent: int) -> tuple[Buffer, int | N
     >>> normalize_index_array(np.array([0, -1, 1]), 3)
     (array([0, 2, 1]), None)
     """
-    result, wrong = memory((indices.size,), _INDEX), np.empty(1, np.int64)
+    result, invalid = memory((indices.size,), _INDEX), np.empty(1, np.int64)
     if not indices.size:
         return result, None
     counters.called += 1
     from tecomp.array.indexing.data_dependent_kernels import index_kernel
 
-    index_kernel(indices.dtype.name)(indices, np.array([extent]), result, wrong)
-    place = int(wrong[0])
-    return result, None if place < 0 else place
+    index_kernel(indices.dtype.name)(indices, np.array([extent]), result, invalid)
+    position = int(invalid[0])
+    return result, None if position < 0 else position
 
 
-def take_rows(data: Buffer, axis: int, places: Buffer) -> Buffer:
+def take_rows(data: Buffer, axis: int, indices: Buffer) -> Buffer:
     """Return the elements at indices along an axis.
 
     Args:
         data: Contiguous array.
         axis: Indexed axis.
-        places: One-dimensional array of valid, nonnegative indices.
+        indices: One-dimensional array of valid, nonnegative indices.
 
     >>> take_rows(np.array([[1, 2, 3], [4, 5, 6]]), 1, np.array([2, 0]))
     array([[3, 1],
            [6, 4]])
     """
-    shape = (*data.shape[:axis], places.size, *data.shape[axis + 1 :])
+    shape = (*data.shape[:axis], indices.size, *data.shape[axis + 1 :])
     result = memory(shape, data.dtype)
     if not result.size:
         return result
@@ -110,9 +110,9 @@ def take_rows(data: Buffer, axis: int, places: Buffer) -> Buffer:
     from tecomp.array.indexing.data_dependent_kernels import elements_kernel, rows_kernel
 
     if source.shape[2] == 1:
-        elements_kernel(source.dtype.name)(source[..., 0], places, target[..., 0])
+        elements_kernel(source.dtype.name)(source[..., 0], indices, target[..., 0])
     else:
-        rows_kernel(source.dtype.name)(source, places, target)
+        rows_kernel(source.dtype.name)(source, indices, target)
     return result
 
 
@@ -122,17 +122,17 @@ def repeat_positions(counts: Buffer) -> tuple[Buffer, int | None]:
     >>> repeat_positions(np.array([1, 0, 2]))
     (array([0, 2, 2]), None)
     """
-    ends, wrong = memory((counts.size,), _INDEX), np.empty(1, np.int64)
+    ends, invalid = memory((counts.size,), _INDEX), np.empty(1, np.int64)
     if not counts.size:
         return ends, None
     counters.called += 1
     from tecomp.array.indexing.data_dependent_kernels import ends_kernel, repeat_kernel
 
-    ends_kernel(counts.dtype.name)(ascontiguous(counts), ends, wrong)
-    if wrong[0] >= 0:
-        return ends[:0], int(wrong[0])
-    places = memory((int(ends[-1]),), _INDEX)
-    if places.size:
+    ends_kernel(counts.dtype.name)(ascontiguous(counts), ends, invalid)
+    if invalid[0] >= 0:
+        return ends[:0], int(invalid[0])
+    positions = memory((int(ends[-1]),), _INDEX)
+    if positions.size:
         counters.called += 1
-        repeat_kernel()(ends, places)
-    return places, None
+        repeat_kernel()(ends, positions)
+    return positions, None

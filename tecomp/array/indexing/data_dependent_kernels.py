@@ -19,12 +19,12 @@ def places_kernel() -> Any:
     mask = te.placeholder((n,), "bool", name="mask")
 
     def body(ins: Any, outs: Any) -> Any:
-        (given,), (places, count) = ins, outs
+        (source,), (indices, count) = ins, outs
 
         def step(i: te.Expr) -> Any:  # branch-free: rejected indices are overwritten
             return te.stmt_seq(
-                places.store((count[0],), te.cast(i, "int64")),
-                count.store((0,), count[0] + te.cast(given[i], "int64")),
+                indices.store((count[0],), te.cast(i, "int64")),
+                count.store((0,), count[0] + te.cast(source[i], "int64")),
             )
 
         return te.stmt_seq(count.store((0,), te.const(0, "int64")), te.for_range(0, n, step))
@@ -41,17 +41,17 @@ def index_kernel(dtype: str) -> Any:
     extent = te.placeholder((1,), "int64", name="extent")
 
     def body(ins: Any, outs: Any) -> Any:
-        (given, size), (result, wrong) = ins, outs
+        (source, size), (result, invalid) = ins, outs
 
         def step(i: te.Expr) -> Any:
-            place, inside = _place(given[i], size[0], dtype)
-            first = te.all(te.logical_not(inside), wrong[0] < 0)
+            position, inside = _place(source[i], size[0], dtype)
+            first = te.all(te.logical_not(inside), invalid[0] < 0)
             return te.stmt_seq(
-                result.store((i,), place),
-                te.if_stmt(first, wrong.store((0,), te.cast(i, "int64"))),
+                result.store((i,), position),
+                te.if_stmt(first, invalid.store((0,), te.cast(i, "int64"))),
             )
 
-        return te.stmt_seq(wrong.store((0,), te.const(-1, "int64")), te.for_range(0, n, step))
+        return te.stmt_seq(invalid.store((0,), te.const(-1, "int64")), te.for_range(0, n, step))
 
     results = te.extern(
         [(n,), (1,)], [indices, extent], body, name="index", dtype=["int64", "int64"])
@@ -60,11 +60,11 @@ def index_kernel(dtype: str) -> Any:
 
 def _place(index: te.Expr, extent: te.Expr, dtype: str) -> tuple[te.Expr, te.Expr]:
     """Return an index counted from the first element, and whether it is in bounds."""
-    wide = te.cast(index, "int64")
+    wide_index = te.cast(index, "int64")
     if dtype in UNSIGNED:  # unsigned indices are never negative
-        return wide, te.cast(index, "uint64") < te.cast(extent, "uint64")
-    place = te.select(wide < 0, wide + extent, wide)
-    return place, te.all(place >= 0, place < extent)
+        return wide_index, te.cast(index, "uint64") < te.cast(extent, "uint64")
+    position = te.select(wide_index < 0, wide_index + extent, wide_index)
+    return position, te.all(position >= 0, position < extent)
 
 
 @cache
@@ -72,9 +72,9 @@ def elements_kernel(dtype: str) -> Any:
     """Build the kernel that takes elements of rows at indices."""
     outer, n, count = [te.size_var(name) for name in ("outer", "n", "count")]
     x = te.placeholder((outer, n), dtype, name="x")
-    places = te.placeholder((count,), "int64", name="places")
-    elements = te.compute((outer, count), lambda i, j: x(i, places(j)), name="elements")
-    return _build([x, places, elements], "take")
+    indices = te.placeholder((count,), "int64", name="places")
+    elements = te.compute((outer, count), lambda i, j: x(i, indices(j)), name="elements")
+    return _build([x, indices, elements], "take")
 
 
 @cache
@@ -82,9 +82,9 @@ def rows_kernel(dtype: str) -> Any:
     """Build the kernel that takes blocks of rows at indices."""
     outer, n, inner, count = [te.size_var(name) for name in ("outer", "n", "inner", "count")]
     x = te.placeholder((outer, n, inner), dtype, name="x")
-    places = te.placeholder((count,), "int64", name="places")
-    rows = te.compute((outer, count, inner), lambda i, j, k: x(i, places(j), k), name="rows")
-    return _build([x, places, rows], "take")
+    indices = te.placeholder((count,), "int64", name="places")
+    rows = te.compute((outer, count, inner), lambda i, j, k: x(i, indices(j), k), name="rows")
+    return _build([x, indices, rows], "take")
 
 
 @cache
@@ -94,17 +94,17 @@ def ends_kernel(dtype: str) -> Any:
     counts = te.placeholder((n,), dtype, name="counts")
 
     def body(ins: Any, outs: Any) -> Any:
-        (given,), (ends, wrong) = ins, outs
+        (source,), (ends, invalid) = ins, outs
 
         def step(i: te.Expr) -> Any:
-            count = te.cast(given[i], "int64")
-            first = te.all(count < 0, wrong[0] < 0)
+            count = te.cast(source[i], "int64")
+            first = te.all(count < 0, invalid[0] < 0)
             return te.stmt_seq(
                 ends.store((i,), _end(ends, i - 1) + count),
-                te.if_stmt(first, wrong.store((0,), te.cast(i, "int64"))),
+                te.if_stmt(first, invalid.store((0,), te.cast(i, "int64"))),
             )
 
-        return te.stmt_seq(wrong.store((0,), te.const(-1, "int64")), te.for_range(0, n, step))
+        return te.stmt_seq(invalid.store((0,), te.const(-1, "int64")), te.for_range(0, n, step))
 
     results = te.extern([(n,), (1,)], [counts], body, name="ends", dtype=["int64", "int64"])
     return _build([counts, *results], "ends")
@@ -122,11 +122,11 @@ def repeat_kernel() -> Any:
     ends = te.placeholder((n,), "int64", name="ends")
 
     def body(ins: Any, outs: Any) -> Any:
-        (given,), (places,) = ins, outs
+        (source,), (output,) = ins, outs
 
         def row(i: te.Expr) -> Any:
             return te.for_range(
-                _end(given, i - 1), given[i], lambda j: places.store((j,), te.cast(i, "int64")),
+                _end(source, i - 1), source[i], lambda j: output.store((j,), te.cast(i, "int64")),
                 name="j")
 
         return te.for_range(0, n, row)

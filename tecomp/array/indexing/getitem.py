@@ -68,26 +68,26 @@ def row_of_places(mask: Node) -> Node:
     check_recordable("a mask, or `nonzero`,")
     if mask.type.team is not None:
         return distributed_hooks().flat_nonzero(mask)
-    places = places_of(ascontiguous(data_of(mask)).reshape(-1))
+    indices = places_of(ascontiguous(data_of(mask)).reshape(-1))
     dtype = default_dtype("int64", mask.type.device)
-    data = places.astype(numpy_dtype(dtype), copy=False)
-    return materialized_node(data, mask.type.like((places.size,), dtype))
+    data = indices.astype(numpy_dtype(dtype), copy=False)
+    return materialized_node(data, mask.type.like((indices.size,), dtype))
 
 
 def places_in(mask: Node) -> list[Node]:
     """Return the indices where a mask is true, one array per axis."""
-    places = row_of_places(mask)
-    shape, dtype = mask.type.shape, numpy_dtype(places.type.dtype)
+    flat = row_of_places(mask)
+    shape, dtype = mask.type.shape, numpy_dtype(flat.type.dtype)
     result = []
     for axis, extent in enumerate(shape):
-        index = places
+        index = flat
         if axis < len(shape) - 1:
             count = max(prod(shape[axis + 1 :]), 1)
-            behind = materialized_node(np.array(count, dtype), places.type.like(()))
-            index = record(ElementwiseBinaryOp("floor_divide"), places, behind)
+            divisor = materialized_node(np.array(count, dtype), flat.type.like(()))
+            index = record(ElementwiseBinaryOp("floor_divide"), flat, divisor)
         if axis:
-            own = materialized_node(np.array(max(extent, 1), dtype), places.type.like(()))
-            index = record(ElementwiseBinaryOp("remainder"), index, own)
+            modulus = materialized_node(np.array(max(extent, 1), dtype), flat.type.like(()))
+            index = record(ElementwiseBinaryOp("remainder"), index, modulus)
         result.append(index)
     return result
 
@@ -177,12 +177,12 @@ def _slice(node: Node, entries: Sequence[Entry]) -> Node:
 def _part(node: Node, entries: Sequence[Entry]) -> Node:
     """Return the elements at an index without arrays."""
     result = _slice(node, entries)
-    own = [entry for entry in entries if not isinstance(entry, NewAxisKey)]
-    dropped = tuple([axis for axis, entry in enumerate(own) if isinstance(entry, IntegerKey)])
+    on_axes = [entry for entry in entries if not isinstance(entry, NewAxisKey)]
+    dropped = tuple([axis for axis, entry in enumerate(on_axes) if isinstance(entry, IntegerKey)])
     if dropped:
         result = apply_view(Squeeze(dropped), result)
-    kept = [entry for entry in entries if not isinstance(entry, IntegerKey)]
-    new = tuple([axis for axis, entry in enumerate(kept) if isinstance(entry, NewAxisKey)])
+    in_result = [entry for entry in entries if not isinstance(entry, IntegerKey)]
+    new = tuple([axis for axis, entry in enumerate(in_result) if isinstance(entry, NewAxisKey)])
     return apply_view(ExpandDims(new), result) if new else result
 
 
@@ -201,9 +201,9 @@ def resolve_take_arguments(
         DeviceMismatchError: If the arrays are on different devices.
         TeamMismatchError: If the operands belong to different teams.
     """
-    given = [entry.node.type for entry in entries
+    index_types = [entry.node.type for entry in entries
         if isinstance(entry, IntegerArrayKey | BooleanMaskKey)]
-    check_same_device_and_team([node.type, *given], where)
+    check_same_device_and_team([node.type, *index_types], where)
     part = _slice(node, entries)
     extents = _extents(entries, part.type.shape)
     shape = tuple([extent for extent in extents if extent is not None])
@@ -211,13 +211,13 @@ def resolve_take_arguments(
         part = apply_view(Reshape(shape), part)
     indices: list[Node] = []
     axes: list[int] = []
-    axis, own = 0, 0  # axis of the sliced array, and of the array itself
+    axis, array_axis = 0, 0  # axis of the sliced array, and of the array itself
     for entry, extent in zip(entries, extents, strict=True):
         if isinstance(entry, IntegerArrayKey | BooleanMaskKey):
             axes.append(axis)
-            indices.append(_selected_indices(entry, node.type.shape, own, where))
+            indices.append(_selected_indices(entry, node.type.shape, array_axis, where))
         axis += extent is not None
-        own += axes_of(entry)
+        array_axis += axes_of(entry)
     return part, indices, tuple(axes), _place(entries)
 
 
@@ -243,11 +243,11 @@ def _extents(entries: Sequence[Entry], shape: Sequence[int]) -> list[int | None]
 
 def _place(entries: Sequence[Entry]) -> int:
     """Return the position of the index axes: in place if entries are adjacent, otherwise first."""
-    said = [k for k, entry in enumerate(entries)
+    indexed = [k for k, entry in enumerate(entries)
         if isinstance(entry, IntegerKey | IntegerArrayKey | BooleanMaskKey)]
-    if said[-1] - said[0] >= len(said):
+    if indexed[-1] - indexed[0] >= len(indexed):
         return 0
-    return said[0]
+    return indexed[0]
 
 
 def normalize_indices(indices: Node, extent: int, axis: int, where: str) -> Node:
@@ -266,38 +266,38 @@ def normalize_indices(indices: Node, extent: int, axis: int, where: str) -> Node
     type = indices.type.like(indices.type.shape, name)
     if tracing.depth:  # bounds are checked at replay
         indices = record(CastOp(name), indices)
-        zero, more = (
+        zero, extent_node = (
             materialized_node(np.array(n, numpy_dtype(name)), type.like(())) for n in (0, extent)
         )
-        below = record(ElementwiseBinaryTest("less"), indices, zero)
-        wrapped = record(ElementwiseBinaryOp("add"), indices, more)
-        return record(WhereOp(), below, wrapped, indices)
+        is_negative = record(ElementwiseBinaryTest("less"), indices, zero)
+        wrapped = record(ElementwiseBinaryOp("add"), indices, extent_node)
+        return record(WhereOp(), is_negative, wrapped, indices)
     if type.team is not None:
         found, outside = distributed_hooks().from_start(indices, extent)
         if outside is not None:
             raise out_of_bounds(outside, axis, extent, where)
         return found
     data = ascontiguous(data_of(indices)).reshape(-1)
-    places, wrong = normalize_index_array(data, extent)
-    if wrong is not None:
-        raise out_of_bounds(int(data[wrong]), axis, extent, where)
-    return materialized_node(places.reshape(type.shape).astype(numpy_dtype(name), copy=False), type)
+    values, invalid = normalize_index_array(data, extent)
+    if invalid is not None:
+        raise out_of_bounds(int(data[invalid]), axis, extent, where)
+    return materialized_node(values.reshape(type.shape).astype(numpy_dtype(name), copy=False), type)
 
 
-def take_at(node: Node, indices: Sequence[Node], axes: tuple[int, ...], place: int) -> Node:
+def take_at(node: Node, indices: Sequence[Node], axes: tuple[int, ...], position: int) -> Node:
     """Return the elements at valid indices.
 
     Args:
         node: Array.
         indices: Nonnegative index arrays, broadcast against each other.
         axes: Indexed axis of each index array.
-        place: Position of the index axes in the result.
+        position: Position of the index axes in the result.
     """
     is_recorded = (
         node.type.team is not None or tracing.depth or is_apart(node.type.device)
     )
-    if is_recorded or len(indices) > 1 or place != axes[0]:
-        return record(Take(axes, place), node, *indices)
+    if is_recorded or len(indices) > 1 or position != axes[0]:
+        return record(Take(axes, position), node, *indices)
     (index,), (axis,) = indices, axes
     data = ascontiguous(data_of(node))
     rows = take_rows(data, axis, data_of(index).reshape(-1))

@@ -76,10 +76,10 @@ def freeze_key(key: Any, array_type: type[Any]) -> Any:
     """
     kind = key.__class__
     if kind is slice:
-        given = (key.start, key.stop, key.step)
-        if all([part.__class__ in _NUMBERS for part in given]):
+        bounds = (key.start, key.stop, key.step)
+        if all([part.__class__ in _NUMBERS for part in bounds]):
             return key
-        return slice(*[None if part is None else _integer(part) for part in given])
+        return slice(*[None if part is None else _integer(part) for part in bounds])
     if kind is int or key is None or key is Ellipsis:
         return key
     if isinstance(key, array_type):
@@ -110,24 +110,24 @@ def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
             unsupported type, or a mask does not match the shape.
     """
     shape = type.shape
-    given = key if isinstance(key, tuple) else (key,)
-    parts = [_as_mask(part, type) if isinstance(part, bool | np.bool) else part for part in given]
+    items = key if isinstance(key, tuple) else (key,)
+    parts = [_as_mask(part, type) if isinstance(part, bool | np.bool) else part for part in items]
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
         raise ArrayIndexError(
             "{where}: the index contains {dot_count} ellipses (`...`); use at most one",
             where=where, dot_count=len(dots),
         )
-    taken = sum(_axes_taken(part) for part in parts)
-    if taken > len(shape):
+    num_indexed = sum(_axes_taken(part) for part in parts)
+    if num_indexed > len(shape):
         raise ArrayIndexError(
             "{where}: {taken} axes are indexed, but shape {shape} has {rank} axes; use at most "
             "one index per axis",
-            where=where, taken=taken, shape=shape, rank=len(shape),
+            where=where, taken=num_indexed, shape=shape, rank=len(shape),
         )
-    rest = [slice(None)] * (len(shape) - taken)
-    place = dots[0] if dots else len(parts)
-    parts[place : place + 1] = rest
+    rest = [slice(None)] * (len(shape) - num_indexed)
+    position = dots[0] if dots else len(parts)
+    parts[position : position + 1] = rest
     result: list[Entry] = []
     axis = 0
     for part in parts:
@@ -207,17 +207,17 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
             "{where}: cannot index with an array of dtype {dtype}; {forms}",
             where=where, dtype=type.dtype, forms=FORMS,
         )
-    own = shape[axis : axis + type.rank]
-    if own == type.shape:
+    sizes = shape[axis : axis + type.rank]
+    if sizes == type.shape:
         return BooleanMaskKey(node)
-    if all([extent in (0, axis_size) for extent, axis_size in zip(type.shape, own, strict=True)]):
+    if all([extent in (0, axis_size) for extent, axis_size in zip(type.shape, sizes, strict=True)]):
         # A mask extent of 0 matches any axis and selects no element, like an all-False mask.
         return BooleanMaskKey(
-            record(BroadcastOp(own), materialized_node(np.array(False), type.like(()))))
+            record(BroadcastOp(sizes), materialized_node(np.array(False), type.like(()))))
     raise ArrayIndexError(
         "{where}: a mask of shape {shape} does not match the indexed axes of shape {own}; use a "
         "mask of that shape",
-        where=where, shape=type.shape, own=own,
+        where=where, shape=type.shape, own=sizes,
     )
 
 

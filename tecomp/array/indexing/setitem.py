@@ -66,10 +66,10 @@ class ForeignBuffer:
     __slots__ = ("__array_interface__", "read_only", "source")
 
     def __init__(self, source: Buffer) -> None:
-        place = source.__array_interface__
+        interface = source.__array_interface__
         self.source = source
         self.read_only = not source.flags.writeable
-        self.__array_interface__ = {**place, "data": (place["data"][0], True)}
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], True)}
 
 
 def borrow(source: Buffer) -> Buffer:
@@ -175,9 +175,9 @@ class PartHolder(NodeHolder):
 
     __slots__ = ("base_holder", "memory", "path", "type")
 
-    def __init__(self, whole: NodeHolder, path: Sequence[Any], node: Node) -> None:
+    def __init__(self, base: NodeHolder, path: Sequence[Any], node: Node) -> None:
         super().__init__(node)
-        self.base_holder = whole
+        self.base_holder = base
         self.path = path
         self.type = node.type
         self.memory: Buffer | None = None
@@ -269,8 +269,8 @@ def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
         value = record(CastOp(holder._node.type.dtype), value)
     is_alone = holder._node.type.team is None and not tracing.depth
     if is_alone and _is_view(data_of(holder._node), key, value.type.shape):
-        given = data_of(value)
-        copy_to(_place(private_memory(holder), key), given)
+        data = data_of(value)
+        copy_to(_place(private_memory(holder), key), data)
         return
     entries = entries_of(key, holder._node.type, WHERE)
     if is_basic(entries):
@@ -284,35 +284,35 @@ def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
     else:
         _check_indices(holder._node, entries)
         where = tuple([_numpy_entry(entry) for entry in entries])
-        given = data_of(value)
-        write_at(private_memory(holder), where, given, WHERE)
+        data = data_of(value)
+        write_at(private_memory(holder), where, data, WHERE)
 
 
 def _assigned_later(node: Node, key: Any, value: Node) -> Node:
     """Record an assignment to array indices; the indices are checked at replay."""
     parts = key if isinstance(key, tuple) else (key,)
-    places = [k for k, part in enumerate(parts) if isinstance(part, Node)]
+    positions = [k for k, part in enumerate(parts) if isinstance(part, Node)]
 
-    def run(whole: Node, given: Node, *indices: Node) -> tuple[Node, ...]:
-        own = dict(zip(places, indices, strict=True))
-        holder = NodeHolder(whole)
-        assign(holder, tuple([own.get(k, part) for k, part in enumerate(parts)]), given)
+    def run(target: Node, new_value: Node, *indices: Node) -> tuple[Node, ...]:
+        by_position = dict(zip(positions, indices, strict=True))
+        holder = NodeHolder(target)
+        assign(holder, tuple([by_position.get(k, part) for k, part in enumerate(parts)]), new_value)
         return (holder._node,)
 
-    (result,) = record_call(run, [node.type], node, value, *[parts[k] for k in places])
+    (result,) = record_call(run, [node.type], node, value, *[parts[k] for k in positions])
     return result
 
 
 def _put_together(node: Node, entries: list[Entry], value: Node) -> Node:
     """Assign to a distributed array by sending the elements to their owners."""
-    part, indices, axes, place = resolve_take_arguments(node, entries, WHERE)
-    op = Take(axes, place)
+    part, indices, axes, position = resolve_take_arguments(node, entries, WHERE)
+    op = Take(axes, position)
     shape = type_of(op, part.type, *[index.type for index in indices]).shape
     _check_shape(value.type.shape, shape)
-    made = distributed_hooks().put(op, part, apply_view(BroadcastOp(shape), value), *indices)
+    updated = distributed_hooks().put(op, part, apply_view(BroadcastOp(shape), value), *indices)
     spans = spans_of(entries, node.type.shape)
     counts = tuple([count for _, _, count in spans])
-    return record(InsertSlice(spans), node, apply_view(Reshape(counts), made))
+    return record(InsertSlice(spans), node, apply_view(Reshape(counts), updated))
 
 
 def private_memory(holder: MutableNodeHolder) -> Buffer:
@@ -320,8 +320,8 @@ def private_memory(holder: MutableNodeHolder) -> Buffer:
     if isinstance(holder, PartHolder) and (memory := holder.view_memory()) is not None:
         return memory
     data_of(holder._node)
-    is_own = holder._node.data is not None and holder._node.data.flags.writeable
-    if not (is_own and is_uniquely_referenced(holder)):
+    is_writable = holder._node.data is not None and holder._node.data.flags.writeable
+    if not (is_writable and is_uniquely_referenced(holder)):
         holder._node = leaf_like(holder._node, copy_row_major(data_of(holder._node)))
     result = holder._node.data
     assert result is not None
@@ -359,9 +359,9 @@ def _is_view(data: Buffer, key: Any, shape: Shape) -> bool:
 
 
 def _check_shape(shape: Shape, target: Shape) -> None:
-    fits = len(shape) <= len(target) and all(
+    broadcasts = len(shape) <= len(target) and all(
         a in (1, b) for a, b in zip(reversed(shape), reversed(target), strict=False))
-    if not fits:
+    if not broadcasts:
         raise ArrayValueError(
             "{where}: a value of shape {shape} does not broadcast to the indexed shape {target}",
             kind="array-shapes", where=WHERE, shape=shape, target=target,
@@ -398,13 +398,13 @@ def _is_mask_alone(entries: list[Entry], shape: Shape) -> bool:
 
 
 def _mask(node: Node, entries: list[Entry], value: Node) -> Node:
-    (at,) = [k for k, entry in enumerate(entries) if isinstance(entry, BooleanMaskKey)]
-    mask = entries[at]
+    (position,) = [k for k, entry in enumerate(entries) if isinstance(entry, BooleanMaskKey)]
+    mask = entries[position]
     assert isinstance(mask, BooleanMaskKey)
-    behind = len(entries) - at - 1
-    whole = apply_view(Reshape((*mask.node.type.shape, *(1,) * behind)), mask.node)
-    check_same_device_and_team([node.type, whole.type], WHERE)
-    return record(WhereOp(), whole, apply_view(Reshape(()), value), node)
+    trailing = len(entries) - position - 1
+    full_mask = apply_view(Reshape((*mask.node.type.shape, *(1,) * trailing)), mask.node)
+    check_same_device_and_team([node.type, full_mask.type], WHERE)
+    return record(WhereOp(), full_mask, apply_view(Reshape(()), value), node)
 
 
 def _check_indices(node: Node, entries: list[Entry]) -> None:

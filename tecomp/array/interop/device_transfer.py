@@ -38,34 +38,34 @@ def on_device(
     if device == type.device and layout is None:
         return node
     check_dtype(type.dtype, device, where)
-    moved = PTensorType(type.shape, type.dtype, device, type.team)
+    to_type = PTensorType(type.shape, type.dtype, device, type.team)
     if layout is not None:
-        layout = storage().layout_of(moved, layout, where)
+        layout = storage().layout_of(to_type, layout, where)
     if tracing.depth:
-        (made,) = record_call(lambda own: (on_device(own, device, layout, where),), [moved], node)
-        return made
+        (result,) = record_call(lambda x: (on_device(x, device, layout, where),), [to_type], node)
+        return result
     if layout is not None and device == type.device:
         return in_layout(node, layout)
-    made = materialized_node(data_of(node), moved)
+    result = materialized_node(data_of(node), to_type)
     if is_apart(device):
-        own = storage().layout_for(moved, layout)
-        made.placed(storage().copy_to_device(data_of(node), moved, own))
-    return made
+        resolved = storage().layout_for(to_type, layout)
+        result.placed(storage().copy_to_device(data_of(node), to_type, resolved))
+    return result
 
 
 def in_layout(node: Node, layout: Any) -> Node:
     """Return the same elements in another layout on the device where the array is."""
     evaluate((node,))
-    made = materialized_node(None, node.type)
+    result = materialized_node(None, node.type)
     if node.stored is None:
-        own = storage().layout_for(node.type, layout)
-        made.placed(storage().copy_to_device(data_of(node), node.type, own))
+        resolved = storage().layout_for(node.type, layout)
+        result.placed(storage().copy_to_device(data_of(node), node.type, resolved))
     else:
         from tecomp.array.kernels.static_programs import relayout_buffer
 
         relaid = relayout_buffer
-        made.placed(relaid(storage().device_buffer_of(node), layout))
-    return made
+        result.placed(relaid(storage().device_buffer_of(node), layout))
+    return result
 
 
 def inherited_layout(node: Node) -> Any:
@@ -80,7 +80,7 @@ def empty_in(type: PTensorType, layout: Any, where: str) -> Node:
         ArrayTypeError: If `layout` is not a layout.
         ArrayValueError: If the device has no layouts or does not support this layout.
     """
-    own = storage().layout_of(type, layout, where)
+    resolved = storage().layout_of(type, layout, where)
     node = materialized_node(None, type)
-    node.placed(storage().empty(type, own))
+    node.placed(storage().empty(type, resolved))
     return node

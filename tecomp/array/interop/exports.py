@@ -161,13 +161,13 @@ def text_of(data: Buffer, device: str) -> str:
     >>> text_of(np.zeros((0, 3)), "cpu")
     'Array([], shape=(0, 3), dtype=float64)'
     """
-    marks = [f"dtype={data.dtype}"]
+    attributes = [f"dtype={data.dtype}"]
     if not data.size and data.shape != (0,):
-        marks.insert(0, f"shape={data.shape}")
+        attributes.insert(0, f"shape={data.shape}")
     if device != "cpu":
-        marks.append(f"device={device!r}")
+        attributes.append(f"device={device!r}")
     elements = np.array2string(data, separator=", ", prefix="Array(") if data.size else "[]"
-    return f"Array({', '.join([elements, *marks])})"
+    return f"Array({', '.join([elements, *attributes])})"
 
 
 def html_of(data: Buffer, device: str) -> str:

@@ -102,11 +102,11 @@ def _has_protocol(obj: Any, name: str, where: str) -> bool:
         raise _has_no_protocol(obj, name, error, where) from error
 
 
-def _has_no_protocol(obj: Any, what: str, error: Exception, where: str) -> ArrayValueError:
+def _has_no_protocol(obj: Any, protocol: str, error: Exception, where: str) -> ArrayValueError:
     return ArrayValueError(
         "{where}: {what} does not provide host-readable elements of {type} ({reason}); convert it "
         "to a host array with its own library first",
-        where=where, what=what, type=type(obj).__name__, reason=error,
+        where=where, what=protocol, type=type(obj).__name__, reason=error,
     )
 
 
@@ -121,8 +121,8 @@ class _Exporter:
         self.source = source
         self.is_versioned = False
 
-    def __dlpack__(self, **given: Any) -> Any:
-        capsule = self.source.__dlpack__(**given)
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        capsule = self.source.__dlpack__(**kwargs)
         self.is_versioned = "dltensor_versioned" in repr(capsule)
         return capsule
 
@@ -147,29 +147,29 @@ def _memory_from_dlpack(obj: Any, where: str) -> _Memory:
 def _node_of_memory(
     shared: Buffer, dtype: str | None, device: str, copy: bool | None, borrows: bool, where: str
 ) -> Node:
-    own = dtype_name(shared.dtype.newbyteorder("="), where)
-    fits = (
+    source_dtype = dtype_name(shared.dtype.newbyteorder("="), where)
+    is_usable = (
         shared.dtype.isnative and shared.flags.aligned
         and not any(stride % shared.itemsize for stride in shared.strides)
     )
-    if copy is False and not (fits and dtype in (None, own)):
+    if copy is False and not (is_usable and dtype in (None, source_dtype)):
         raise ArrayValueError(
             "{where}: copy=False is not possible, because converting elements of dtype {dtype} "
             "with strides {strides} to {dtype2} requires a copy; pass copy=None",
             kind="copy-needed", where=where, dtype=shared.dtype, strides=shared.strides,
-            dtype2=dtype or own,
+            dtype2=dtype or source_dtype,
         )
-    type = PTensorType(shared.shape, own, device)
-    name = dtype or own
-    if fits and (borrows or (name != own and not copy)):
+    type = PTensorType(shared.shape, source_dtype, device)
+    name = dtype or source_dtype
+    if is_usable and (borrows or (name != source_dtype and not copy)):
         node = materialized_node(borrow(shared), type)
-    elif fits and copy is None:
+    elif is_usable and copy is None:
         node = materialized_node(copy_as_stored(shared), type)
     else:
         data = empty(type)
         data[...] = shared
         node = materialized_node(data, type)
-    if name == own:
+    if name == source_dtype:
         return node
     # The conversion is evaluated here, because the owner of the memory can write it afterwards.
     result = record(CastOp(name), node)
@@ -194,11 +194,11 @@ def _gather(obj: Any, dtype: str | None, where: str) -> Buffer:
             where=where, type=type(obj).__name__,
         ) from None
     except (TypeError, ValueError) as error:
-        if dtype is not None and (own := _gather(obj, None, where)).dtype.name != dtype:
+        if dtype is not None and (natural := _gather(obj, None, where)).dtype.name != dtype:
             raise ArrayValueError(
                 "{where}: cannot convert all elements of dtype {dtype} to {dtype2} ({reason}); "
                 "pass another dtype",
-                where=where, dtype=own.dtype, dtype2=dtype, reason=error,
+                where=where, dtype=natural.dtype, dtype2=dtype, reason=error,
             ) from None
         raise ArrayValueError(
             "{where}: sequences are ragged or contain elements that are not numbers; pass nested "

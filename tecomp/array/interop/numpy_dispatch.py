@@ -194,21 +194,21 @@ def ufunc_of(ufunc: np.ufunc, method: str, options: Mapping[str, Any], xp: Modul
         ArrayTypeError: If the namespace has no equivalent, or it does not support the options.
     """
     name = ufunc.__name__
-    word = f"np.{name}" if getattr(np, name, None) is ufunc else name
-    own = _UFUNCS.get(name) if word != name else None
-    if own is None:
-        _refuse(word, name)
+    label = f"np.{name}" if getattr(np, name, None) is ufunc else name
+    xp_name = _UFUNCS.get(name) if label != name else None
+    if xp_name is None:
+        _refuse(label, name)
     if method != "__call__":
         reduction = _REDUCTIONS.get(name) if method == "reduce" else None
         raise ArrayTypeError(
             "{word}.{method}: this ufunc method is not supported for tecomp arrays; call "
             "{functions}, or convert to NumPy with np.asarray(x)",
-            word=word, method=method,
+            word=label, method=method,
             functions="xp." + reduction if reduction else "functions of xp",
         )
     if options:
-        _refuse_argument(word, next(iter(options)), own)
-    return getattr(xp, own)
+        _refuse_argument(label, next(iter(options)), xp_name)
+    return getattr(xp, xp_name)
 
 
 def call_numpy_function(
@@ -236,14 +236,14 @@ def call_numpy_function(
         return getattr(xp, name)(*args, **options)
     if name not in _FUNCTIONS:
         _refuse(f"np.{name}", name)
-    own, parameters = _FUNCTIONS[name]
-    given = _bind_arguments(name, parameters, args, options)
-    place: Any = xp
-    for part in own.split("."):
-        place = getattr(place, part)
+    xp_name, parameters = _FUNCTIONS[name]
+    bound_args = _bind_arguments(name, parameters, args, options)
+    target: Any = xp
+    for part in xp_name.split("."):
+        target = getattr(target, part)
     if name in _OF_NUMPY:
-        place = partial(_OF_NUMPY[name], xp)
-    return _call(place, given, f"np.{name}", own)
+        target = partial(_OF_NUMPY[name], xp)
+    return _call(target, bound_args, f"np.{name}", xp_name)
 
 
 def _ravel(xp: Any, x: Any) -> Any:
@@ -287,24 +287,24 @@ def _bind_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of a NumPy function by the parameter names of the namespace."""
     pairs = [part.split(":") for part in parameters.split()]
-    ours = {pair[0]: pair[-1] for pair in pairs}
-    values = {**dict(zip(ours, args, strict=False)), **options}
-    unknown = [key for key in values if key not in ours]
+    xp_params = {pair[0]: pair[-1] for pair in pairs}
+    values = {**dict(zip(xp_params, args, strict=False)), **options}
+    unknown = [key for key in values if key not in xp_params]
     if unknown:
         _refuse_argument(f"np.{name}", unknown[0], _FUNCTIONS[name][0])
     missing = getattr(np, "_NoValue", None)
-    return {ours[key]: value for key, value in values.items() if value is not missing}
+    return {xp_params[key]: value for key, value in values.items() if value is not missing}
 
 
-def _call(function: Any, given: Mapping[str, Any], word: str, own: str) -> Any:
+def _call(function: Any, bound_args: Mapping[str, Any], label: str, xp_name: str) -> Any:
     known = _parameters(function)
-    for key, value in given.items():
+    for key, value in bound_args.items():
         if key not in known and not (value is None or _is_neutral(key, value)):
-            _refuse_argument(word, key, own)
+            _refuse_argument(label, key, xp_name)
     first = [key for key, kind in known.items() if kind is Parameter.POSITIONAL_ONLY]
     return function(
-        *[given[key] for key in first if key in given],
-        **{key: value for key, value in given.items() if key in known and key not in first},
+        *[bound_args[key] for key in first if key in bound_args],
+        **{key: value for key, value in bound_args.items() if key in known and key not in first},
     )
 
 
@@ -315,7 +315,7 @@ def _is_neutral(name: str, value: object) -> bool:
 @memoize("array.numpy_parameters")
 def _parameters(function: Any) -> Mapping[str, Any]:
     """Return the parameters of a function and their kinds."""
-    return {name: each.kind for name, each in signature(function).parameters.items()}
+    return {name: parameter.kind for name, parameter in signature(function).parameters.items()}
 
 
 def _call_numpy(
@@ -342,20 +342,20 @@ def _shape_alone(x: Any) -> np.ndarray[Any, Any]:
     return np.broadcast_to(np.empty((), x.dtype), x.shape)
 
 
-def _refuse(word: str, name: str) -> NoReturn:
+def _refuse(label: str, name: str) -> NoReturn:
     instead = _REPLACEMENTS.get(name.rpartition(".")[2], "")
     raise ArrayTypeError(
         "{word}: tecomp.array has no equivalent, and the NumPy function would return a NumPy "
         "array; {remedy}convert to NumPy with np.asarray(x)",
-        kind="not-an-array", word=word, remedy=instead + ", or " if instead else "",
+        kind="not-an-array", word=label, remedy=instead + ", or " if instead else "",
     )
 
 
-def _refuse_argument(word: str, argument: str, own: str) -> NoReturn:
+def _refuse_argument(label: str, argument: str, xp_name: str) -> NoReturn:
     raise ArrayTypeError(
         "{word}: xp.{own} is called for tecomp arrays and does not support argument {argument}; "
         "omit it, call xp.{own} directly, or convert to NumPy with np.asarray(x)",
-        word=word, own=own, argument=argument,
+        word=label, own=xp_name, argument=argument,
     )
 
 
@@ -390,10 +390,10 @@ def unsupported_function_error(name: str, known: Collection[str]) -> AttributeEr
             "tecomp.array has no {name!r}; {remedy}",
             name=name, remedy=_REPLACEMENTS[name],
         )
-    near = get_close_matches(name, [word for word in known if not word.startswith("_")], 1, 0.8)
-    if near and not name.startswith("_"):
+    matches = get_close_matches(name, [key for key in known if not key.startswith("_")], 1, 0.8)
+    if matches and not name.startswith("_"):
         return MissingError(
             "tecomp.array has no {name!r}; did you mean xp.{near}?",
-            name=name, near=near[0],
+            name=name, near=matches[0],
         )
     return AttributeError(f"module 'tecomp.array' has no attribute {name!r}")

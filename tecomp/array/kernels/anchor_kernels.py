@@ -86,9 +86,9 @@ def axes_along(op: Any, rank: int) -> tuple[int, ...]:
     return axes_of(op.axis, rank, op.where)
 
 
-def result_loops(op: PTensorOp, along: Sequence[int], rank: int) -> tuple[int, ...]:
+def result_loops(op: PTensorOp, reduced: Sequence[int], rank: int) -> tuple[int, ...]:
     """Return the loops over the operands that are also loops over the result."""
-    return tuple([k for k in range(rank) if k not in along or isinstance(op, Cumulative)])
+    return tuple([k for k in range(rank) if k not in reduced or isinstance(op, Cumulative)])
 
 
 def on_a_row(op: Any) -> PTensorOp:
@@ -103,25 +103,25 @@ def on_a_row(op: Any) -> PTensorOp:
 
 
 def define_anchor(
-    op: Any, along: tuple[int, ...], x: te.Tensor, given: PTensorType, result: PTensorType
+    op: Any, reduced: tuple[int, ...], x: te.Tensor, x_type: PTensorType, result: PTensorType
 ) -> te.Tensor:
     """Define an anchor operation along loops as tensors of `te`.
 
     Args:
         op: Operation, normalized to a single axis.
-        along: Reduction loops; empty if the axis has size 1.
+        reduced: Reduction loops; empty if the axis has size 1.
         x: Operand.
-        given: Type of the operand.
+        x_type: Type of the operand.
         result: Type of the result.
     """
     if not isinstance(op, FindIndex | Cumulative):
-        op = replace(op, axis=along)
-    elif along:
-        op = replace(op, axis=along[0])
+        op = replace(op, axis=reduced)
+    elif reduced:
+        op = replace(op, axis=reduced[0])
     else:
         return _define_standalone(op, x, result)
-    made: Any = define(op, [x], [given], result)
-    return made  # type: ignore[no-any-return]
+    tensor: Any = define(op, [x], [x_type], result)
+    return tensor  # type: ignore[no-any-return]
 
 
 def _define_standalone(op: PTensorOp, x: te.Tensor, result: PTensorType) -> te.Tensor:
@@ -130,37 +130,37 @@ def _define_standalone(op: PTensorOp, x: te.Tensor, result: PTensorType) -> te.T
             return te.const(0, result.dtype)
         return te.cast(x(*index), result.dtype)
 
-    made: te.Tensor = te.compute(result.shape, element, name="alone")
-    return made
+    tensor: te.Tensor = te.compute(result.shape, element, name="alone")
+    return tensor
 
 
 def sum_of_products(
-    factors: Any, sizes: Sequence[Any], along: Sequence[int], dtype: str
+    factors: Any, sizes: Sequence[Any], reduced: Sequence[int], dtype: str
 ) -> te.Tensor:
     """Define a sum of products in the accumulation dtype of matrix products.
 
     Args:
         factors: Function that returns the two factors at a loop index.
         sizes: Extents of the loops.
-        along: Reduction loops.
+        reduced: Reduction loops.
         dtype: Result dtype.
     """
-    runs = {k: te.reduce_axis((0, sizes[k]), name=f"k{k}") for k in along}
-    wide = wide_type(dtype)
+    runs = {k: te.reduce_axis((0, sizes[k]), name=f"k{k}") for k in reduced}
+    acc_dtype = wide_type(dtype)
 
     def total(*index: te.Expr) -> te.Expr:
-        own = iter(index)
-        x, y = factors([runs[k] if k in runs else next(own) for k in range(len(sizes))])
-        terms = te.cast(x, wide) * te.cast(y, wide)
-        made: te.Expr = te.sum(terms, axis=list(runs.values())) if runs else terms
-        return made
+        free_index = iter(index)
+        x, y = factors([runs[k] if k in runs else next(free_index) for k in range(len(sizes))])
+        terms = te.cast(x, acc_dtype) * te.cast(y, acc_dtype)
+        sum_expr: te.Expr = te.sum(terms, axis=list(runs.values())) if runs else terms
+        return sum_expr
 
-    kept = [n for k, n in enumerate(sizes) if k not in runs]
-    found: te.Tensor = te.compute(kept, total, name="product")
-    if wide == dtype:
+    shape = [n for k, n in enumerate(sizes) if k not in runs]
+    found: te.Tensor = te.compute(shape, total, name="product")
+    if acc_dtype == dtype:
         return found
-    narrow: te.Tensor = te.compute(kept, lambda *i: te.cast(found(*i), dtype), name="narrow")
-    return narrow
+    narrowed: te.Tensor = te.compute(shape, lambda *i: te.cast(found(*i), dtype), name="narrow")
+    return narrowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +195,8 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
     if before is None or after is None:
         return None
     kinds = [k in parts.axes for k in range(len(parts.shape))]
-    whole = [_expand_strides(s, parts.kept_axes, len(kinds)) for s in (*after, dense(small))]
-    groups = merge_axes(parts.shape, [*before, *whole], kinds)
+    full_strides = [_expand_strides(s, parts.kept_axes, len(kinds)) for s in (*after, dense(small))]
+    groups = merge_axes(parts.shape, [*before, *full_strides], kinds)
     op, sources = work.steps[parts.anchor_position]
     if isinstance(op, ContractionCore) and _is_down_columns(groups, kinds, before):
         # `x.T @ v` adds up rows of x; the order of the results does not change.
@@ -206,34 +206,34 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
     operands: dict[int, KernelOperand] = {}
     for k, strides in zip(parts.prologue_leaves, before, strict=True):
         operands[k] = operand_of(work.leaves[k], groups, loops, strides)
-    for k, strides in zip(parts.epilogue_leaves, whole, strict=False):
+    for k, strides in zip(parts.epilogue_leaves, full_strides, strict=False):
         operands[k] = operand_of(work.leaves[k], groups, loops, strides)
-    how = tuple([operands[k] for k in range(len(work.leaves))])
-    along = tuple([k for k, group in enumerate(groups) if kinds[group[0]]])
-    result = result_loops(op, along, len(loops))
-    if not is_known(op, len(along)):
+    passed = tuple([operands[k] for k in range(len(work.leaves))])
+    reduced = tuple([k for k, group in enumerate(groups) if kinds[group[0]]])
+    result = result_loops(op, reduced, len(loops))
+    if not is_known(op, len(reduced)):
         return None
-    if any(k not in result and all(k not in operand.axes for operand in how) for k in along):
+    if any(k not in result and all(k not in operand.axes for operand in passed) for k in reduced):
         return None  # no operand determines the extent of this loop
     steps = list(work.steps)
     steps[parts.anchor_position] = (on_a_row(op), sources)
-    what = (
+    static_key = (
         tuple(steps),
         parts.anchor_position,
-        along,
+        reduced,
         work.outputs,
         tuple([n.type.dtype for n in work.leaves]),
     )
     short = _short_row(work, parts.anchor_position)
-    most = _short_row_bound(op, loops, short) if len(loops) - 1 in along else None
-    build = partial(_build, *what, how, most)
-    key = what, tuple([operand.lies for operand in how]), len(loops), most
-    types = [work.nodes[place].type for place in work.outputs]
+    row_bound = _short_row_bound(op, loops, short) if len(loops) - 1 in reduced else None
+    build = partial(_build, *static_key, passed, row_bound)
+    key = static_key, tuple([operand.lies for operand in passed]), len(loops), row_bound
+    types = [work.nodes[position].type for position in work.outputs]
     dtypes = tuple([numpy_dtype(type.dtype) for type in types])
     return KernelRecipe(
         key,
         build,
-        how,
+        passed,
         types[0].shape,
         loops,
         tuple([loops[k] for k in result]),
@@ -257,19 +257,19 @@ def _is_down_columns(
     """
     if len(groups) < 2:
         return False
-    kept, run = groups[-2][-1], groups[-1][-1]
-    if kinds[kept] or not kinds[run]:
+    outer, inner = groups[-2][-1], groups[-1][-1]
+    if kinds[outer] or not kinds[inner]:
         return False
     # An operand with one of the loops only is read in order either way.
-    both = [(abs(own[kept]), abs(own[run])) for own in strides if own[kept] and own[run]]
-    return len(both) == 1 and all(a < b for a, b in both)
+    stride_pairs = [(abs(s[outer]), abs(s[inner])) for s in strides if s[outer] and s[inner]]
+    return len(stride_pairs) == 1 and all(a < b for a, b in stride_pairs)
 
 
-def _short_row(work: PendingGraph, at: int) -> int:
+def _short_row(work: PendingGraph, anchor: int) -> int:
     """Return the row length up to which the loop extent is compiled in."""
-    op, (source, *_) = work.steps[at]
-    taken = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type
-    type = taken if isinstance(op, FindIndex) else work.nodes[at].type
+    op, (source, *_) = work.steps[anchor]
+    source_type = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type
+    type = source_type if isinstance(op, FindIndex) else work.nodes[anchor].type
     return short_row(type.dtype)
 
 
@@ -287,51 +287,51 @@ def _short_row_bound(op: PTensorOp, loops: Shape, short: int) -> int | None:
     return next((short * k for k in factors if loops[-1] <= short * k), None)
 
 
-def _expand_strides(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
+def _expand_strides(strides: Strides, kept_axes: Sequence[int], rank: int) -> Strides:
     """Expand strides along the kept axes to strides along all axes, with 0 elsewhere."""
     result = [0] * rank
-    for axis, stride in zip(kept, strides, strict=True):
+    for axis, stride in zip(kept_axes, strides, strict=True):
         result[axis] = stride
     return tuple(result)
 
 
 def _parts(work: PendingGraph) -> _Parts | None:
     """Return the anchor operation and the leaves of its prologue and epilogue, or None."""
-    places = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
-    if len(places) != 1 or not _is_plain(work, places[0]):
+    anchors = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
+    if len(anchors) != 1 or not _is_plain(work, anchors[0]):
         return None
-    (at,) = places
-    op, (source, *_) = work.steps[at]
+    (anchor,) = anchors
+    op, (source, *_) = work.steps[anchor]
     shape = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type.shape
-    result = work.nodes[at].type.shape
-    before = _leaves(work.steps[: at + 1])
-    after = _leaves(work.steps[at + 1 :])
+    result = work.nodes[anchor].type.shape
+    before = _leaves(work.steps[: anchor + 1])
+    after = _leaves(work.steps[anchor + 1 :])
     if (
         before & after or not all(shape)
-        or any(node.type.shape != shape for node in work.nodes[:at])
-        or any(node.type.shape != result for node in work.nodes[at:])
+        or any(node.type.shape != shape for node in work.nodes[:anchor])
+        or any(node.type.shape != result for node in work.nodes[anchor:])
     ):
         return None
     axes = axes_along(op, len(shape))
-    kept = result_loops(op, axes, len(shape))
-    return _Parts(at, shape, axes, kept, tuple(sorted(before)), tuple(sorted(after)))
+    kept_axes = result_loops(op, axes, len(shape))
+    return _Parts(anchor, shape, axes, kept_axes, tuple(sorted(before)), tuple(sorted(after)))
 
 
-def _is_plain(work: PendingGraph, at: int) -> bool:
+def _is_plain(work: PendingGraph, anchor: int) -> bool:
     """Return whether an anchor has a kernel, and its prologue is read by nothing else."""
-    op, sources = work.steps[at]
+    op, sources = work.steps[anchor]
     nodes = [*work.nodes, *work.leaves]
     return (
         isinstance(op, CORES)
         and (len(sources) == 1 or max(sources) < 0)
-        and all(place >= at for place in work.outputs)
-        and all(k < 0 or k >= at for _, places in work.steps[at + 1 :] for k in places)
+        and all(position >= anchor for position in work.outputs)
+        and all(k < 0 or k >= anchor for _, operands in work.steps[anchor + 1 :] for k in operands)
         and not any(n.type.dtype in COMPLEX or n.type.device not in (None, "cpu") for n in nodes)
     )
 
 
 def _leaves(steps: Sequence[Step]) -> set[int]:
-    return {-1 - k for _, places in steps for k in places if k < 0}
+    return {-1 - k for _, operands in steps for k in operands if k < 0}
 
 
 def _kept_strides(work: PendingGraph, parts: _Parts, small: Shape) -> list[Strides] | None:
@@ -344,62 +344,62 @@ def _kept_strides(work: PendingGraph, parts: _Parts, small: Shape) -> list[Strid
 
 
 def _build(
-    steps: Sequence[Step], at: int, along: tuple[int, ...], outputs: Sequence[int],
-    dtypes: Sequence[str], operands: Sequence[KernelOperand], most: int | None,
+    steps: Sequence[Step], anchor: int, reduce_loops: tuple[int, ...], outputs: Sequence[int],
+    dtypes: Sequence[str], operands: Sequence[KernelOperand], row_bound: int | None,
     sizes: Sequence[Any],
 ) -> Any:
     rank = len(sizes)
     inputs = [
-        argument([sizes[k] for k in how.axes], dtype, f"x{k}")
-        for k, (how, dtype) in enumerate(zip(operands, dtypes, strict=True))
+        argument([sizes[k] for k in spec.axes], dtype, f"x{k}")
+        for k, (spec, dtype) in enumerate(zip(operands, dtypes, strict=True))
     ]
     op: Any
-    op, sources = steps[at]
-    loops = result_loops(op, along, rank)
-    types = dtypes_of(steps[: at + 1], dtypes)
+    op, sources = steps[anchor]
+    loops = result_loops(op, reduce_loops, rank)
+    types = dtypes_of(steps[: anchor + 1], dtypes)
     (source, *_) = sources
-    given = PTensorType(tuple(sizes), types[source] if source >= 0 else dtypes[-1 - source])
+    x_type = PTensorType(tuple(sizes), types[source] if source >= 0 else dtypes[-1 - source])
 
     def leaves(index: Sequence[te.Expr], numbers: Sequence[int]) -> list[Any]:
-        place = dict(zip(numbers, index, strict=True))
+        coords = dict(zip(numbers, index, strict=True))
         return [
-            read(x, how, [place[k] for k in how.axes]) if place.keys() >= {*how.axes} else None
-            for x, how in zip(inputs, operands, strict=True)
+            read(x, spec, [coords[k] for k in spec.axes]) if coords.keys() >= {*spec.axes} else None
+            for x, spec in zip(inputs, operands, strict=True)
         ]
 
     def before(*index: te.Expr) -> Any:
         found = leaves(index, range(rank))
-        return found[-1 - source] if source < 0 else elements_of(steps[:at], found, dtypes)[-1]
+        return found[-1 - source] if source < 0 else elements_of(steps[:anchor], found, dtypes)[-1]
 
     def factors(index: Sequence[te.Expr]) -> list[Any]:
         found = leaves(index, range(rank))
         return [found[-1 - k] for k in sources]
 
-    result = PTensorType(tuple([sizes[k] for k in loops]), types[at])
+    result = PTensorType(tuple([sizes[k] for k in loops]), types[anchor])
     if isinstance(op, ContractionCore):
-        reduced = sum_of_products(factors, sizes, along, types[at])
+        reduced = sum_of_products(factors, sizes, reduce_loops, types[anchor])
     else:
         x = te.compute(sizes, before, name="x")
-        reduced = define_anchor(op, along, x, given, result)
+        reduced = define_anchor(op, reduce_loops, x, x_type, result)
     # The epilogue reads the anchor result as an additional leaf.
-    behind = tuple([(op, tuple([_behind(k, at, len(inputs)) for k in places]))
-                    for op, places in steps[at + 1 :]])
-    wanted = [_behind(k, at, len(inputs)) for k in outputs]
+    epilogue = tuple([(op, tuple([_behind(k, anchor, len(inputs)) for k in positions]))
+                    for op, positions in steps[anchor + 1 :]])
+    required = [_behind(k, anchor, len(inputs)) for k in outputs]
 
     def after(*index: te.Expr) -> Any:
         found = [*leaves(index, loops), reduced(*index)]
-        made = elements_of(behind, found, [*dtypes, types[at]])
-        return tuple([made[k] if k >= 0 else found[-1 - k] for k in wanted])
+        values = elements_of(epilogue, found, [*dtypes, types[anchor]])
+        return tuple([values[k] if k >= 0 else found[-1 - k] for k in required])
 
-    made = reduced if wanted == [-1 - len(inputs)] else te.compute(result.shape, after, name="y")
-    results = made if isinstance(made, tuple) else (made,)
-    binds = {x: memory(x, how) for x, how in zip(inputs, operands, strict=True) if how.strided}
-    bounds = None if most is None or isinstance(sizes[-1], int) else {sizes[-1]: most}
+    final = reduced if required == [-1 - len(inputs)] else te.compute(result.shape, after, name="y")
+    results = final if isinstance(final, tuple) else (final,)
+    binds = {x: memory(x, spec) for x, spec in zip(inputs, operands, strict=True) if spec.strided}
+    bounds = None if row_bound is None or isinstance(sizes[-1], int) else {sizes[-1]: row_bound}
     return tecomp.build(results, [*inputs, *results], name="array", binds=binds, bounds=bounds)
 
 
-def _behind(place: int, at: int, leaves: int) -> int:
+def _behind(position: int, anchor: int, leaves: int) -> int:
     """Renumber a position for the epilogue, where the anchor result is the last leaf."""
-    if place < 0:
-        return place
-    return place - at - 1 if place > at else -1 - leaves
+    if position < 0:
+        return position
+    return position - anchor - 1 if position > anchor else -1 - leaves

@@ -115,7 +115,7 @@ def _copy_of(source: Buffer, target: Buffer) -> _StridedCopy:
     groups = merge_axes(shape, strides, [None] * len(shape))
     loops = tuple([prod(shape[axis] for axis in group) for group in groups])
     read, written = [
-        operand_of(node, groups, loops, own) for node, own in zip(nodes, strides, strict=True)
+        operand_of(node, groups, loops, steps) for node, steps in zip(nodes, strides, strict=True)
     ]
     dtype = source.dtype.name
     key = "copy", dtype, read.lies, written.lies, len(loops)
@@ -148,7 +148,7 @@ def _build_copy(
     shape = [*sizes, 2] if dtype in PART else sizes
     part = [len(sizes)] if dtype in PART else []
     y = te.compute(shape, lambda *i: x(*[i[k] for k in (*read.axes, *part)]), name="y")
-    binds = {t: memory(t, how) for t, how in ((x, read), (y, written)) if how.strided}
+    binds = {t: memory(t, spec) for t, spec in ((x, read), (y, written)) if spec.strided}
     return tecomp.build([y], [x, y], name="copy", binds=binds)
 
 
@@ -171,35 +171,35 @@ class _GatherAxis:
 
 def gather_recipe(work: PendingGraph) -> KernelRecipe | None:
     """Return the recipe for a single gather operation, or None."""
-    op, places = work.steps[0]
-    if len(work.steps) > 1 or not isinstance(op, Take | TakeAlongAxis) or max(places) >= 0:
+    op, positions = work.steps[0]
+    if len(work.steps) > 1 or not isinstance(op, Take | TakeAlongAxis) or max(positions) >= 0:
         return None
-    (result,), given = work.nodes, [work.leaves[-1 - place] for place in places]
-    if any(n.type.dtype in COMPLEX or n.type.device not in (None, "cpu") for n in given):
+    (result,), inputs = work.nodes, [work.leaves[-1 - position] for position in positions]
+    if any(n.type.dtype in COMPLEX or n.type.device not in (None, "cpu") for n in inputs):
         return None
-    axes = _axes(op, [node.type for node in given])
-    own = _strides(given, axes, result.type.shape)
-    if own is None:
+    axes = _axes(op, [node.type for node in inputs])
+    all_strides = _strides(inputs, axes, result.type.shape)
+    if all_strides is None:
         return None
     kinds = [
         ("by", axis.index_number) if axis.index_number is not None else axis.index_axis is not None
         for axis in axes
     ]
-    groups = merge_axes(tuple([axis.extent for axis in axes]), own, kinds)
+    groups = merge_axes(tuple([axis.extent for axis in axes]), all_strides, kinds)
     loops = tuple([prod(axes[k].extent for k in group) for group in groups])
-    how = tuple([
+    passed = tuple([
         operand_of(node, groups, loops, strides)
-        for node, strides in zip(given, own, strict=False)
+        for node, strides in zip(inputs, all_strides, strict=False)
     ])
-    by = tuple([axes[group[0]].index_number for group in groups])
-    what = "gather", tuple([node.type.dtype for node in given]), by
-    build = partial(_build_gather, what[1], by, how)
+    numbers = tuple([axes[group[0]].index_number for group in groups])
+    static_key = "gather", tuple([node.type.dtype for node in inputs]), numbers
+    build = partial(_build_gather, static_key[1], numbers, passed)
     shape = result.type.shape
-    kept = tuple([n for n, index in zip(loops, by, strict=True) if index is None])
-    key = what, tuple([operand.lies for operand in how]), len(loops)
-    order = tuple([(-1 - place, ()) for place in places])
+    extents = tuple([n for n, index in zip(loops, numbers, strict=True) if index is None])
+    key = static_key, tuple([operand.lies for operand in passed]), len(loops)
+    order = tuple([(-1 - position, ()) for position in positions])
     return KernelRecipe(
-        key, build, how, shape, loops, kept, (numpy_dtype(result.type.dtype),), prod(kept),
+        key, build, passed, shape, loops, extents, (numpy_dtype(result.type.dtype),), prod(extents),
         order)
 
 
@@ -210,69 +210,69 @@ def _axes(op: Take | TakeAlongAxis, types: Sequence[PTensorType]) -> list[_Gathe
         shape = broadcast_shapes([
             (*t.shape[: op.axis], 1, *t.shape[op.axis + 1 :]) for t in types], op.name)
         axes = [_GatherAxis(n, source_axis=k, index_axis=k) for k, n in enumerate(shape)]
-        along = [_GatherAxis(indices[0].shape[op.axis], index_axis=op.axis),
+        gather_axes = [_GatherAxis(indices[0].shape[op.axis], index_axis=op.axis),
                  _GatherAxis(x.shape[op.axis], source_axis=op.axis, index_number=0)]
-        return [*axes[: op.axis], *along, *axes[op.axis + 1 :]]
-    middle = broadcast_shapes([t.shape for t in indices], op.name)
-    inside = [_GatherAxis(n, index_axis=k) for k, n in enumerate(middle)]
+        return [*axes[: op.axis], *gather_axes, *axes[op.axis + 1 :]]
+    index_shape = broadcast_shapes([t.shape for t in indices], op.name)
+    index_axes = [_GatherAxis(n, index_axis=k) for k, n in enumerate(index_shape)]
     found: list[_GatherAxis] = []
-    rest = 0
+    position = 0
     for k, n in enumerate(x.shape):
-        is_said = k in op.axis
-        if rest == op.place and not is_said:
-            found += inside
-            inside = []
+        is_indexed = k in op.axis
+        if position == op.place and not is_indexed:
+            found += index_axes
+            index_axes = []
         found.append(
-            _GatherAxis(n, source_axis=k, index_number=op.axis.index(k) if is_said else None)
+            _GatherAxis(n, source_axis=k, index_number=op.axis.index(k) if is_indexed else None)
         )
-        rest += not is_said
-    return [*found, *inside]
+        position += not is_indexed
+    return [*found, *index_axes]
 
 
 def _strides(
-    given: Sequence[Node], axes: Sequence[_GatherAxis], shape: Shape
+    nodes: Sequence[Node], axes: Sequence[_GatherAxis], shape: Shape
 ) -> list[Strides] | None:
     """Return the strides of the source, the index arrays and the result along all axes."""
-    x, *indices = given
-    own = strides_of([x], x.type.shape)
-    n_said = 1 + max([axis.index_axis for axis in axes if axis.index_axis is not None], default=-1)
-    said = [1] * n_said
+    x, *indices = nodes
+    x_strides = strides_of([x], x.type.shape)
+    n_index = 1 + max([axis.index_axis for axis in axes if axis.index_axis is not None], default=-1)
+    index_extents = [1] * n_index
     for axis in axes:
         if axis.index_axis is not None:
-            said[axis.index_axis] = axis.extent
-    others = strides_of(indices, tuple(said))
-    if own is None or others is None:
+            index_extents[axis.index_axis] = axis.extent
+    others = strides_of(indices, tuple(index_extents))
+    if x_strides is None or others is None:
         return None
-    written = iter(dense(shape))
+    result_steps = iter(dense(shape))
     return [
-        tuple([0 if axis.source_axis is None else own[0][axis.source_axis] for axis in axes]),
+        tuple([0 if axis.source_axis is None else x_strides[0][axis.source_axis] for axis in axes]),
         *[tuple([0 if axis.index_axis is None else steps[axis.index_axis] for axis in axes])
           for steps in others],
-        tuple([0 if axis.index_number is not None else next(written) for axis in axes]),
+        tuple([0 if axis.index_number is not None else next(result_steps) for axis in axes]),
     ]
 
 
 def _build_gather(
-    dtypes: Sequence[str], by: Sequence[int | None], operands: Sequence[KernelOperand],
+    dtypes: Sequence[str], numbers: Sequence[int | None], operands: Sequence[KernelOperand],
     sizes: Sequence[Any],
 ) -> Any:
     inputs = [
-        argument([sizes[k] for k in how.axes], dtype, f"x{k}")
-        for k, (how, dtype) in enumerate(zip(operands, dtypes, strict=True))
+        argument([sizes[k] for k in spec.axes], dtype, f"x{k}")
+        for k, (spec, dtype) in enumerate(zip(operands, dtypes, strict=True))
     ]
-    loops = [k for k, index in enumerate(by) if index is None]
+    loops = [k for k, index in enumerate(numbers) if index is None]
 
     def element(*index: te.Expr) -> Any:
-        place: dict[int, Any] = dict(zip(loops, index, strict=True))
-        said = [
-            read(x, how, [place[k] for k in how.axes])
-            for x, how in zip(inputs[1:], operands[1:], strict=True)
+        coords: dict[int, Any] = dict(zip(loops, index, strict=True))
+        gathered = [
+            read(x, spec, [coords[k] for k in spec.axes])
+            for x, spec in zip(inputs[1:], operands[1:], strict=True)
         ]
-        place |= {k: said[number] for k, number in enumerate(by) if number is not None}
-        return read(inputs[0], operands[0], [place[k] for k in operands[0].axes])
+        coords |= {k: gathered[number] for k, number in enumerate(numbers) if number is not None}
+        return read(inputs[0], operands[0], [coords[k] for k in operands[0].axes])
 
     result = te.compute([sizes[k] for k in loops], element, name="y")
-    binds = {x: memory(x, how) for x, how in zip(inputs, operands, strict=True) if how.strided}
+    binds = {x: memory(x, spec) for x, spec in zip(inputs, operands, strict=True) if spec.strided}
     return tecomp.build([result], [*inputs, result], name="array", binds=binds)
 
 
@@ -298,8 +298,8 @@ class Concatenation:
         """Return the result for the elements of the leaves."""
         lying = np.empty([self.shape[k] for k in self.order], self.dtype)
         result = lying.transpose(self.inverse_permutation)
-        for number, place in self.sources:
-            target = result if place is None else view_of(place, result)
+        for number, key in self.sources:
+            target = result if key is None else view_of(key, result)
             assert target is not None
             copy(leaves[number], target)
         return (result,)
@@ -313,9 +313,9 @@ def concatenate_by(work: PendingGraph, in_order: bool) -> Concatenation | None:
         in_order: If True, the result must be row-major; otherwise it takes the axis order of the
             sources.
     """
-    ((op, places),) = work.steps
+    ((op, positions),) = work.steps
     (result,) = work.nodes
-    types = [work.leaves[-1 - place].type for place in places]
+    types = [work.leaves[-1 - position].type for position in positions]
     if any(type.dtype != result.type.dtype for type in types):
         return None
     if isinstance(op, InsertSlice):
@@ -324,13 +324,13 @@ def concatenate_by(work: PendingGraph, in_order: bool) -> Concatenation | None:
         keys = [*_one_after_the_other(op, [type.shape for type in types])]
     else:
         return None
-    pieces = tuple([(-1 - place, key) for place, key in zip(places, keys, strict=True)])
+    pieces = tuple([(-1 - position, key) for position, key in zip(positions, keys, strict=True)])
     arrays = [node.data for node in work.leaves if node.data is not None]
     shape = result.type.shape
-    plain = tuple(range(len(shape)))
-    order = plain if in_order else order_of(arrays, shape)
-    back = tuple([order.index(k) for k in plain])
-    return Concatenation(shape, arrays[0].dtype, pieces, order, back)
+    identity = tuple(range(len(shape)))
+    order = identity if in_order else order_of(arrays, shape)
+    inverse = tuple([order.index(k) for k in identity])
+    return Concatenation(shape, arrays[0].dtype, pieces, order, inverse)
 
 
 def _one_after_the_other(op: Combine, shapes: Sequence[Shape]) -> Sequence[ExtractSlice]:

@@ -54,14 +54,14 @@ def decompose(work: PendingGraph) -> PendingGraph:
     The decomposition may add leaves with constants.
     """
     builder = _Decomposer(list(work.leaves))
-    places: list[int] = []
+    positions: list[int] = []
     for op, operands in work.steps:
-        places.append(builder.add(op, *[places[p] if p >= 0 else p for p in operands]))
+        positions.append(builder.add(op, *[positions[p] if p >= 0 else p for p in operands]))
     # A result that is a leaf or a view of a leaf is copied to its own memory.
     outputs = tuple([
-        builder.plain(CastOp(builder.type(place).dtype), place) if builder.is_given(place)
-        else place
-        for place in [places[p] for p in work.outputs]
+        builder.plain(CastOp(builder.type(position).dtype), position) if builder.is_given(position)
+        else position
+        for position in [positions[p] for p in work.outputs]
     ])
     return PendingGraph(builder.leaves, builder.nodes, tuple(builder.steps), outputs)
 
@@ -75,63 +75,63 @@ class _Decomposer:
         self.steps: list[Step] = []
         self.known: dict[Step, int] = {}
 
-    def type(self, place: int) -> PTensorType:
+    def type(self, operand: int) -> PTensorType:
         """Return the type of an operand."""
-        return (self.nodes[place] if place >= 0 else self.leaves[-1 - place]).type
+        return (self.nodes[operand] if operand >= 0 else self.leaves[-1 - operand]).type
 
-    def add(self, op: PTensorOp, *places: int) -> int:
+    def add(self, op: PTensorOp, *operands: int) -> int:
         """Add an operation, decomposed if a rule applies, and return the position of its result."""
         rule = _RULES.get(type(op))
         if rule is not None:
-            found: int | None = rule(self, op, *places)
+            found: int | None = rule(self, op, *operands)
             if found is not None:
                 return found
-        return self.plain(op, *places)
+        return self.plain(op, *operands)
 
-    def plain(self, op: PTensorOp, *places: int) -> int:
+    def plain(self, op: PTensorOp, *operands: int) -> int:
         """Add an operation without decomposition; equal operations are added once."""
-        if (op, places) in self.known:
-            return self.known[op, places]
-        self.nodes.append(Node(type_of(op, *map(self.type, places)), None, (), None, 0, 0))
-        self.steps.append((op, places))
-        self.known[op, places] = len(self.steps) - 1
+        if (op, operands) in self.known:
+            return self.known[op, operands]
+        self.nodes.append(Node(type_of(op, *map(self.type, operands)), None, (), None, 0, 0))
+        self.steps.append((op, operands))
+        self.known[op, operands] = len(self.steps) - 1
         return len(self.steps) - 1
 
-    def is_given(self, place: int) -> bool:
+    def is_given(self, operand: int) -> bool:
         """Return whether an operand is a leaf or a view of a leaf, not a copy."""
         chain: list[PTensorOp] = []
-        while place >= 0 and is_view(self.steps[place][0]):
-            op, (place,) = self.steps[place]
+        while operand >= 0 and is_view(self.steps[operand][0]):
+            op, (operand,) = self.steps[operand]
             chain.append(op)
-        if place >= 0:
+        if operand >= 0:
             return False
         # A reshape that is not a view copies; if it is the last operation, the result is a copy.
-        data = self.leaves[-1 - place].data
+        data = self.leaves[-1 - operand].data
         last = chain[:1]
         before = apply_view_chain(chain[:0:-1], data)
         return before is None or apply_view_chain(last, before) is not None
 
-    def cast(self, place: int, dtype: str) -> int:
+    def cast(self, operand: int, dtype: str) -> int:
         """Cast an operand to a dtype if necessary."""
-        return place if self.type(place).dtype == dtype else self.plain(CastOp(dtype), place)
+        return operand if self.type(operand).dtype == dtype else self.plain(CastOp(dtype), operand)
 
-    def spread(self, place: int, new: Sequence[int], shape: Shape) -> int:
+    def spread(self, operand: int, new: Sequence[int], shape: Shape) -> int:
         """Insert new axes in an operand and broadcast it to a shape."""
         if new:
-            place = self.plain(ExpandDims(tuple(new)), place)
-        if self.type(place).shape != shape:
-            place = self.plain(BroadcastOp(shape), place)
-        return place
+            operand = self.plain(ExpandDims(tuple(new)), operand)
+        if self.type(operand).shape != shape:
+            operand = self.plain(BroadcastOp(shape), operand)
+        return operand
 
-    def part(self, place: int, axis: int, first: int, count: int) -> int:
+    def part(self, operand: int, axis: int, first: int, count: int) -> int:
         """Return a range of elements along an axis."""
-        shape = self.type(place).shape
+        shape = self.type(operand).shape
         key = tuple([(first, 1, count) if k == axis else (0, 1, n) for k, n in enumerate(shape)])
-        return self.plain(ExtractSlice(key), place)
+        return self.plain(ExtractSlice(key), operand)
 
-    def constant(self, data: Buffer, like: PTensorType) -> int:
+    def constant(self, data: Buffer, template: PTensorType) -> int:
         """Add a constant leaf and return its position."""
-        self.leaves.append(materialized_node(data, like.like(data.shape, data.dtype.name)))
+        self.leaves.append(materialized_node(data, template.like(data.shape, data.dtype.name)))
         return -len(self.leaves)
 
     def product(self, pair: Sequence[int], axis: tuple[int, ...]) -> int | None:
@@ -144,12 +144,12 @@ def _matmul(b: _Decomposer, op: MatMul, x: int, y: int) -> int | None:
     if result.dtype in COMPLEX:
         return None
     x, y = b.cast(x, result.dtype), b.cast(y, result.dtype)
-    own, other = b.type(x).shape, b.type(y).shape
-    outer = broadcast_shapes([own[:-2], other[:-2]], op.name)
-    rows, columns = own[-2:-1], other[-1:] if len(other) > 1 else ()
-    shape = (*outer, *rows, own[-1], *columns)
-    pair = b.spread(x, [len(own)] if columns else [], shape), b.spread(
-        y, [len(other) - 2] if rows and columns else [0] if rows else [], shape)
+    x_shape, y_shape = b.type(x).shape, b.type(y).shape
+    outer = broadcast_shapes([x_shape[:-2], y_shape[:-2]], op.name)
+    rows, columns = x_shape[-2:-1], y_shape[-1:] if len(y_shape) > 1 else ()
+    shape = (*outer, *rows, x_shape[-1], *columns)
+    pair = b.spread(x, [len(x_shape)] if columns else [], shape), b.spread(
+        y, [len(y_shape) - 2] if rows and columns else [0] if rows else [], shape)
     return b.product(pair, (len(outer) + len(rows),))
 
 
@@ -157,9 +157,9 @@ def _vecdot(b: _Decomposer, op: VecDot, x: int, y: int) -> int | None:
     result = type_of(op, b.type(x), b.type(y))
     if result.dtype in COMPLEX:
         return None
-    pair = [b.cast(place, result.dtype) for place in (x, y)]
-    shape = broadcast_shapes([b.type(place).shape for place in pair], op.name)
-    return b.product([b.spread(place, [], shape) for place in pair], (len(shape) + op.axis,))
+    pair = [b.cast(operand, result.dtype) for operand in (x, y)]
+    shape = broadcast_shapes([b.type(operand).shape for operand in pair], op.name)
+    return b.product([b.spread(operand, [], shape) for operand in pair], (len(shape) + op.axis,))
 
 
 def _tensordot(b: _Decomposer, op: TensorDot, x: int, y: int) -> int | None:
@@ -173,13 +173,13 @@ def _tensordot(b: _Decomposer, op: TensorDot, x: int, y: int) -> int | None:
     x, y = _permute(b, x, [*free, *first]), _permute(b, y, [*second, *other])
     shape = (*b.type(x).shape, *b.type(y).shape[len(second) :])
     rank = len(shape)
-    along = tuple(range(len(free), len(free) + len(first)))
+    reduced_axes = tuple(range(len(free), len(free) + len(first)))
     pair = b.spread(x, range(b.type(x).rank, rank), shape), b.spread(y, range(len(free)), shape)
-    return b.product(pair, along)
+    return b.product(pair, reduced_axes)
 
 
-def _permute(b: _Decomposer, place: int, order: list[int]) -> int:
-    return place if order == sorted(order) else b.plain(PermuteDims(tuple(order)), place)
+def _permute(b: _Decomposer, operand: int, order: list[int]) -> int:
+    return operand if order == sorted(order) else b.plain(PermuteDims(tuple(order)), operand)
 
 
 def _outer(b: _Decomposer, op: Outer, x: int, y: int) -> int:
@@ -225,39 +225,39 @@ def _find(b: _Decomposer, op: FindIndex, x: int) -> int | None:
     type = b.type(x)
     if op.axis is not None or type.rank < 1 + op.keepdims:
         return None
-    place = b.plain(Reshape((type.size,)), x) if type.rank > 1 else x
-    place = b.plain(replace(op, axis=0, keepdims=False), place)
-    return b.plain(Reshape((1,) * type.rank), place) if op.keepdims else place
+    result = b.plain(Reshape((type.size,)), x) if type.rank > 1 else x
+    result = b.plain(replace(op, axis=0, keepdims=False), result)
+    return b.plain(Reshape((1,) * type.rank), result) if op.keepdims else result
 
 
 def _decompose_cumulative(b: _Decomposer, op: Cumulative, x: int) -> int | None:
     if not op.include_initial:
         return None
-    place = b.plain(replace(op, include_initial=False), x)
-    type = b.type(place)
+    result = b.plain(replace(op, include_initial=False), x)
+    type = b.type(result)
     axis = axis_of(op.axis, type.rank, op.where)
     shape = tuple([1 if k == axis else n for k, n in enumerate(type.shape)])
     number = np.array(COMBINERS[op.kind].identity, numpy_dtype(type.dtype))
     first = b.constant(np.broadcast_to(number, shape), type)
-    return b.plain(Combine("concat", axis), first, place)
+    return b.plain(Combine("concat", axis), first, result)
 
 
-def _combine(b: _Decomposer, op: Combine, *places: int) -> int:
-    result = type_of(op, *map(b.type, places))
+def _combine(b: _Decomposer, op: Combine, *operands: int) -> int:
+    result = type_of(op, *map(b.type, operands))
     axis = axis_of(op.axis, result.rank, op.where)
-    same = [b.cast(place, result.dtype) for place in places]
+    converted = [b.cast(operand, result.dtype) for operand in operands]
     if op.kind == "stack":
-        same = [b.plain(ExpandDims((axis,)), place) for place in same]
-    return b.plain(Combine("concat", axis), *same)
+        converted = [b.plain(ExpandDims((axis,)), operand) for operand in converted]
+    return b.plain(Combine("concat", axis), *converted)
 
 
 def _roll(b: _Decomposer, op: Roll, x: int) -> int:
     for shift, axis in zip(op.shift, op.axis, strict=True):
         axis = axis_of(axis, b.type(x).rank, op.name)
         extent = b.type(x).shape[axis]
-        by = shift % extent if extent else 0
-        if by:
-            ends = b.part(x, axis, extent - by, by), b.part(x, axis, 0, extent - by)
+        offset = shift % extent if extent else 0
+        if offset:
+            ends = b.part(x, axis, extent - offset, offset), b.part(x, axis, 0, extent - offset)
             x = b.plain(Combine("concat", axis), *ends)
     return x
 
@@ -265,9 +265,9 @@ def _roll(b: _Decomposer, op: Roll, x: int) -> int:
 def _repeat(b: _Decomposer, op: Repeat, x: int) -> int:
     shape = type_of(op, b.type(x)).shape
     axis = axis_of(op.axis, len(shape), op.name)
-    own = b.type(x).shape
-    place = b.spread(x, [axis + 1], (*own[: axis + 1], op.repeats, *own[axis + 1 :]))
-    return b.plain(Reshape(shape), place)
+    x_shape = b.type(x).shape
+    repeated = b.spread(x, [axis + 1], (*x_shape[: axis + 1], op.repeats, *x_shape[axis + 1 :]))
+    return b.plain(Reshape(shape), repeated)
 
 
 def _tile(b: _Decomposer, op: TileOp, x: int) -> int:
@@ -292,8 +292,8 @@ def _triangle(b: _Decomposer, op: ExtractTriangle, x: int) -> int:
     return b.plain(WhereOp(), b.plain(FUNCTIONS[kind], *pair), x, zero)
 
 
-def _insert(b: _Decomposer, op: InsertSlice, whole: int, part: int) -> int:
-    return b.plain(op, whole, b.cast(part, b.type(whole).dtype))
+def _insert(b: _Decomposer, op: InsertSlice, target: int, part: int) -> int:
+    return b.plain(op, target, b.cast(part, b.type(target).dtype))
 
 
 _RULES: Mapping[Any, Callable[..., int | None]] = {

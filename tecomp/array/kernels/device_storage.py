@@ -105,10 +105,10 @@ def layout_along_axis(type: PTensorType, axis: int) -> Layout:
 def device_storage_layout(type: PTensorType, layout: Layout) -> Layout:
     """Return a layout with the storage format that the machine uses for these elements."""
     shape, dtype = parts_of(type)
-    for each in candidates(target_of(str(type.device)), shape, DType(dtype)):
-        same = host_layout(each, type.device)
-        if layout in (each, same) and layout.pad_value is None:
-            return each
+    for candidate in candidates(target_of(str(type.device)), shape, DType(dtype)):
+        host_form = host_layout(candidate, type.device)
+        if layout in (candidate, host_form) and layout.pad_value is None:
+            return candidate
     return layout
 
 
@@ -127,20 +127,20 @@ def inherited_layouts(
         steps: Operations.
         types: Types of their results.
     """
-    own = [None if at in (None, default_layout(type)) else (type, at) for type, at in leaves]
+    custom = [None if at in (None, default_layout(type)) else (type, at) for type, at in leaves]
     shapes = [type.shape for type, _ in leaves]
-    carried: list[tuple[PTensorType, Layout | None] | None] = []
-    for (op, places), type in zip(steps, types, strict=True):
+    inherited: list[tuple[PTensorType, Layout | None] | None] = []
+    for (op, positions), type in zip(steps, types, strict=True):
         found = None
         if isinstance(op, Elementwise | WhereOp | CastOp):
-            for k in places:
+            for k in positions:
                 shape = types[k].shape if k >= 0 else shapes[-1 - k]
                 if shape == type.shape:
-                    found = found or (carried[k] if k >= 0 else own[-1 - k])
-        carried.append(found)
+                    found = found or (inherited[k] if k >= 0 else custom[-1 - k])
+        inherited.append(found)
     return [
-        each[1] if each is not None and each[0].dtype == type.dtype else None
-        for each, type in zip(carried, types, strict=True)
+        entry[1] if entry is not None and entry[0].dtype == type.dtype else None
+        for entry, type in zip(inherited, types, strict=True)
     ]
 
 
@@ -154,7 +154,7 @@ def inherited_layout(node: Node) -> Layout | None:
     if node not in work.nodes:
         return None
     leaves = [(x.type, x.stored.layout if x.stored else x.home) for x in work.leaves]
-    types = [each.type for each in work.nodes]
+    types = [member.type for member in work.nodes]
     return inherited_layouts(leaves, work.steps, types)[work.nodes.index(node)]
 
 
@@ -192,10 +192,10 @@ def empty(type: PTensorType, layout: Layout) -> DeviceBuffer:
 
 def copy_to_device(data: Buffer, type: PTensorType, layout: Layout) -> DeviceBuffer:
     """Copy elements from the host to device memory in a layout."""
-    whole = np.ascontiguousarray(data).reshape(data.shape)
+    contiguous = np.ascontiguousarray(data).reshape(data.shape)
     if type.dtype in PART:
-        whole = whole[..., None].view(whole.real.dtype)
-    packed = np.asarray(host_layout(layout, type.device).pack(whole))
+        contiguous = contiguous[..., None].view(contiguous.real.dtype)
+    packed = np.asarray(host_layout(layout, type.device).pack(contiguous))
     if np.may_share_memory(packed, data):  # the owner can write this memory
         packed = packed.copy()
     costs_of(type.device).from_host(packed.nbytes)
@@ -223,12 +223,12 @@ def layout_of(type: PTensorType, layout: Any, where: str) -> Layout:
             where=where, device=type.device,
         )
     shape, dtype = parts_of(type)
-    own = with_tensor_shape(layout, shape)
+    resolved = with_tensor_shape(layout, shape)
     try:
-        check_demanded_layout(placeholder(shape, dtype, "x"), own, target_of(str(type.device)))
+        check_demanded_layout(placeholder(shape, dtype, "x"), resolved, target_of(str(type.device)))
     except LayoutError as error:
         raise ArrayValueError(
             "{where}: {reason}",
             kind=error.kind, where=where, reason=error.message,
         ) from None
-    return own
+    return resolved

@@ -134,12 +134,12 @@ def plan_of(
         work: Pending operations.
         recipe_of: Function that returns the recipe of one kernel for a part, or None.
     """
-    known = len(work.leaves)
+    num_leaves = len(work.leaves)
     work = decompose(work)
     stored = must_materialize(work)
     while True:
         parts = partition_into_kernels(work, stored)
-        read = {place for part in parts for place in part.sources}
+        read = {position for part in parts for position in part.sources}
         actions = [_action(part, recipe_of, read) for part in parts]
         missing = [part for part, action in zip(parts, actions, strict=True) if action is None]
         if not missing:
@@ -148,9 +148,9 @@ def plan_of(
                 for part, action, last in zip(parts, actions, _last(work, parts), strict=True)
                 if action is not None
             ]
-            constants = [node.data for node in work.leaves[known:] if node.data is not None]
-            most = _most_calls(parts, stages)
-            return ExecutionPlan(tuple(stages), work.outputs, tuple(constants), most)
+            constants = [node.data for node in work.leaves[num_leaves:] if node.data is not None]
+            max_calls = _most_calls(parts, stages)
+            return ExecutionPlan(tuple(stages), work.outputs, tuple(constants), max_calls)
         inside = [part.split_positions for part in missing]
         if not all(inside):
             return None
@@ -166,9 +166,9 @@ def _action(
     if all(is_view(op) for op, _ in work.steps):
         return _view(work)
     if len(work.steps) == 1 and (
-        placed := concatenate_by(work, part.outputs[0] in read)
+        concatenation := concatenate_by(work, part.outputs[0] in read)
     ) is not None:
-        return placed
+        return concatenation
     recipe = recipe_of(work)
     return None if recipe is None else KernelStep(recipe)
 
@@ -198,9 +198,9 @@ def _last(work: PendingGraph, parts: Sequence[KernelRegion]) -> list[tuple[int, 
     needed = {*work.outputs}
     found: list[tuple[int, ...]] = []
     for part in reversed(parts):
-        places = {*part.sources, *part.outputs}
-        found.append(tuple([p for p in places if p >= 0 and p not in needed]))
-        needed |= places
+        touched = {*part.sources, *part.outputs}
+        found.append(tuple([p for p in touched if p >= 0 and p not in needed]))
+        needed |= touched
     return found[::-1]
 
 
@@ -213,14 +213,14 @@ def execute_plan(plan: ExecutionPlan, work: PendingGraph) -> None:
     for stage in plan.stages:
         results = stage.action([values[p] for p in stage.sources])
         values.update(zip(stage.outputs, results, strict=True))
-        for place in stage.last:
-            del values[place]
-    for place, own in zip(work.outputs, plan.outputs, strict=True):
-        result = values[own]
-        if work.into is not None and place in work.into:
-            copy(result, work.into[place])
-            result = work.into[place]
-        work.nodes[place].computed(result)
+        for position in stage.last:
+            del values[position]
+    for position, planned in zip(work.outputs, plan.outputs, strict=True):
+        result = values[planned]
+        if work.into is not None and position in work.into:
+            copy(result, work.into[position])
+            result = work.into[position]
+        work.nodes[position].computed(result)
 
 
 _recipes: LRUCache[Any, KernelRecipe | ExecutionPlan | None] = LRUCache("array.recipes")
@@ -301,12 +301,12 @@ def run(work: PendingGraph) -> None:
 
 
 def _run_kernel(recipe: KernelRecipe, work: PendingGraph) -> None:
-    given = [node.data for node in work.leaves if node.data is not None]
+    inputs = [node.data for node in work.leaves if node.data is not None]
     is_direct = work.into is not None and recipe.result_permutation is None
     results = call_kernel(
-        recipe, given, [work.memory(place) for place in work.outputs] if is_direct else None)
-    for place, result in zip(work.outputs, results, strict=True):
-        if not is_direct and work.into is not None and place in work.into:
-            copy(result, work.into[place])
-            result = work.into[place]
-        work.nodes[place].computed(result)
+        recipe, inputs, [work.memory(position) for position in work.outputs] if is_direct else None)
+    for position, result in zip(work.outputs, results, strict=True):
+        if not is_direct and work.into is not None and position in work.into:
+            copy(result, work.into[position])
+            result = work.into[position]
+        work.nodes[position].computed(result)

@@ -125,14 +125,14 @@ def function_of(work: PendingGraph, nodes: Sequence[Node] = ()) -> Function:
 
     Values computed by a library function are results of a call of it, with further parameters.
     """
-    made = [node for node in dict.fromkeys(nodes) if isinstance(node, CallResult)]
+    requested = [node for node in dict.fromkeys(nodes) if isinstance(node, CallResult)]
     # Results with unknown declared extents are parameters: their readers have known extents.
     read = [n for n in work.leaves if isinstance(n, CallResult) and None not in n.declared.shape]
-    called = [*dict.fromkeys([*read, *(node for node in made if node not in work.leaves)])]
-    given = [node for node in work.leaves if node not in read]
-    named = {id(node): f"x{k}" for k, node in enumerate(given)}
+    called = [*dict.fromkeys([*read, *(node for node in requested if node not in work.leaves)])]
+    inputs = [node for node in work.leaves if node not in read]
+    named = {id(node): f"x{k}" for k, node in enumerate(inputs)}
     named |= {id(node): f"called{k}" for k, node in enumerate(called)}
-    parameters = [Parameter(named[id(node)], node.type) for node in given]
+    parameters = [Parameter(named[id(node)], node.type) for node in inputs]
     body: list[Apply] = []
     for call in dict.fromkeys([node.call for node in called]):
         first = len(parameters)
@@ -144,20 +144,20 @@ def function_of(work: PendingGraph, nodes: Sequence[Node] = ()) -> Function:
             for k, type in enumerate(call.results)
         ]
         body.append(Apply(
-            results[0].name, call.op, tuple([each.name for each in operands]), call.operands,
+            results[0].name, call.op, tuple([operand.name for operand in operands]), call.operands,
             results[0].type, tuple(results[1:]),
         ))
 
-    def name(place: int) -> str:
-        return str(place) if place >= 0 else named[id(work.leaves[-1 - place])]
+    def name(index: int) -> str:
+        return str(index) if index >= 0 else named[id(work.leaves[-1 - index])]
 
     types = [node.type for node in work.nodes]
     body += [
         Apply(
-            str(k), op, tuple([name(place) for place in operands]),
+            str(k), op, tuple([name(index) for index in operands]),
             tuple([types[p] if p >= 0 else work.leaves[-1 - p].type for p in operands]), types[k],
         )
         for k, (op, operands) in enumerate(work.steps)
     ]
-    outputs = [name(place) for place in work.outputs] + [named[id(node)] for node in made]
+    outputs = [name(index) for index in work.outputs] + [named[id(node)] for node in requested]
     return Function("array", tuple(parameters), tuple(body), tuple(outputs))

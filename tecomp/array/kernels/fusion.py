@@ -56,23 +56,23 @@ class KernelRegion:
         The split first separates the epilogue of an anchor operation, then its prologue, then the
         operands of views, and then the results of views.
         """
-        steps, own = self.work.steps, range(len(self.work.steps))
+        steps, local = self.work.steps, range(len(self.work.steps))
         found = [
-            [k for k in own if is_anchor(steps[k][0]) and k not in self.work.outputs],
-            _operands([steps[k] for k in own if is_anchor(steps[k][0])]),
-            _operands([steps[k] for k in own if is_view(steps[k][0])]),
-            [k for k in own if is_view(steps[k][0])],
+            [k for k in local if is_anchor(steps[k][0]) and k not in self.work.outputs],
+            _operands([steps[k] for k in local if is_anchor(steps[k][0])]),
+            _operands([steps[k] for k in local if is_view(steps[k][0])]),
+            [k for k in local if is_view(steps[k][0])],
         ]
         stored = {self.positions[k] for k in self.work.outputs}
-        for places in found:
-            inside = [self.positions[k] for k in places if self.positions[k] not in stored]
+        for candidates in found:
+            inside = [self.positions[k] for k in candidates if self.positions[k] not in stored]
             if inside:
                 return inside
         return []
 
 
 def _operands(steps: Iterable[Step]) -> list[int]:
-    return [place for _, places in steps for place in places if place >= 0]
+    return [position for _, positions in steps for position in positions if position >= 0]
 
 
 def is_anchor(op: PTensorOp) -> bool:
@@ -88,10 +88,10 @@ def accepts_prologue(op: PTensorOp) -> bool:
 def must_materialize(work: PendingGraph) -> set[int]:
     """Return the positions that must be stored, or that are cheaper to store than to recompute."""
     readers: list[list[int]] = [[] for _ in work.steps]
-    for k, (_, places) in enumerate(work.steps):
-        for place in places:
-            if place >= 0:
-                readers[place].append(k)
+    for k, (_, positions) in enumerate(work.steps):
+        for position in positions:
+            if position >= 0:
+                readers[position].append(k)
     found = _Stored(work, readers)
     for k in reversed(range(len(work.steps))):
         found.look_at(k)
@@ -126,7 +126,7 @@ class _Stored:
         shape = self.work.nodes[k].type.shape
         if self._is_read_plainly(k):
             return True
-        if any(is_elementwise(reader) and own != shape for reader, own in readers):
+        if any(is_elementwise(reader) and other_shape != shape for reader, other_shape in readers):
             return True
         if is_anchor(op):
             return (
@@ -147,12 +147,12 @@ class _Stored:
 
     def _cost(self, k: int) -> int:
         """Return the work per element with unstored operands; stop above `_MAX_RECOMPUTED_WORK`."""
-        cost, seen, todo = 0, {k}, [k]
-        while todo and cost <= _MAX_RECOMPUTED_WORK:
-            op, places = self.work.steps[todo.pop()]
+        cost, visited, pending = 0, {k}, [k]
+        while pending and cost <= _MAX_RECOMPUTED_WORK:
+            op, operands = self.work.steps[pending.pop()]
             cost += _work(op)
-            todo += [p for p in places if p >= 0 and p not in self.places and p not in seen]
-            seen.update(todo)
+            pending += [p for p in operands if p >= 0 and p not in self.places and p not in visited]
+            visited.update(pending)
         return cost
 
 
@@ -179,30 +179,30 @@ def partition_into_kernels(work: PendingGraph, stored: set[int]) -> list[KernelR
         stored: Positions of the stored values, including the results.
     """
     groups: list[_FusionGroup] = []
-    at: dict[int, int] = {}
-    for place in sorted(stored):
-        nodes = _cone(work, place, stored)
-        needs = {at[p] for k in nodes for p in work.steps[k][1] if p in at}
-        kind = _kind(work, place, nodes)
-        at[place] = _place_among(groups, kind, max(needs, default=-1))
-        groups[at[place]].outputs.append(place)
-        groups[at[place]].nodes.update(nodes)
+    group_of: dict[int, int] = {}
+    for position in sorted(stored):
+        nodes = _cone(work, position, stored)
+        needs = {group_of[p] for k in nodes for p in work.steps[k][1] if p in group_of}
+        kind = _kind(work, position, nodes)
+        group_of[position] = _place_among(groups, kind, max(needs, default=-1))
+        groups[group_of[position]].outputs.append(position)
+        groups[group_of[position]].nodes.update(nodes)
     memory: dict[int, Node] = {}
     parts = []
     for group in groups:
         parts.append(_part(work, group, memory))
-        for place in group.outputs:
-            type = work.nodes[place].type
+        for position in group.outputs:
+            type = work.nodes[position].type
             view = view_among(parts[-1].work)
-            memory[place] = materialized_node(_stand_in(type) if view is None else view, type)
+            memory[position] = materialized_node(_stand_in(type) if view is None else view, type)
     return parts
 
 
 def _stand_in(type: PTensorType) -> Buffer:
     """Return a contiguous array for planning that occupies a single element."""
-    one = np.empty(1, numpy_dtype(type.dtype))
-    strides = [n * one.itemsize for n in dense(type.shape)]
-    return as_strided(one, type.shape, strides, writeable=False)
+    element = np.empty(1, numpy_dtype(type.dtype))
+    strides = [n * element.itemsize for n in dense(type.shape)]
+    return as_strided(element, type.shape, strides, writeable=False)
 
 
 def view_among(work: PendingGraph) -> Buffer | None:
@@ -213,17 +213,17 @@ def view_among(work: PendingGraph) -> Buffer | None:
 
 def chain_of(work: PendingGraph) -> Chain:
     """Return operations as a chain on one leaf; empty if they are not a chain."""
-    places = [(-1,), *[(k,) for k in range(len(work.steps) - 1)]]
-    if [operands for _, operands in work.steps] != places:
+    expected = [(-1,), *[(k,) for k in range(len(work.steps) - 1)]]
+    if [operands for _, operands in work.steps] != expected:
         return ()
     return tuple([op for op, _ in work.steps])
 
 
-def _kind(work: PendingGraph, place: int, nodes: Sequence[int]) -> object:
+def _kind(work: PendingGraph, position: int, nodes: Sequence[int]) -> object:
     """Return a key that is equal for values that may share a kernel; None for no sharing."""
     if any(not is_elementwise(work.steps[k][0]) for k in nodes):
         return None
-    type = work.nodes[place].type
+    type = work.nodes[position].type
     return type.shape, type.dtype in PART
 
 
@@ -236,26 +236,26 @@ def _place_among(groups: list[_FusionGroup], kind: object, last: int) -> int:
     return len(groups) - 1
 
 
-def _cone(work: PendingGraph, place: int, stored: set[int]) -> list[int]:
-    found, todo = {place}, [place]
-    while todo:
-        for p in work.steps[todo.pop()][1]:
+def _cone(work: PendingGraph, position: int, stored: set[int]) -> list[int]:
+    found, worklist = {position}, [position]
+    while worklist:
+        for p in work.steps[worklist.pop()][1]:
             if p >= 0 and p not in stored and p not in found:
                 found.add(p)
-                todo.append(p)
+                worklist.append(p)
     return sorted(found)
 
 
 def _part(work: PendingGraph, group: _FusionGroup, memory: dict[int, Node]) -> KernelRegion:
-    places, before = _in_order(work, group)
-    number = {place: k for k, place in enumerate(places)}
+    positions, before = _in_order(work, group)
+    number = {position: k for k, position in enumerate(positions)}
     leaves: list[Node] = []
     sources: list[int] = []
     known: dict[tuple[int, bool], int] = {}
     steps = []
-    for k, place in enumerate(places):
-        op, operands = work.steps[place]
-        own = []
+    for k, position in enumerate(positions):
+        op, operands = work.steps[position]
+        local_operands = []
         for p in operands:
             # A value that is read in prologue and epilogue becomes two leaves with different loops.
             key = p, k >= before
@@ -263,12 +263,12 @@ def _part(work: PendingGraph, group: _FusionGroup, memory: dict[int, Node]) -> K
                 leaves.append(memory[p] if p >= 0 else work.leaves[-1 - p])
                 sources.append(p)
                 known[key] = -len(leaves)
-            own.append(number[p] if p in number else known[key])
-        steps.append((op, tuple(own)))
-    nodes = [work.nodes[place] for place in places]
-    outputs = tuple([number[place] for place in group.outputs])
-    own_work = PendingGraph(leaves, nodes, tuple(steps), outputs)
-    return KernelRegion(own_work, tuple(sources), tuple(group.outputs), tuple(places))
+            local_operands.append(number[p] if p in number else known[key])
+        steps.append((op, tuple(local_operands)))
+    nodes = [work.nodes[position] for position in positions]
+    outputs = tuple([number[position] for position in group.outputs])
+    region_work = PendingGraph(leaves, nodes, tuple(steps), outputs)
+    return KernelRegion(region_work, tuple(sources), tuple(group.outputs), tuple(positions))
 
 
 def _in_order(work: PendingGraph, group: _FusionGroup) -> tuple[list[int], int]:

@@ -29,9 +29,9 @@ def create_array(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
     if tracing.depth:
         return record(op) if part is None else record(_slice(*part), record(op))
     if is_apart(type.device):  # computed on the host and copied to the device on first use
-        made = create_array(replace(op, device=CPU), part)  # type: ignore[call-arg]
-        assert made.data is not None
-        return materialized_node(made.data, type if part is None else type.like(part[0]))
+        host_array = create_array(replace(op, device=CPU), part)  # type: ignore[call-arg]
+        assert host_array.data is not None
+        return materialized_node(host_array.data, type if part is None else type.like(part[0]))
     if part is not None:
         type = type.like(part[0])
     result = empty(type)

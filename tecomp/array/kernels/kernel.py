@@ -25,23 +25,23 @@ P = ParamSpec("P")
 
 
 def memoized(
-    kept: LRUCache[Key, Made], key: Key, make: Callable[P, Made], *args: P.args, **kwargs: P.kwargs
+    cache: LRUCache[Key, Made], key: Key, make: Callable[P, Made], *args: P.args, **kwargs: P.kwargs
 ) -> Made:
     """Return the cached value of a key; compile and count it if it is not cached.
 
     Args:
-        kept: Cache.
+        cache: Cache.
         key: Key, equal for equal kernels.
         make: Function that compiles a kernel.
         args: Positional arguments of `make`.
         kwargs: Keyword arguments of `make`.
     """
-    found = kept.get(key, None)
+    found = cache.get(key, None)
     if found is None:
         with compiling:
-            found = kept.get(key, None)
+            found = cache.get(key, None)
             if found is None:  # otherwise another thread has compiled it
-                found = kept.keep(key, make(*args, **kwargs))
+                found = cache.keep(key, make(*args, **kwargs))
                 counters.compiled += 1
     return found
 
@@ -172,15 +172,15 @@ class KernelRecipe:
         """Return whether leaves and results are passed unchanged."""
         is_complex = any([dtype.kind == "c" for dtype in self.dtypes])
         is_other = any([
-            how.index or how.shape is not None or how.part or how.order for how in self.operands])
+            arg.index or arg.shape is not None or arg.part or arg.order for arg in self.operands])
         return self.sources is None and self.shape == self.loops and not is_complex and not is_other
 
     def arrays(self, leaves: Sequence[Buffer]) -> list[Buffer]:
         """Return the kernel arguments for the leaves."""
-        given = leaves
+        inputs = leaves
         if self.sources is not None:
-            given = [apply_views(chain, leaves[k]) for k, chain in self.sources]
-        return [how.view(data) for how, data in zip(self.operands, given, strict=True)]
+            inputs = [apply_views(chain, leaves[k]) for k, chain in self.sources]
+        return [spec.view(data) for spec, data in zip(self.operands, inputs, strict=True)]
 
     def build_in(self) -> None:
         """Specialize the kernel on its sizes, if the loops can benefit."""
@@ -197,7 +197,7 @@ _asked: LRUCache[Any, Shape] = LRUCache("array.first_extents")
 
 
 def static_extents(
-    extents: Shape, points: int, every: bool = False, short: int = SHORT
+    extents: Shape, points: int, all_loops: bool = False, short: int = SHORT
 ) -> tuple[int | None, ...]:
     """Return the loop extents that are compiled in; None for extents that are passed with the call.
 
@@ -207,17 +207,17 @@ def static_extents(
     Args:
         extents: Extents of the loops.
         points: Number of iteration points.
-        every: If True, consider all loops, otherwise only the last.
+        all_loops: If True, consider all loops, otherwise only the last.
         short: Extent up to which a loop is short.
     """
     last = len(extents) - 1
-    is_large = points >= (_MIN_PRODUCTS if every else MANY)
+    is_large = points >= (_MIN_PRODUCTS if all_loops else MANY)
     # One kernel serves all sizes of small products; only large products use the longer limit.
-    short = SHORT if every and points < 4 * _MIN_PRODUCTS else short
+    short = SHORT if all_loops and points < 4 * _MIN_PRODUCTS else short
     return tuple(
         [
             n
-            if n > _MAX_SYMBOLIC_EXTENT or (is_large and n <= short and (every or k == last))
+            if n > _MAX_SYMBOLIC_EXTENT or (is_large and n <= short and (all_loops or k == last))
             else None
             for k, n in enumerate(extents)
         ]

@@ -66,24 +66,24 @@ def in_blocks(sizes: Sequence[Any], elements: Elements) -> Program:
     def parts(*i: te.Expr) -> Any:
         return tuple([part for z in _complex(elements(*i)) for part in (z.re, z.im)])
 
-    apart = te.compute(sizes, parts, name="parts")
+    separated = te.compute(sizes, parts, name="parts")
 
     def joined(*index: te.Expr) -> Any:
         *i, part = index
-        pairs = zip(apart[::2], apart[1::2], strict=True)
+        pairs = zip(separated[::2], separated[1::2], strict=True)
         return tuple([te.select(part == 0, re(*i), im(*i)) for re, im in pairs])
 
     results = _tuple(te.compute([*sizes, 2], joined, name="y"))
-    return _schedule(apart, results), results
+    return _schedule(separated, results), results
 
 
-def _schedule(apart: Sequence[te.Tensor], results: Sequence[te.Tensor]) -> te.Schedule:
+def _schedule(separated: Sequence[te.Tensor], results: Sequence[te.Tensor]) -> te.Schedule:
     s = te.create_schedule(results[0].op)
-    stage, block = s[results[0]], s[apart[0]]
+    stage, block = s[results[0]], s[separated[0]]
     *_, last, pair = stage.op.axis
     outer, inner = stage.split(last, _BLOCK)
-    _, few = stage.split(inner, _LANES * 4 // DType(results[0].dtype).bytes)
-    stage.vectorize(stage.fuse(few, pair))
+    _, vector = stage.split(inner, _LANES * 4 // DType(results[0].dtype).bytes)
+    stage.vectorize(stage.fuse(vector, pair))
     block.compute_at(stage, outer)
     block.vectorize(block.split(block.op.axis[-1], _LANES)[1])
     stage.parallel(stage.op.axis[0] if len(stage.op.axis) > 2 else outer)
@@ -94,8 +94,8 @@ def _complex(values: Sequence[Element]) -> list[Complex]:
     return [value for value in values if isinstance(value, Complex)]
 
 
-def _tuple(made: Any) -> tuple[te.Tensor, ...]:
-    return made if isinstance(made, tuple) else (made,)
+def _tuple(value: Any) -> tuple[te.Tensor, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 _kernels: LRUCache[Any, Any] = LRUCache("array.pointwise_kernels")
@@ -124,10 +124,10 @@ def _kernel(op: Creation, dtype: str, numbers: list[Any], n_first: int) -> Any:
 
 def _build_generator(op: Creation, dtype: str, kinds: tuple[str, ...], n_first: int) -> Any:
     sizes: list[Any] = [te.size_var(f"n{k}") for k in range(type_of(op).rank)]
-    given = [te.placeholder((), kind, name=f"x{k}") for k, kind in enumerate(kinds)]
+    inputs = [te.placeholder((), kind, name=f"x{k}") for k, kind in enumerate(kinds)]
 
-    n_numbers = len(given) - n_first
-    numbers, first = given[:n_numbers], given[n_numbers:]
+    n_numbers = len(inputs) - n_first
+    numbers, first = inputs[:n_numbers], inputs[n_numbers:]
 
     def element(*index: te.Expr) -> Any:
         if first:
@@ -137,14 +137,14 @@ def _build_generator(op: Creation, dtype: str, kinds: tuple[str, ...], n_first: 
         return element_of(op, [x() for x in numbers], index)
 
     def part(*index: te.Expr) -> te.Expr:
-        whole = element(*index[:-1])
-        assert isinstance(whole, Complex)
-        return te.select(index[-1] == 0, whole.re, whole.im)
+        value = element(*index[:-1])
+        assert isinstance(value, Complex)
+        return te.select(index[-1] == 0, value.re, value.im)
 
     is_complex = dtype in PART
     shape = [*sizes, 2] if is_complex else sizes
     result = te.compute(shape, part if is_complex else element, name=op.name)
-    return tecomp.build([result], [*given, result], name=op.name)
+    return tecomp.build([result], [*inputs, result], name=op.name)
 
 
 _MIN_BLOCKED_ELEMENTS = 2**15
@@ -168,11 +168,11 @@ def pointwise_recipe(work: PendingGraph) -> KernelRecipe | None:
         for node, steps in zip(work.leaves, strides, strict=True)
     ])
     types = [node.type.dtype for node in work.leaves]
-    what = work.steps, work.outputs, tuple(types), _storage_kind(work, prod(shape))
-    lies = tuple([how.lies for how in operands])
-    build = partial(_build_pointwise, *what, operands)
-    key = what, lies, len(loops)
-    dtypes = tuple([numpy_dtype(work.nodes[place].type.dtype) for place in work.outputs])
+    static_key = work.steps, work.outputs, tuple(types), _storage_kind(work, prod(shape))
+    lies = tuple([spec.lies for spec in operands])
+    build = partial(_build_pointwise, *static_key, operands)
+    key = static_key, lies, len(loops)
+    dtypes = tuple([numpy_dtype(work.nodes[position].type.dtype) for position in work.outputs])
     return KernelRecipe(
         key,
         build,
@@ -204,7 +204,7 @@ def _is_taken(work: PendingGraph, shape: Shape) -> bool:
 
     Complex and real results cannot be mixed, because they differ in shape in the kernel.
     """
-    kinds = {work.nodes[place].type.dtype in PART for place in work.outputs}
+    kinds = {work.nodes[position].type.dtype in PART for position in work.outputs}
     return (
         len(kinds) == 1
         and all(is_elementwise(op) for op, _ in work.steps)
@@ -218,28 +218,28 @@ def _build_pointwise(
     operands: Sequence[KernelOperand], sizes: Sequence[Any],
 ) -> Any:
     inputs = [
-        argument([sizes[k] for k in how.axes], dtype, f"x{k}")
-        for k, (how, dtype) in enumerate(zip(operands, dtypes, strict=True))
+        argument([sizes[k] for k in spec.axes], dtype, f"x{k}")
+        for k, (spec, dtype) in enumerate(zip(operands, dtypes, strict=True))
     ]
 
     def elements(*index: te.Expr) -> list[Element]:
         leaves = [
-            read(x, how, [index[k] for k in how.axes])
-            for x, how in zip(inputs, operands, strict=True)
+            read(x, spec, [index[k] for k in spec.axes])
+            for x, spec in zip(inputs, operands, strict=True)
         ]
-        made = elements_of(steps, leaves, dtypes)
-        return [made[place] for place in outputs]
+        values = elements_of(steps, leaves, dtypes)
+        return [values[position] for position in outputs]
 
     binds = {
-        x: memory(x, how) for x, how in zip(inputs, operands, strict=True) if how.strided
+        x: memory(x, spec) for x, spec in zip(inputs, operands, strict=True) if spec.strided
     }
     program, results = _STAGES[stored](sizes, elements)
     return tecomp.build(program, [*inputs, *results], name="array", binds=binds)
 
 
 def _full_region(sizes: Sequence[Any], elements: Elements) -> Program:
-    made = te.compute(sizes, lambda *i: tuple(elements(*i)), name="y")
-    results = made if isinstance(made, tuple) else (made,)
+    tensors = te.compute(sizes, lambda *i: tuple(elements(*i)), name="y")
+    results = tensors if isinstance(tensors, tuple) else (tensors,)
     return results, results
 
 

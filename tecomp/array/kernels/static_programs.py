@@ -40,11 +40,11 @@ def run_program(work: PendingGraph) -> None:
     """Evaluate pending operations with one host program, compiled for their shapes."""
     program = program_of(work)
     arrays = [
-        as_parts(data if at is None else at.memory(data)) for data, (_, at)
+        as_parts(data if view is None else view.memory(data)) for data, (_, view)
         in _operands_with_order(work)
     ]
     outputs = [work.nodes[k] for k in work.outputs]
-    buffers = [work.memory(place) for place in work.outputs]
+    buffers = [work.memory(position) for position in work.outputs]
     counters.called += 1
     program(*arrays, out=[as_parts(buffer) for buffer in buffers])
     for node, buffer in zip(outputs, buffers, strict=True):
@@ -79,8 +79,8 @@ def as_parts(data: Buffer) -> Buffer:
 
 def _compile_host(leaves: Sequence[HostLeaf], work: PendingGraph) -> Any:
     types = [node.type for node in work.nodes]
-    inputs, wanted = define_program(leaves, work.steps, work.outputs, types)
-    return tecomp.compile(wanted, inputs, types[0].device or CPU, name="array")
+    inputs, outputs = define_program(leaves, work.steps, work.outputs, types)
+    return tecomp.compile(outputs, inputs, types[0].device or CPU, name="array")
 
 
 def define_program(
@@ -91,23 +91,23 @@ def define_program(
 ) -> tuple[list[te.Tensor], list[te.Tensor]]:
     """Define pending operations as tensors; return the inputs and the outputs."""
     inputs = [
-        _placeholder(type.shape if at is None else at.extents(type.shape), type.dtype, f"x{k}")
-        for k, (type, at) in enumerate(leaves)
+        _placeholder(type.shape if view is None else view.extents(type.shape), type.dtype, f"x{k}")
+        for k, (type, view) in enumerate(leaves)
     ]
-    at = [_value(tensor, *leaf) for tensor, leaf in zip(inputs, leaves, strict=True)]
+    leaf_values = [_value(tensor, *leaf) for tensor, leaf in zip(inputs, leaves, strict=True)]
     values: list[Value] = []
     for (op, operands), result in zip(steps, types, strict=True):
-        given = [values[k] if k >= 0 else at[-1 - k] for k in operands]
+        operand_values = [values[k] if k >= 0 else leaf_values[-1 - k] for k in operands]
         kinds = [types[k] if k >= 0 else leaves[-1 - k][0] for k in operands]
-        values.append(define(op, given, kinds, result))
-    wanted: list[te.Tensor] = []
+        values.append(define(op, operand_values, kinds, result))
+    results: list[te.Tensor] = []
     for k in outputs:
         value = values[k]
         tensor = interleave_complex(value, "joined") if isinstance(value, ComplexTensor) else value
         # An identity copy is either an input or another output.
-        is_there = any(tensor is other for other in (*inputs, *wanted))
-        wanted.append(_copy(tensor) if is_there else tensor)
-    return inputs, wanted
+        is_there = any(tensor is other for other in (*inputs, *results))
+        results.append(_copy(tensor) if is_there else tensor)
+    return inputs, results
 
 
 def _copy(tensor: te.Tensor) -> te.Tensor:
@@ -130,10 +130,10 @@ def _value(tensor: te.Tensor, type: PTensorType, at: StridedArray | PermutedArra
         return deinterleave_complex(tensor) if type.dtype in PART else tensor
 
     def view(*part: int) -> te.Tensor:
-        made: te.Tensor = te.compute(
+        result: te.Tensor = te.compute(
             type.shape,
             lambda *i: tensor(*at.index_of(i), *part), name=tensor.name)
-        return made
+        return result
 
     return ComplexTensor(view(0), view(1)) if type.dtype in PART else view()
 
@@ -163,19 +163,19 @@ class DeviceProgram:
 def run_placed(work: PendingGraph) -> None:
     """Evaluate pending operations on the device of the arrays; the results stay there."""
     with placing:
-        made = placed_program_of(work)
+        compiled = placed_program_of(work)
         outputs = [work.nodes[k] for k in work.outputs]
         device = outputs[0].type.device
-        given = [_argument(node, made) for node in work.leaves]
+        args = [_argument(node, compiled) for node in work.leaves]
         counters.called += 1
-        costs_of(device).programs[made.program] += 1
-        found = made.program(*given)
+        costs_of(device).programs[compiled.program] += 1
+        found = compiled.program(*args)
         results = found if isinstance(found, tuple) else (found,)
-        for node, layout, data in zip(outputs, made.layouts, results, strict=True):
+        for node, layout, data in zip(outputs, compiled.layouts, results, strict=True):
             if layout is None:
                 _store_host_result(node, data)
             else:
-                node.placed(DeviceBuffer(node.type, layout, data, made.program))
+                node.placed(DeviceBuffer(node.type, layout, data, compiled.program))
 
 
 def _store_host_result(node: Node, data: Buffer) -> None:
@@ -186,15 +186,15 @@ def _store_host_result(node: Node, data: Buffer) -> None:
     node.computed(buffer)
 
 
-def _argument(node: Node, made: DeviceProgram) -> Buffer:
+def _argument(node: Node, compiled: DeviceProgram) -> Buffer:
     where = _where(node)
-    if isinstance(where, Layout) and made.is_read_there:
+    if isinstance(where, Layout) and compiled.is_read_there:
         return device_buffer_of(node).data
     data = device_buffer_of(node).elements() if node.data is None else node.data
-    passed = as_parts(where.memory(data) if isinstance(where, StridedArray | PermutedArray)
+    parts = as_parts(where.memory(data) if isinstance(where, StridedArray | PermutedArray)
         else data)
-    costs_of(node.type.device).from_host(passed.nbytes)
-    return passed
+    costs_of(node.type.device).from_host(parts.nbytes)
+    return parts
 
 
 def _where(node: Node) -> StridedArray | PermutedArray | Layout | None:
@@ -202,11 +202,11 @@ def _where(node: Node) -> StridedArray | PermutedArray | Layout | None:
     if node.stored is not None:
         return node.stored.layout
     assert node.data is not None
-    at = describe_strides(node.data)
-    if at is not None and 0 in node.data.strides:
-        return at
+    view = describe_strides(node.data)
+    if view is not None and 0 in node.data.strides:
+        return view
     if not (node.type.shape and node.type.size):
-        return at
+        return view
     return node.home or default_layout(node.type)
 
 
@@ -219,19 +219,19 @@ def placed_program_of(work: PendingGraph) -> DeviceProgram:
 
 def relayout_buffer(found: DeviceBuffer, layout: Layout) -> DeviceBuffer:
     """Relayout elements on the device, or on the host if the device cannot."""
-    type, wanted = found.type, device_storage_layout(found.type, layout)
-    if wanted == found.layout:
+    type, target = found.type, device_storage_layout(found.type, layout)
+    if target == found.layout:
         return found
     try:
-        key = type, found.layout, wanted
-        program = memoized(_relayouts, key, _relayout, type, found.layout, wanted)
+        key = type, found.layout, target
+        program = memoized(_relayouts, key, _relayout, type, found.layout, target)
     except LayoutError:
-        return copy_to_device(found.elements(), type, wanted)
+        return copy_to_device(found.elements(), type, target)
     counters.called += 1
     costs = costs_of(type.device)
     costs.programs[program] += 1
     costs.relayouts += 1
-    return DeviceBuffer(type, wanted, program(found.data), program)
+    return DeviceBuffer(type, target, program(found.data), program)
 
 
 def _relayout(type: PTensorType, source: Layout, layout: Layout) -> Any:
@@ -252,34 +252,34 @@ def _compile_device(leaves: Sequence[DeviceLeaf], work: PendingGraph) -> DeviceP
     """
     types = [node.type for node in work.nodes]
     target = target_of(str(types[0].device))
-    plain = [(type, at if isinstance(at, StridedArray | PermutedArray) else None) for type, at
+    host_leaves = [(type, at if isinstance(at, StridedArray | PermutedArray) else None) for type, at
         in leaves]
-    kept = _inheritable_layouts(leaves, work)
+    inherited = _inheritable_layouts(leaves, work)
     refused: LayoutError | None = None
-    for reads, writes, keeps in (
+    for reads, writes, inherits in (
         (True, True, True), (True, True, False), (False, True, False), (False, False, False),
     ):
-        if keeps and not kept:
+        if inherits and not inherited:
             continue
-        inputs, wanted = define_program(plain, work.steps, work.outputs, types)
-        there: dict[te.Tensor, Any] = {
+        inputs, results = define_program(host_leaves, work.steps, work.outputs, types)
+        assigned: dict[te.Tensor, Any] = {
             x: at for x, (_, at) in zip(inputs, leaves, strict=True)
             if isinstance(at, Layout) and reads
         }
-        packed = [*there, *(wanted if writes else ())]
-        if keeps:
-            there |= {
-                wanted[k]: layouts[0] if is_near(layouts[0], target) else layouts
-                for k, layouts in kept.items()
+        packed = [*assigned, *(results if writes else ())]
+        if inherits:
+            assigned |= {
+                results[k]: layouts[0] if is_near(layouts[0], target) else layouts
+                for k, layouts in inherited.items()
             }
         try:
             program = tecomp.compile(
-                wanted, inputs, target, layouts=there, packed=packed, name="array")
+                results, inputs, target, layouts=assigned, packed=packed, name="array")
         except LayoutError as error:
             refused = refused or error
             continue
         layouts = program.packed
-        return DeviceProgram(program, reads, tuple([layouts.get(x) for x in wanted]))
+        return DeviceProgram(program, reads, tuple([layouts.get(x) for x in results]))
     assert refused is not None
     raise refused
 
@@ -293,11 +293,11 @@ def _inheritable_layouts(
     chooses among them with the fewest relayouts.
     """
     types = [node.type for node in work.nodes]
-    placed = [(type, at if isinstance(at, Layout) else None) for type, at in leaves]
-    found = inherited_layouts(placed, work.steps, types)
-    kept: dict[int, list[Layout]] = {}
-    for k, place in enumerate(work.outputs):
-        layout = found[place]
-        if layout is not None and (layouts := alternatives(types[place], layout)):
-            kept[k] = layouts
-    return kept
+    device_leaves = [(type, at if isinstance(at, Layout) else None) for type, at in leaves]
+    found = inherited_layouts(device_leaves, work.steps, types)
+    inheritable: dict[int, list[Layout]] = {}
+    for k, position in enumerate(work.outputs):
+        layout = found[position]
+        if layout is not None and (layouts := alternatives(types[position], layout)):
+            inheritable[k] = layouts
+    return inheritable

@@ -77,10 +77,10 @@ def strides_of(nodes: Sequence[Node], shape: Shape) -> list[Strides] | None:
     """
     found = []
     for node in nodes:
-        own = _strides_of(node, shape)
-        if own is None:
+        strides = _strides_of(node, shape)
+        if strides is None:
             return None
-        found.append(own)
+        found.append(strides)
     return found
 
 
@@ -92,8 +92,8 @@ def _strides_of(node: Node, shape: Shape) -> Strides | None:
     missing = len(shape) - data.ndim
     # NumPy's strides of empty arrays are meaningless: some versions set all of them to 0.
     steps = [stride // data.itemsize for stride in data.strides] if data.size else dense(data.shape)
-    own = [0 if extent == 1 else step for extent, step in zip(data.shape, steps, strict=True)]
-    return (0,) * missing + tuple(own)
+    result = [0 if extent == 1 else step for extent, step in zip(data.shape, steps, strict=True)]
+    return (0,) * missing + tuple(result)
 
 
 def merge_axes(
@@ -136,21 +136,21 @@ def operand_of(
     steps = [strides[group[-1]] for group in groups]
     axes = tuple([k for k, step in enumerate(steps) if step])
     extents = tuple([loops[k] for k in axes])
-    held = [0 if extent > 1 and stride == 0 else slice(None) for extent, stride in zip(
+    entries = [0 if extent > 1 and stride == 0 else slice(None) for extent, stride in zip(
         data.shape, data.strides, strict=True)]
-    index = (*held, ...) if 0 in held else None  # `...` keeps the result an array
-    left = [k for k, part in enumerate(held) if part != 0]
-    place = {axis: k for k, axis in enumerate([axis for group in groups for axis in group])}
+    index = (*entries, ...) if 0 in entries else None  # `...` keeps the result an array
+    dims = [k for k, part in enumerate(entries) if part != 0]
+    position = {axis: k for k, axis in enumerate([axis for group in groups for axis in group])}
     missing = len(strides) - data.ndim
     # Axes of size 1 have no loop and stay first.
-    order = tuple(sorted(range(len(left)), key=lambda k: place.get(left[k] + missing, -1)))
-    is_in_order = all(place.get(a + missing, -1) <= place.get(b + missing, -1)
-                      for a, b in pairwise([k for k in left if k + missing in place]))
-    rest = tuple([data.shape[left[k]] for k in (range(len(left)) if is_in_order else order)])
+    order = tuple(sorted(range(len(dims)), key=lambda k: position.get(dims[k] + missing, -1)))
+    is_in_order = all(position.get(a + missing, -1) <= position.get(b + missing, -1)
+                      for a, b in pairwise([k for k in dims if k + missing in position]))
+    shape = tuple([data.shape[dims[k]] for k in (range(len(dims)) if is_in_order else order)])
     strided = tuple([steps[k] for k in axes]) != dense(extents)
     unit = not strided or not axes or steps[axes[-1]] == 1
     part = data.real.dtype if data.dtype.kind == "c" else None
-    return KernelOperand(axes, index, None if rest == extents else extents, strided, unit, part,
+    return KernelOperand(axes, index, None if shape == extents else extents, strided, unit, part,
                    None if is_in_order else order)
 
 
@@ -162,19 +162,19 @@ def argument(shape: list[te.Expr], dtype: str, name: str) -> te.Tensor:
     return te.placeholder([*shape, 2], part, name=name)
 
 
-def read(tensor: te.Tensor, how: KernelOperand, index: Sequence[te.Expr]) -> Element:
+def read(tensor: te.Tensor, spec: KernelOperand, index: Sequence[te.Expr]) -> Element:
     """Return the element of an argument at an index of its loops."""
-    if how.part is None:
+    if spec.part is None:
         return tensor(*index)
     return Complex(tensor(*index, 0), tensor(*index, 1))
 
 
-def memory(tensor: te.Tensor, how: KernelOperand) -> Any:
+def memory(tensor: te.Tensor, spec: KernelOperand) -> Any:
     """Declare a buffer whose strides are passed with the call."""
-    strides: list[Any] = [te.var(f"{tensor.name}_s{k}") for k in range(len(how.axes))]
-    if how.unit:
-        strides[-1] = 1 if how.part is None else 2
-    if how.part is not None:
+    strides: list[Any] = [te.var(f"{tensor.name}_s{k}") for k in range(len(spec.axes))]
+    if spec.unit:
+        strides[-1] = 1 if spec.part is None else 2
+    if spec.part is not None:
         strides.append(1)
     return te.decl_buffer(tensor.shape, tensor.dtype, strides=strides)
 
@@ -185,17 +185,17 @@ def elements_of(
     """Return the values of element-wise operations on elements of the leaves, one per step."""
     values: list[Element] = []
     kinds = dtypes_of(steps, dtypes)
-    for op, places in steps:
-        given = [values[k] if k >= 0 else leaves[-1 - k] for k in places]
-        types = [kinds[k] if k >= 0 else dtypes[-1 - k] for k in places]
-        values.append(element(op, given, types))
+    for op, positions in steps:
+        operands = [values[k] if k >= 0 else leaves[-1 - k] for k in positions]
+        types = [kinds[k] if k >= 0 else dtypes[-1 - k] for k in positions]
+        values.append(element(op, operands, types))
     return values
 
 
 def dtypes_of(steps: Sequence[Step], dtypes: Sequence[str]) -> list[str]:
     """Return the result dtypes of operations on leaves of given dtypes."""
     kinds: list[str] = []
-    for op, places in steps:
-        types = [kinds[k] if k >= 0 else dtypes[-1 - k] for k in places]
+    for op, positions in steps:
+        types = [kinds[k] if k >= 0 else dtypes[-1 - k] for k in positions]
         kinds.append(op.infer(*[PTensorType((1,), dtype) for dtype in types]).dtype)
     return kinds

@@ -40,39 +40,39 @@ def push_views_to_leaves(work: PendingGraph) -> PushedGraph | None:
     moves = [is_view(op) for op, _ in work.steps]
     if not any(moves):
         return None
-    wanted = _requested_chains(work, moves)
-    if wanted is None or sum(map(len, wanted)) > _MAX_GROWTH * len(work.steps):
+    required = _requested_chains(work, moves)
+    if required is None or sum(map(len, required)) > _MAX_GROWTH * len(work.steps):
         return None
-    return _PushdownRewriter(work, moves).built(wanted)
+    return _PushdownRewriter(work, moves).built(required)
 
 
 def _requested_chains(work: PendingGraph, moves: list[bool]) -> list[list[Chain]] | None:
     """Return the view chains in which each value is required; for outputs the empty chain."""
-    wanted: list[list[Chain]] = [[] for _ in work.steps]
-    for place in work.outputs:
-        wanted[place].append(())
+    required: list[list[Chain]] = [[] for _ in work.steps]
+    for position in work.outputs:
+        required[position].append(())
     for k in reversed(range(len(work.steps))):
-        op, places = work.steps[k]
-        for chain in wanted[k]:
+        op, positions = work.steps[k]
+        for chain in required[k]:
             if not moves[k] and chain and not is_elementwise(op):
                 return None
-            for place in places:
-                if place >= 0:
-                    way = _way(work, k, place, chain, moves[k])
-                    if way not in wanted[place]:
-                        wanted[place].append(way)
-    return wanted
+            for position in positions:
+                if position >= 0:
+                    request = _way(work, k, position, chain, moves[k])
+                    if request not in required[position]:
+                        required[position].append(request)
+    return required
 
 
-def _way(work: PendingGraph, k: int, place: int, chain: Chain, is_move: bool) -> Chain:
+def _way(work: PendingGraph, k: int, position: int, chain: Chain, is_move: bool) -> Chain:
     """Return the view chain for an operand, given the view chain of the result."""
     if is_move:
         return (work.steps[k][0], *chain)
     if not chain:
         return ()
-    own = (work.nodes[place] if place >= 0 else work.leaves[-1 - place]).type.shape
+    x_shape = (work.nodes[position] if position >= 0 else work.leaves[-1 - position]).type.shape
     shape = work.nodes[k].type.shape
-    return chain if own == shape else (BroadcastOp(shape), *chain)
+    return chain if x_shape == shape else (BroadcastOp(shape), *chain)
 
 
 class _PushdownRewriter:
@@ -86,22 +86,22 @@ class _PushdownRewriter:
         self.sources: list[tuple[int, Chain]] = []
         self.places: dict[tuple[int, Chain], int] = {}
 
-    def built(self, wanted: list[list[Chain]]) -> PushedGraph | None:
-        for k, chains in enumerate(wanted):
+    def built(self, required: list[list[Chain]]) -> PushedGraph | None:
+        for k, chains in enumerate(required):
             for chain in chains:
                 if not self._add(k, chain):
                     return None
-        outputs = tuple([self.places[place, ()] for place in self.work.outputs])
+        outputs = tuple([self.places[position, ()] for position in self.work.outputs])
         if min(outputs) < 0 or len({*outputs}) < len(outputs):
             return None  # an output is a view of a leaf, or two outputs are equal
         work = PendingGraph(self.leaves, self.nodes, tuple(self.steps), outputs)
         return PushedGraph(work, tuple(self.sources))
 
     def _add(self, k: int, chain: Chain) -> bool:
-        op, places = self.work.steps[k]
-        own = [self._place(p, _way(self.work, k, p, chain, self.moves[k])) for p in places]
-        operands = [place for place in own if place is not None]
-        if len(operands) < len(places):
+        op, positions = self.work.steps[k]
+        resolved = [self._place(p, _way(self.work, k, p, chain, self.moves[k])) for p in positions]
+        operands = [position for position in resolved if position is not None]
+        if len(operands) < len(positions):
             return False
         if self.moves[k]:
             self.places[k, chain] = operands[0]
@@ -112,18 +112,18 @@ class _PushdownRewriter:
         self.steps.append((op, tuple(operands)))
         return True
 
-    def _place(self, place: int, chain: Chain) -> int | None:
+    def _place(self, position: int, chain: Chain) -> int | None:
         """Return the position of an operand; None if it is not a view of a leaf."""
-        if (place, chain) in self.places or place >= 0:
-            return self.places[place, chain]
-        node = self.work.leaves[-1 - place]
+        if (position, chain) in self.places or position >= 0:
+            return self.places[position, chain]
+        node = self.work.leaves[-1 - position]
         data = apply_view_chain(chain, node.data)
         if data is None:
             return None
-        self.sources.append((-1 - place, chain))
+        self.sources.append((-1 - position, chain))
         self.leaves.append(materialized_node(data, type_along(chain, node.type)))
-        self.places[place, chain] = -len(self.leaves)
-        return self.places[place, chain]
+        self.places[position, chain] = -len(self.leaves)
+        return self.places[position, chain]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +203,9 @@ def describe_strides(data: Buffer) -> StridedArray | PermutedArray | None:
         for extent, stride in zip(data.shape, data.strides, strict=True)
     ]
     ends = [(n - 1) * stride for n, stride in zip(data.shape, strides, strict=True)]
-    below = -sum(end for end in ends if end < 0)
-    span = below + sum(end for end in ends if end > 0) + 1
-    return StridedArray(span, below, tuple(strides))
+    offset = -sum(end for end in ends if end < 0)
+    span = offset + sum(end for end in ends if end > 0) + 1
+    return StridedArray(span, offset, tuple(strides))
 
 
 Order = tuple[int, ...]
@@ -234,30 +234,30 @@ def _has_axes(op: PTensorOp) -> bool:
 
 def permute_to_memory_order(work: PendingGraph) -> PermutedGraph | None:
     """Permute element-wise operations and one reduction into memory order; None if already so."""
-    at = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
-    if len(at) > 1 or any(not _has_axes(work.steps[k][0]) for k in at):
+    anchors = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
+    if len(anchors) > 1 or any(not _has_axes(work.steps[k][0]) for k in anchors):
         return None
-    behind = at[0] if at else len(work.steps)
-    first, last = _leaves(work.steps[: behind + 1]), _leaves(work.steps[behind + 1 :])
-    shape = _shape(work, behind)
-    if first & last or any(node.type.shape != shape for node in work.nodes[:behind]):
+    split = anchors[0] if anchors else len(work.steps)
+    first, last = _leaves(work.steps[: split + 1]), _leaves(work.steps[split + 1 :])
+    shape = _shape(work, split)
+    if first & last or any(node.type.shape != shape for node in work.nodes[:split]):
         return None
     strides = strides_of([work.leaves[k] for k in sorted(first)], shape)
     if strides is None or (order := memory_order(strides, shape)) == tuple(range(len(shape))):
         return None
     after, steps = order, list(work.steps)
-    if at:
-        op: Any = steps[behind][0]
+    if anchors:
+        op: Any = steps[split][0]
         axes = axes_of(op.axis, len(shape), op.where)
-        steps[behind] = replace(op, axis=tuple([order.index(k) for k in axes])), steps[behind][1]
-        kept = [k for k in range(len(shape)) if k not in axes]
-        after = order if op.keepdims else tuple([kept.index(k) for k in order if k in kept])
-    orders = [order if k < behind else after for k in range(len(work.nodes))]
-    if any(node.type.rank != len(own) for node, own in zip(work.nodes, orders, strict=True)):
+        steps[split] = replace(op, axis=tuple([order.index(k) for k in axes])), steps[split][1]
+        retained = [k for k in range(len(shape)) if k not in axes]
+        after = order if op.keepdims else tuple([retained.index(k) for k in order if k in retained])
+    orders = [order if k < split else after for k in range(len(work.nodes))]
+    if any(node.type.rank != len(perm) for node, perm in zip(work.nodes, orders, strict=True)):
         return None
     nodes = [
-        Node(_type(node.type, own), None, (), None, 0, 0)
-        for node, own in zip(work.nodes, orders, strict=True)
+        Node(_type(node.type, perm), None, (), None, 0, 0)
+        for node, perm in zip(work.nodes, orders, strict=True)
     ]
     views = [
         _view(order if k in first else after, node.type.rank) for k, node in enumerate(work.leaves)
@@ -266,11 +266,11 @@ def permute_to_memory_order(work: PendingGraph) -> PermutedGraph | None:
         materialized_node(apply_view_chain(chain, node.data), type_along(chain, node.type))
         for node, chain in zip(work.leaves, views, strict=True)
     ]
-    made = PendingGraph(leaves, nodes, tuple(steps), work.outputs)
+    graph = PendingGraph(leaves, nodes, tuple(steps), work.outputs)
     sources = tuple(enumerate(views))
     result = orders[work.outputs[0]]
-    back = tuple([result.index(k) for k in range(len(result))])
-    return PermutedGraph(made, sources, None if back == tuple(range(len(back))) else back)
+    inverse = tuple([result.index(k) for k in range(len(result))])
+    return PermutedGraph(graph, sources, None if inverse == tuple(range(len(inverse))) else inverse)
 
 
 def memory_order(strides: Sequence[Strides], shape: Shape) -> Order:
@@ -281,29 +281,29 @@ def memory_order(strides: Sequence[Strides], shape: Shape) -> Order:
     >>> memory_order([(1, 20), (1, 0)], (20, 30)), memory_order([(1, 20), (30, 1)], (20, 30))
     ((1, 0), (0, 1))
     """
-    plain = tuple(range(len(shape)))
+    identity = tuple(range(len(shape)))
 
     def falls(order: Order) -> bool:
-        steps = [[abs(own[k]) for k in order if own[k] and shape[k] > 1] for own in strides]
-        return all(own == sorted(own, reverse=True) for own in steps)
+        steps = [[abs(row[k]) for k in order if row[k] and shape[k] > 1] for row in strides]
+        return all(row == sorted(row, reverse=True) for row in steps)
 
-    if not strides or falls(plain):
-        return plain
-    whole = max(strides, key=lambda own: sum(map(bool, own)))
-    order = tuple(sorted(plain, key=lambda k: (whole[k] != 0, -abs(whole[k]))))
-    return order if falls(order) else plain
+    if not strides or falls(identity):
+        return identity
+    densest = max(strides, key=lambda row: sum(map(bool, row)))
+    order = tuple(sorted(identity, key=lambda k: (densest[k] != 0, -abs(densest[k]))))
+    return order if falls(order) else identity
 
 
 def _leaves(steps: Sequence[Step]) -> set[int]:
-    return {-1 - k for _, places in steps for k in places if k < 0}
+    return {-1 - k for _, operands in steps for k in operands if k < 0}
 
 
-def _shape(work: PendingGraph, behind: int) -> Shape:
+def _shape(work: PendingGraph, split: int) -> Shape:
     """Return the shape of the operand of the reduction, or of all values if there is none."""
-    if behind == len(work.steps):
+    if split == len(work.steps):
         return work.nodes[0].type.shape
-    (place,) = work.steps[behind][1]
-    node = work.nodes[place] if place >= 0 else work.leaves[-1 - place]
+    (position,) = work.steps[split][1]
+    node = work.nodes[position] if position >= 0 else work.leaves[-1 - position]
     return node.type.shape
 
 

@@ -65,9 +65,9 @@ class Controller:
         with self._lock:
             if not alone.is_serving:
                 return function(*arguments)
-            given = encode_value(arguments)
+            encoded = encode_value(arguments)
             number, self._count = self._count, self._count + 1
-            self._send(RemoteCall(number, name, given, self._freed()))
+            self._send(RemoteCall(number, name, encoded, self._freed()))
             try:
                 with alone:
                     result = function(*arguments)
@@ -84,7 +84,7 @@ class Controller:
     def _named(self, result: Any, names: tuple[int, count[int]]) -> Any:
         """Assign handles to the distributed arrays of a result, equal on all processes."""
         if type(result) is tuple:
-            return tuple([self._named(each, names) for each in result])
+            return tuple([self._named(item, names) for item in result])
         if not isinstance(result, ShardedNode):
             return result
         handle = names[0], next(names[1])
@@ -107,9 +107,9 @@ class Controller:
 
     def _send(self, message: Message) -> None:
         data = pack_message(message)
-        is_far = isinstance(message,
+        is_sync = isinstance(message,
             RemoteCall) and message.number % _MAX_CALLS_AHEAD == _MAX_CALLS_AHEAD - 1
-        send = self.comm.Ssend if is_far else self.comm.Send
+        send = self.comm.Ssend if is_sync else self.comm.Send
         for rank in range(1, self.comm.size):
             send([data, mpi().BYTE], rank)
 
@@ -152,14 +152,14 @@ def _do(call: RemoteCall, arrays: dict[Handle, ShardedNode]) -> None:
         arrays[call.number, k] = node
 
 
-def _receive(comm: Any, most: float | None = None) -> Message | None:
-    """Return the next message, or None if none arrives within `most` seconds."""
+def _receive(comm: Any, timeout: float | None = None) -> Message | None:
+    """Return the next message, or None if none arrives within `timeout` seconds."""
     status = mpi().Status()
     begin = time.monotonic()
     pause = _MIN_PAUSE_SECONDS
     while not comm.Iprobe(0, status=status):
         waited = time.monotonic() - begin
-        if most is not None and waited > most:
+        if timeout is not None and waited > timeout:
             return None
         if waited > _POLL_SECONDS:
             time.sleep(pause)
@@ -169,11 +169,11 @@ def _receive(comm: Any, most: float | None = None) -> Message | None:
     return unpack_message(data)
 
 
-def main(words: list[str]) -> None:
+def main(argv: list[str]) -> None:
     """Run a script on this process, with its collective operations on all processes.
 
     Args:
-        words: Script and its arguments, with `-m` before a module name.
+        argv: Script and its arguments, with `-m` before a module name.
     """
     team = world()
     comm = mpi().COMM_WORLD.Dup()
@@ -186,12 +186,12 @@ def main(words: list[str]) -> None:
     atexit.register(controller.end)  # runs after the threads of the script have ended
     send_by(controller)
     alone.is_serving = True
-    _run(words)
+    _run(argv)
 
 
-def _run(words: list[str]) -> None:
-    is_module = words[0] == "-m"
-    sys.argv[:] = words[is_module:]
+def _run(argv: list[str]) -> None:
+    is_module = argv[0] == "-m"
+    sys.argv[:] = argv[is_module:]
     name = sys.argv[0]
     if is_module:
         run_module(name, run_name="__main__", alter_sys=True)

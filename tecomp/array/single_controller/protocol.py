@@ -96,16 +96,16 @@ def pack_message(message: Message) -> bytes:
     Raises:
         TeamError: If the message contains an object of the script or cannot be pickled.
     """
-    into = BytesIO()
+    buffer = BytesIO()
     try:
-        _Pickler(into, protocol=5).dump(message)
+        _Pickler(buffer, protocol=5).dump(message)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise TeamError(
             "controller: the message for the workers cannot be pickled ({reason}); pass values "
             "that can be pickled",
             reason=error,
         ) from error
-    return into.getvalue()
+    return buffer.getvalue()
 
 
 def unpack_message(data: bytes | bytearray) -> Message:
@@ -117,7 +117,7 @@ def unpack_message(data: bytes | bytearray) -> Message:
 def encode_value(value: Any) -> Any:
     """Replace arrays in a value by handles and elements."""
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
-        return type(value)([encode_value(each) for each in value])
+        return type(value)([encode_value(item) for item in value])
     if isinstance(value, ShardedNode):
         assert value.handle is not None, "made by a call that was not sent"
         return _ArrayHandle(value.handle)
@@ -129,7 +129,7 @@ def encode_value(value: Any) -> Any:
 def decode_message(value: Any, array: Callable[[Handle], ShardedNode]) -> Any:
     """Replace handles and elements in a value by the arrays of this process."""
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
-        return type(value)([decode_message(each, array) for each in value])
+        return type(value)([decode_message(item, array) for item in value])
     if isinstance(value, _ArrayHandle):
         return array(value.handle)
     if isinstance(value, _Elements):
@@ -140,7 +140,7 @@ def decode_message(value: Any, array: Callable[[Handle], ShardedNode]) -> Any:
 def distributed_arrays_in(value: Any) -> list[ShardedNode]:
     """Return the distributed arrays in a result, in order."""
     if type(value) is tuple:
-        return [each for part in value for each in distributed_arrays_in(part)]
+        return [array for part in value for array in distributed_arrays_in(part)]
     return [value] if isinstance(value, ShardedNode) else []
 
 

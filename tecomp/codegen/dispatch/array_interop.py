@@ -186,7 +186,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def is_in_layout(
-    array: Any, wanted: LayoutTag, shape: tuple[int, ...], stored: tuple[int, ...]
+    array: Any, required: LayoutTag, shape: tuple[int, ...], stored: tuple[int, ...]
 ) -> bool:
     """Return whether an array is untagged, or tagged with an equivalent layout.
 
@@ -195,13 +195,13 @@ def is_in_layout(
 
     Args:
         array: Array argument.
-        wanted: Required layout.
+        required: Required layout.
         shape: Logical shape of the tensor.
         stored: Physical shape of arrays in the layout.
     """
     found = layout_tag_of(array)
-    return found is None or found.formula == wanted.formula or compatible_tags(
-        found, tuple(array.shape), wanted, shape, stored
+    return found is None or found.formula == required.formula or compatible_tags(
+        found, tuple(array.shape), required, shape, stored
     )
 
 
@@ -220,19 +220,19 @@ SLOT = np.ndarray.__basicsize__
 """Byte offset of the layout tag in an array object, after all fields of NumPy."""
 
 
-def as_array(given: Any, where: str) -> np.ndarray[Any, Any]:
+def as_array(argument: Any, where: str) -> np.ndarray[Any, Any]:
     """Convert an argument to a NumPy array.
 
     Raises:
         CallError: If NumPy cannot convert the argument.
     """
     try:
-        return np.asarray(given)
+        return np.asarray(argument)
     except (ValueError, OverflowError, RecursionError) as error:
         raise CallError(
             "{where}: got a {type} that NumPy cannot convert to an array; pass nested lists of "
             "equal lengths, or an array",
-            kind="argument-mismatch", where=where, type=type(given).__name__,
+            kind="argument-mismatch", where=where, type=type(argument).__name__,
         ) from error
 
 
@@ -243,13 +243,13 @@ def layout_tag_of(array: object) -> LayoutTag | None:
 
 def empty(shape: tuple[int, ...], dtype: Any, layout: LayoutTag) -> Array:
     """Return a new uninitialized array that is tagged with a layout."""
-    made = PackedArray(shape, dtype)
-    made._mark = layout
-    return made
+    result = PackedArray(shape, dtype)
+    result._mark = layout
+    return result
 
 
 def with_layout_tag(array: Array, layout: LayoutTag) -> Array:
     """Return a view of an array that is tagged with a layout."""
-    seen = array.view(PackedArray)
-    seen._mark = layout
-    return seen
+    tagged = array.view(PackedArray)
+    tagged._mark = layout
+    return tagged

@@ -79,24 +79,24 @@ def quick_call(
     )(("PyCFunction_NewEx", api))
     # A built-in function keeps its module object alive: here, the objects that it refers to.
     keep = (plan, method, entry, [(p.numpy, p.mark) for p in parameters])
-    made: Quick = function(
+    quick: Quick = function(
         ctypes.addressof(method), capsule(ctypes.addressof(plan), None, None), keep
     )
-    return made
+    return quick
 
 
 def _plan(
     func: PrimFunc, parameters: Sequence[KernelParameter], scalars: Sequence[Scalar]
 ) -> list[int] | None:
     """Return the words after the head of a plan; None if a plan cannot express the kernel."""
-    places = {var: FIRST_ARGUMENT_WORD + len(func.params) + k for k, var in enumerate(func.sizes)}
+    slots = {var: FIRST_ARGUMENT_WORD + len(func.params) + k for k, var in enumerate(func.sizes)}
     words: list[int] = []
-    for position, seen, var in scalars:
-        record = _scalar(seen, var)
+    for position, logical, var in scalars:
+        record = _scalar(logical, var)
         if record is None:
             return None
         words += [position, *record]
-        places[var] = FIRST_ARGUMENT_WORD + position
+        slots[var] = FIRST_ARGUMENT_WORD + position
     bound = {var for _, _, var in scalars}
     for p in parameters:
         if p.physical.index_count > 1 or p.buffer.has_offset:
@@ -110,8 +110,8 @@ def _plan(
         for extent in (*p.shape, *p.strides):
             if isinstance(extent, int):
                 words += [EXTENT, extent]
-            elif isinstance(extent, Var) and extent in places:
-                words += [EQUALS if extent in bound else BINDS, places[extent]]
+            elif isinstance(extent, Var) and extent in slots:
+                words += [EQUALS if extent in bound else BINDS, slots[extent]]
                 bound.add(extent)
             else:
                 return None
@@ -119,15 +119,15 @@ def _plan(
     return words if size <= _MAX_WORDS and bound.issuperset(func.sizes) else None
 
 
-def _scalar(seen: Var, var: Var) -> tuple[int, int, int] | None:
+def _scalar(logical: Var, var: Var) -> tuple[int, int, int] | None:
     """Return kind and range of a scalar parameter, or None if unsupported."""
-    if seen.dtype.is_bool:
+    if logical.dtype.is_bool:
         return (BOOL, 0, 0)
-    if seen.dtype in ("float32", "float64"):
-        return (FLOAT32 if seen.dtype == "float32" else FLOAT64, 0, 0)
-    if not seen.dtype.is_integer:
+    if logical.dtype in ("float32", "float64"):
+        return (FLOAT32 if logical.dtype == "float32" else FLOAT64, 0, 0)
+    if not logical.dtype.is_integer:
         return None
-    ranges = [integer_range(seen.dtype), integer_range(var.dtype), _INT64]
+    ranges = [integer_range(logical.dtype), integer_range(var.dtype), _INT64]
     return (INTEGER, max(low for low, _ in ranges), min(high for _, high in ranges))
 
 
@@ -148,7 +148,7 @@ def _is_mark_known() -> bool:
     """Return whether the layout tag is at offset `SLOT`, and is 0 for untagged arrays."""
     array = empty((2,), np.float32, mark := row_major_tag(1))
     marks = [
-        ctypes.c_void_p.from_address(id(each) + SLOT).value or 0 for each in (array, array + 1)
+        ctypes.c_void_p.from_address(id(item) + SLOT).value or 0 for item in (array, array + 1)
     ]
     return PackedArray.__basicsize__ >= SLOT + 8 and marks == [id(mark), 0]
 

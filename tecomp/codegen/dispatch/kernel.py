@@ -92,13 +92,13 @@ def time_call(call: Callable[..., object], arguments: Sequence[Any], seconds: fl
     warm = _span(call, arguments, 1)
     while perf_counter_ns() < start + budget // _WARM_UP_SHARE:
         warm = min(warm, _span(call, arguments, 1))
-    together = max(_MIN_BATCH_NANOSECONDS // max(warm, 1), 1)
+    batch_size = max(_MIN_BATCH_NANOSECONDS // max(warm, 1), 1)
     start = perf_counter_ns()
     spans: list[int] = []
     while len(spans) < _MIN_BATCHES or perf_counter_ns() < start + budget:
-        spans.append(_span(call, arguments, together))
-    scale = 1e9 * together
-    return Timing(min(spans) / scale, float(np.median(spans)) / scale, together * len(spans))
+        spans.append(_span(call, arguments, batch_size))
+    scale = 1e9 * batch_size
+    return Timing(min(spans) / scale, float(np.median(spans)) / scale, batch_size * len(spans))
 
 
 def _span(call: Callable[..., object], arguments: Sequence[Any], count: int) -> int:
@@ -203,16 +203,16 @@ class Kernel(Pictured):
         written = set(func.interface.written)
         parameters: list[KernelParameter] = []
         scalars: list[tuple[int, Var, Var]] = []
-        for k, (seen, physical) in enumerate(zip(self.signature, head.params, strict=True)):
-            if isinstance(seen, Buffer) and isinstance(physical, Buffer):
+        for k, (logical, physical) in enumerate(zip(self.signature, head.params, strict=True)):
+            if isinstance(logical, Buffer) and isinstance(physical, Buffer):
                 parameters.append(
                     make_parameter(
-                        k, head.name, seen, physical, is_written=physical.data in written,
+                        k, head.name, logical, physical, is_written=physical.data in written,
                         stored=stored.get(k),
                     )
                 )
-            elif isinstance(seen, Var) and isinstance(physical, Var):
-                scalars.append((k, seen, physical))
+            elif isinstance(logical, Var) and isinstance(physical, Var):
+                scalars.append((k, logical, physical))
         self._parameters = tuple(parameters)
         self._scalars = tuple(scalars)
         self._stored = stored
@@ -281,7 +281,7 @@ class Kernel(Pictured):
 
     def __repr__(self) -> str:
         described = {p.position: f"{p.buffer.name}: {p.describe()}" for p in self._parameters}
-        described.update({k: f"{seen.name}: {seen.dtype}" for k, seen, _ in self._scalars})
+        described.update({k: f"{logical.name}: {logical.dtype}" for k, logical, _ in self._scalars})
         written = ", ".join(self.outputs) or "nothing"
         arguments = ", ".join(described[k] for k in sorted(described))
         return f"<Kernel {self.name}({arguments}), writes {written}>"
@@ -349,24 +349,24 @@ class Kernel(Pictured):
         return time_call(self, arguments, seconds)
 
     def _first_call(self) -> Quick:
-        made = quick_call(
+        quick = quick_call(
             self._head, self._parameters, self._scalars, self.compiled.entry,
             is_parallel=self.compiled.interface.is_parallel,
         )
-        self._fast_call = made = made or _decline
-        return made
+        self._fast_call = quick = quick or _decline
+        return quick
 
     def _run(self, arguments: Sequence[Any]) -> bytes | None:
         """Check all arguments and run; return the failure record, or None."""
         if len(arguments) != len(self.signature):
             raise self._wrong_count(len(arguments))
         block = self._block()
-        kept = self._careful(block, arguments)
+        references = self._careful(block, arguments)
         if self.compiled.interface.is_parallel:
             use_threads()
         status = process().run(self.compiled.entry, ctypes.addressof(block))
         # The code accesses arrays and tables by address, so references are held until here.
-        del kept
+        del references
         return bytes(block)[8 * RECORD_WORD : 8 * FIRST_ARGUMENT_WORD] if status else None
 
     def _careful(
@@ -382,10 +382,10 @@ class Kernel(Pictured):
     ) -> dict[Var, Size]:
         """Check the scalars and store them in the block; return the sizes among them."""
         sizes: dict[Var, Size] = {}
-        for k, seen, var in self._scalars:
-            where = f"argument {k} ({seen.name}) of {self.name}"
-            value = check_scalar(where, seen, arguments[k])
-            if seen.dtype != var.dtype:
+        for k, logical, var in self._scalars:
+            where = f"argument {k} ({logical.name}) of {self.name}"
+            value = check_scalar(where, logical, arguments[k])
+            if logical.dtype != var.dtype:
                 # The code uses int64 for sizes that were declared narrower or unsigned.
                 value = check_scalar(where, var, value)
             block[FIRST_ARGUMENT_WORD + k] = (
@@ -527,9 +527,9 @@ def _check_overlap(parameters: Sequence[KernelParameter], memories: Sequence[Arr
     for parameter, (memory, low, high) in zip(parameters, ranges, strict=True):
         if not parameter.is_written:
             continue
-        for other, (beside, start, stop) in zip(parameters, ranges, strict=True):
-            meet = other is not parameter and low < stop and start < high and low < high
-            if meet and not are_interleaved(parameter, memory, other, beside):
+        for other, (other_memory, start, stop) in zip(parameters, ranges, strict=True):
+            overlaps = other is not parameter and low < stop and start < high and low < high
+            if overlaps and not are_interleaved(parameter, memory, other, other_memory):
                 raise CallError(
                     "{where}: the argument is written to and shares memory with argument "
                     "{position} ({buffer}); pass a copy of one of them",

@@ -143,8 +143,8 @@ def memory_of(parameter: KernelParameter, argument: Any) -> ArrayMemory:
 
 def _numpy_memory(parameter: KernelParameter, array: np.ndarray[Any, Any]) -> ArrayMemory:
     dtype = array.dtype
-    fits = dtype == parameter.numpy
-    if not fits and not dtype.isnative:
+    same_dtype = dtype == parameter.numpy
+    if not same_dtype and not dtype.isnative:
         raise CallError(
             "{where}: expected native byte order of {scalar}, got {str}; convert it with "
             ".astype({parameter_scalar})",
@@ -154,13 +154,13 @@ def _numpy_memory(parameter: KernelParameter, array: np.ndarray[Any, Any]) -> Ar
         )
     strides = None
     if not array.flags.c_contiguous:
-        if parameter.strides and fits:
+        if parameter.strides and same_dtype:
             _check_whole_steps(parameter, array)
         # The item size of a structured dtype need not divide its strides.
         strides = tuple(step // max(dtype.itemsize, 1) for step in array.strides)
     address = array.__array_interface__["data"][0]
     # The name of a NumPy dtype takes longer to compute than all other steps.
-    name = str(parameter.scalar) if fits else dtype.name
+    name = str(parameter.scalar) if same_dtype else dtype.name
     access: Access = "writable" if array.flags.writeable else "read-only"
     return ArrayMemory(address, name, array.shape, strides, access, array)
 
@@ -229,7 +229,7 @@ def _check_memory(parameter: KernelParameter, memory: ArrayMemory) -> None:
 
 
 def _not_writable(parameter: KernelParameter, memory: ArrayMemory) -> CallError:
-    why = {
+    reason = {
         "read-only": "the array is read-only",
         "a copy": "its __dlpack__ shares a copy, in which the result would be lost",
     }.get(memory.access, "its __dlpack__ does not say whether that is allowed")
@@ -239,7 +239,7 @@ def _not_writable(parameter: KernelParameter, memory: ArrayMemory) -> CallError:
         advice = f"pass {new} or a PyTorch tensor, and create the other array from it"
     return CallError(
         "{where}: the argument is written to, but {reason}; {advice}",
-        kind="unsupported-memory", where=parameter.where, reason=why, advice=advice,
+        kind="unsupported-memory", where=parameter.where, reason=reason, advice=advice,
     )
 
 
@@ -252,8 +252,8 @@ def _is_compact(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> bool
     if strides is None or 0 in shape:
         return True
     # The stride of an axis of size 1 is irrelevant.
-    places = zip(shape, strides, compact_strides(shape), strict=True)
-    return all(extent == 1 or step == wanted for extent, step, wanted in places)
+    dims = zip(shape, strides, compact_strides(shape), strict=True)
+    return all(extent == 1 or step == expected for extent, step, expected in dims)
 
 
 def check_scalar(where: str, var: Var, argument: Any) -> int | float:

@@ -111,19 +111,19 @@ def _link() -> RuntimeLibrary:
         *map(id, objects),
     )
     linked.entry(ctypes.addressof(words))
-    run, call, serve, configure, begin, asked = words[: len(_EXPORTS)]
+    run, call, serve, configure, begin, env_address = words[: len(_EXPORTS)]
     word, address = ctypes.c_int64, ctypes.c_void_p
-    made = RuntimeLibrary(
+    library = RuntimeLibrary(
         linked,
         ctypes.CFUNCTYPE(ctypes.c_int32, address, address)(run),
         call,
         ctypes.CFUNCTYPE(None, word, word, word)(serve),
         ctypes.CFUNCTYPE(None, word, word, word, word)(configure),
         ctypes.CFUNCTYPE(None)(begin),
-        (ctypes.c_char * ASKED_BYTES).from_address(asked),
+        (ctypes.c_char * ASKED_BYTES).from_address(env_address),
     )
-    made.reset_workers()
-    return made
+    library.reset_workers()
+    return library
 
 
 def _restart_process_after_fork() -> None:
@@ -181,8 +181,8 @@ def use_threads() -> None:
     with workers.lock:
         workers.processors = workers.processors or _processors()
         count = _number(text) if text else len(workers.processors)
-        wanted = min(count - 1, MAX_WORKERS)
-        while workers.started < wanted and _start(workers):
+        num_workers = min(count - 1, MAX_WORKERS)
+        while workers.started < num_workers and _start(workers):
             workers.started += 1
         # Oversubscribed threads must not spin.
         patience = _SPIN_NANOSECONDS if count <= len(workers.processors) else 0
@@ -208,11 +208,11 @@ def _processors() -> tuple[int, ...]:
     """Return the allowed processors, starting with the current processor of this thread."""
     try:
         allowed = sorted(os.sched_getaffinity(0))
-        here = ctypes.CDLL(None).sched_getcpu()
+        current = ctypes.CDLL(None).sched_getcpu()
     except AttributeError:
         # Systems without affinity control do not pin workers.
         return tuple([MAX_PROCESSORS] * (os.cpu_count() or 1))
-    first = allowed.index(here) if here in allowed else 0
+    first = allowed.index(current) if current in allowed else 0
     return tuple(allowed[first:] + allowed[:first])
 
 

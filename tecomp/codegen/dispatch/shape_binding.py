@@ -37,10 +37,10 @@ def check_findable(func: PrimFunc, parameters: Sequence[KernelParameter]) -> Non
     Raises:
         LowerError: If a size only appears inside expressions, from which it cannot be solved.
     """
-    plain = {extent for p in parameters if not p.buffer.has_offset
+    inferable = {extent for p in parameters if not p.buffer.has_offset
              for extent in (*p.shape, *p.flat, *p.strides) if isinstance(extent, Var)}
     for var in func.sizes:
-        if var not in plain:
+        if var not in inferable:
             raise LowerError(
                 "{func}: size variable `{var}` is not by itself an extent of any argument, so it "
                 "cannot be inferred; add the variable {var} to the arguments",
@@ -65,13 +65,13 @@ def bind_sizes(
             if isinstance(extent, Var) and extent not in sizes:
                 source = f"axis {axis} of {parameter.buffer.name}"
                 sizes[extent] = Size(memory.shape[axis], source)
-    for is_long in (True, False):
+    for skip_unit in (True, False):
         # The stride of an axis of size 1 is irrelevant; use it only without an alternative.
         for parameter, memory in found:
             steps = memory.strides or compact_strides(memory.shape)
             for axis, (stride, step) in enumerate(zip(parameter.strides, steps, strict=False)):
                 if isinstance(stride, Var) and stride not in sizes and (
-                    not is_long or memory.shape[axis] > 1
+                    not skip_unit or memory.shape[axis] > 1
                 ):
                     source = f"the stride of axis {axis} of {parameter.buffer.name}"
                     sizes[stride] = Size(step, source)
@@ -98,10 +98,10 @@ def part_at_offset(
     shape = shape_value(parameter.shape, sizes)
     strides = shape_value(parameter.strides, sizes) if parameter.strides else None
     start = _format(parameter.buffer.elem_offset, sizes)
-    reach = [(n - 1) * step for n, step in zip(
+    spans = [(n - 1) * step for n, step in zip(
         shape, strides or compact_strides(shape), strict=True)]
-    first = start + sum(min(n, 0) for n in reach)
-    last = start + sum(max(n, 0) for n in reach)
+    first = start + sum(min(n, 0) for n in spans)
+    last = start + sum(max(n, 0) for n in spans)
     if min(shape, default=0) < 0:
         raise CallError(
             "{where}: {shape} has a negative extent; pass larger sizes",
@@ -159,14 +159,14 @@ def check_mark(parameter: KernelParameter, argument: Any, sizes: Mapping[Var, Si
     Raises:
         CallError: If the array is tagged with another layout.
     """
-    found, wanted = layout_tag_of(argument), parameter.mark
-    if found is None or wanted is None or found is wanted:
+    found, required = layout_tag_of(argument), parameter.mark
+    if found is None or required is None or found is required:
         return
     shape = parameter.shape if parameter.logical is None else parameter.logical
-    if found.formula == wanted.formula or (
+    if found.formula == required.formula or (
         all(var in sizes for var in _variables((*shape, *parameter.shape)))
         and is_in_layout(
-            argument, wanted, shape_value(shape, sizes), shape_value(parameter.shape, sizes))
+            argument, required, shape_value(shape, sizes), shape_value(parameter.shape, sizes))
     ):
         return
     name = parameter.buffer.name
@@ -177,7 +177,7 @@ def check_mark(parameter: KernelParameter, argument: Any, sizes: Mapping[Var, Si
         "{where}: the array is packed as {formula}, but {name} is stored as {wanted_formula}; "
         "{advice}, or pass np.asarray(...) of it if the packing is intended",
         kind="packed", where=parameter.where, formula=found.formula, name=name,
-        wanted_formula=wanted.formula, advice=advice,
+        wanted_formula=required.formula, advice=advice,
     )
 
 
@@ -227,13 +227,13 @@ def check_strides(
     """
     if parameter.buffer.strides is None or 0 in memory.shape:
         return
-    wanted = tuple(_format(step, sizes) for step in parameter.strides)
+    expected = tuple(_format(step, sizes) for step in parameter.strides)
     got = memory.strides or compact_strides(memory.shape)
-    if any(n != 1 and a != b for n, a, b in zip(memory.shape, got, wanted, strict=True)):
+    if any(n != 1 and a != b for n, a, b in zip(memory.shape, got, expected, strict=True)):
         raise CallError(
             "{where}: expected strides of {wanted} elements, got {got}; pass an array with these "
             "strides",
-            kind="unsupported-memory", where=parameter.where, wanted=wanted, got=got,
+            kind="unsupported-memory", where=parameter.where, wanted=expected, got=got,
         )
     if parameter.is_written and not _are_apart(memory.shape, got):
         raise CallError(
@@ -259,9 +259,9 @@ def bytes_spanned(parameter: KernelParameter, memory: ArrayMemory) -> tuple[int,
     size, first = parameter.scalar.bytes, memory.address
     if memory.strides is None or 0 in memory.shape:
         return first, first + prod(memory.shape) * size
-    places = zip(memory.shape, memory.strides, strict=True)
-    reach = [(extent - 1) * step for extent, step in places]
-    low, high = sum(min(n, 0) for n in reach), 1 + sum(max(n, 0) for n in reach)
+    dims = zip(memory.shape, memory.strides, strict=True)
+    spans = [(extent - 1) * step for extent, step in dims]
+    low, high = sum(min(n, 0) for n in spans), 1 + sum(max(n, 0) for n in spans)
     return first + low * size, first + high * size
 
 
@@ -282,9 +282,9 @@ def _array_at(parameter: KernelParameter, memory: ArrayMemory) -> np.ndarray[Any
     """Return a NumPy array over the memory of an argument, for address comparison only."""
     strides = memory.strides or compact_strides(memory.shape)
     size = parameter.scalar.bytes
-    face = {"shape": memory.shape, "typestr": f"|V{size}", "data": (memory.address, True),
+    interface = {"shape": memory.shape, "typestr": f"|V{size}", "data": (memory.address, True),
             "strides": tuple(step * size for step in strides), "version": 3}
-    return np.asarray(SimpleNamespace(__array_interface__=face))
+    return np.asarray(SimpleNamespace(__array_interface__=interface))
 
 
 def _variables(shape: Shape) -> list[Var]:
@@ -295,15 +295,15 @@ def _difference(
     parameter: KernelParameter, shape: Shape, got: tuple[int, ...], sizes: Mapping[Var, Size]
 ) -> str:
     for axis, (extent, actual) in enumerate(zip(shape, got, strict=True)):
-        wanted = extent if isinstance(extent, int) else extent_value(extent, sizes)
-        if wanted == actual:
+        expected = extent if isinstance(extent, int) else extent_value(extent, sizes)
+        if expected == actual:
             continue
         if isinstance(extent, int):
-            reason = f"expected {wanted}"
+            reason = f"expected {expected}"
         elif isinstance(extent, Var):
-            reason = f"but {extent.name} is {wanted} from {sizes[extent].source}"
+            reason = f"but {extent.name} is {expected} from {sizes[extent].source}"
         else:
-            reason = f"but {extent} is {wanted}"
+            reason = f"but {extent} is {expected}"
         return (
             f"axis {axis} is {actual}, {reason}; pass an array of "
             f"{array_text(str(parameter.scalar), [_format(n, sizes) for n in shape])}"
@@ -336,9 +336,9 @@ def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
     values = {var: Const(size.value, var.dtype) for var, size in sizes.items()}
     result = run_trampoline(expression(ConstraintContext(), substitute(extent, values)))
     if not isinstance(result, Const):
-        given = ", ".join(f"{v.name} = {sizes[v].value}" for v in free_variables(extent))
+        bindings = ", ".join(f"{v.name} = {sizes[v].value}" for v in free_variables(extent))
         raise CallError(
             "the extent `{extent}` has no 64-bit value for {given}; pass other sizes",
-            kind="unbound-size", extent=extent, given=given,
+            kind="unbound-size", extent=extent, given=bindings,
         )
     return int(result.value)

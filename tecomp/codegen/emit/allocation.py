@@ -30,8 +30,8 @@ _DOUBLE = DType("float64")
 _EXACT_ENOUGH = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.MIN, BinOp.MAX)
 
 
-def bytes_of(code: FunctionBuilder, buffer: Buffer, most: int) -> tuple[str, str]:
-    """Emit the approximate size of a buffer in bytes, and whether it is at most `most`.
+def bytes_of(code: FunctionBuilder, buffer: Buffer, limit: int) -> tuple[str, str]:
+    """Emit the approximate size of a buffer in bytes, and whether it is at most `limit`.
 
     The size is computed in float64, because products of 64-bit integers wrap around and would seem
     to fit into memory.
@@ -40,7 +40,7 @@ def bytes_of(code: FunctionBuilder, buffer: Buffer, most: int) -> tuple[str, str
     for extent in buffer.shape:
         factor = Const(float(extent), _DOUBLE) if isinstance(extent, int) else _estimate(extent)
         total = binary(BinOp.MUL, total, binary(BinOp.MAX, factor, Const(0.0, _DOUBLE)))
-    fits = emit(code, Compare(CmpOp.LE, total, Const(float(most), _DOUBLE)))
+    fits = emit(code, Compare(CmpOp.LE, total, Const(float(limit), _DOUBLE)))
     size = code.call("i64", "llvm.fptosi.sat.i64.f64", [("double", emit(code, total))])
     return size, fits
 
@@ -105,12 +105,12 @@ def begin_allocation(code: FunctionBuilder, buffer: Buffer) -> AllocationBlock:
     needed, words = _checked_size(code, buffer, words)
     name = "allocate" if len(words) == 1 else "allocate_rows"
     address = call_runtime(code, name, [f"i64 {word}" for word in words], buffer.name)
-    missing, there, after = code.name("missing"), code.name("there"), code.name("after")
-    code.branch(code.op(f"icmp eq ptr {address}, null"), missing, there)
+    missing, present, after = code.name("missing"), code.name("there"), code.name("after")
+    code.branch(code.op(f"icmp eq ptr {address}, null"), missing, present)
     code.label(missing)
     record(code, OUT_OF_MEMORY, str(code.module.site(buffer.name)), needed, "0")
     code.jump(after)
-    code.label(there)
+    code.label(present)
     code.on_heap.append(address)
     return AllocationBlock(address, after)
 
@@ -130,15 +130,15 @@ def _checked_size(code: FunctionBuilder, buffer: Buffer, words: list[str]) -> tu
     ]
 
 
-def end_allocation(code: FunctionBuilder, place: AllocationBlock) -> None:
+def end_allocation(code: FunctionBuilder, allocation: AllocationBlock) -> None:
     """Release the memory of an allocation."""
-    if place.after is None:
-        code.do(f"call void @llvm.lifetime.end.p0(ptr {place.address})")
+    if allocation.after is None:
+        code.do(f"call void @llvm.lifetime.end.p0(ptr {allocation.address})")
         return
     code.on_heap.pop()
-    call_runtime(code, "release", [f"ptr {place.address}"])
-    code.jump(place.after)
-    code.label(place.after)
+    call_runtime(code, "release", [f"ptr {allocation.address}"])
+    code.jump(allocation.after)
+    code.label(allocation.after)
 
 
 def _on_stack(code: FunctionBuilder, buffer: Buffer, size: int) -> AllocationBlock:

@@ -69,17 +69,17 @@ def module_with_lines(func: PrimFunc, options: Options) -> tuple[list[PrimFunc],
         Functions after each final pass, and the module of the last function for the host, with the
         comments that `line_table` reads.
     """
-    made = [func, hoist_divisions(func)]
-    made.append(_of_whole_vectors(made[-1], options))
-    return made, _module_text(made[-1], options, None, lines_of(made[-1])).source
+    versions = [func, hoist_divisions(func)]
+    versions.append(_of_whole_vectors(versions[-1], options))
+    return versions, _module_text(versions[-1], options, None, lines_of(versions[-1])).source
 
 
 def _module_text(
     func: PrimFunc, options: Options, machine: LlvmTarget | None, line_of: Mapping[int, int]
 ) -> ModuleText:
-    name, wanted = plain_name(func.name), machine or LlvmTarget()
-    module = ModuleBuilder(name, options, list(func.sites), lambda: dots_of(wanted),
-                    lambda: has_masks(wanted), lambda: has_fma(wanted), line_of=line_of)
+    name, target = plain_name(func.name), machine or LlvmTarget()
+    module = ModuleBuilder(name, options, list(func.sites), lambda: dots_of(target),
+                    lambda: has_masks(target), lambda: has_fma(target), line_of=line_of)
     is_one_call = isinstance(func.body, For) and func.body.kind is ForKind.PARALLEL
     passes = PassSelection.NONE if is_one_call else passes_for(func.body, module.options)
     code = FunctionBuilder(module, {}, passes=passes)
@@ -98,9 +98,9 @@ def _module_text(
 
 
 def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
-    whole = legalize_vectors(func)
+    vectors = legalize_vectors(func)
     # Bounds checks must stay at their accesses, so accumulators are not promoted.
-    return whole if whole is func or options.check_bounds else promote_accumulators(whole)
+    return vectors if vectors is func or options.check_bounds else promote_accumulators(vectors)
 
 
 def _source(module: ModuleBuilder, functions: Sequence[LlvmFunction]) -> LlvmSource:
@@ -175,17 +175,17 @@ def check_flat(func: PrimFunc) -> None:
     Source:
         transform_layout RFC: a code generator checks the rank of the buffers that it acts on.
     """
-    for what, entries in (("layout maps", func.layout_maps), ("a pad value", func.pad_values)):
+    for subject, entries in (("layout maps", func.layout_maps), ("a pad value", func.pad_values)):
         for data, _ in entries:
             raise LowerError(
                 "{func}: `{data}` still has {what}; {lower_it}",
-                func=func.name, data=data.name, what=what, lower_it=_LOWER_IT,
+                func=func.name, data=data.name, what=subject, lower_it=_LOWER_IT,
             )
     stmts = [*walk(func.body, parts=statements_in)]
     declared = [n.buffer for n in stmts if isinstance(n, Allocate | DeclBuffer | BufferRealize)]
     # The call adds the offset of a parameter to its address.
-    passed = [replace(p, elem_offset=0) for p in func.params if isinstance(p, Buffer)]
-    for buffer in (*passed, *declared):
+    parameters = [replace(p, elem_offset=0) for p in func.params if isinstance(p, Buffer)]
+    for buffer in (*parameters, *declared):
         if problem := _not_physical(buffer):
             raise LowerError(
                 "{func}: `{buffer}` {problem}; {lower_it}",

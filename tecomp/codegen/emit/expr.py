@@ -139,9 +139,9 @@ def _is_check(node: Expr) -> bool:
 
 
 def _compare(code: FunctionBuilder, node: Compare) -> Rule:
-    quick = compare_ramps(code, node)
-    if quick is not None:
-        return (yield from quick)
+    ramp_rule = compare_ramps(code, node)
+    if ramp_rule is not None:
+        return (yield from ramp_rule)
     a = yield node.a
     b = yield node.b
     return compare(code, node.op, node.a.dtype, a, b)
@@ -209,8 +209,8 @@ def _ramp(code: FunctionBuilder, node: Ramp) -> Rule:
     if step is not None:
         offsets = lane_numbers(node.lanes, scalar, step)
     else:
-        spread = broadcast(code, stride, scalar, node.lanes)
-        offsets = code.op(f"mul {kind} {spread}, {lane_numbers(node.lanes, scalar)}")
+        stride_vec = broadcast(code, stride, scalar, node.lanes)
+        offsets = code.op(f"mul {kind} {stride_vec}, {lane_numbers(node.lanes, scalar)}")
     if _literal_integer(node.base) == 0:
         return offsets
     return code.op(f"add {kind} {broadcast(code, base, scalar, node.lanes)}, {offsets}")

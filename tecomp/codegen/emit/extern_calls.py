@@ -42,10 +42,10 @@ def emit_outside_call(code: FunctionBuilder, call: ExternCall) -> None:
     callee = callee_of(call, code.module.name)
     symbol = code.module.outside(callee)
     if call.convention is CallingConvention.C:
-        given = [_c_argument(code, each) for each in call.arguments if not isinstance(each, str)]
-        kinds = ", ".join(kind for kind, _ in given)
+        pairs = [_c_argument(code, item) for item in call.arguments if not isinstance(item, str)]
+        kinds = ", ".join(kind for kind, _ in pairs)
         code.module.declarations.setdefault(f"declare void @{symbol}({kinds})")
-        code.do(f"call void @{symbol}({', '.join(f'{kind} {value}' for kind, value in given)})")
+        code.do(f"call void @{symbol}({', '.join(f'{kind} {value}' for kind, value in pairs)})")
         return
     words = _words(code, call, callee)
     number = code.op(f"call i64 @{symbol}(ptr {words})")
@@ -80,11 +80,11 @@ def _check_ends(code: FunctionBuilder, array: ArrayArgument) -> None:
     *rows, first = start
     steps = zip(array.shape, strides, strict=True)
     last = simplify(sum(((extent - 1) * stride for extent, stride in steps), first))
-    some = logical_and(*(extent > 0 for extent in array.shape))
-    guard = begin_if(code, emit(code, some))
+    nonempty = logical_and(*(extent > 0 for extent in array.shape))
+    guard = begin_if(code, emit(code, nonempty))
     for index in (first, last):
-        for axis, place in enumerate((*rows, index)):
-            run_rule(code, check_axis(code, array.element.buffer, axis, place, None))
+        for axis, position in enumerate((*rows, index)):
+            run_rule(code, check_axis(code, array.element.buffer, axis, position, None))
     end_if(code, guard)
 
 
@@ -102,7 +102,7 @@ def _words(code: FunctionBuilder, call: ExternCall, callee: CallSignature) -> st
     code.module.declarations.setdefault(f"declare i64 @{code.module.outside(callee)}(ptr)")
     words = f"%{code.name('words')}"
     code.allocas.append(f"{words} = alloca [{max(words_of(callee), 1)} x i64], align 8")
-    values = [value for each in call.arguments for value in _handed_over(code, each)]
+    values = [value for argument in call.arguments for value in _handed_over(code, argument)]
     for number, (kind, value) in enumerate(values):
         slot = code.op(f"getelementptr i64, ptr {words}, i64 {number}")
         code.do(f"store {kind} {value}, ptr {slot}, align 8")

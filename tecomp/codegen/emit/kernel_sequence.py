@@ -70,7 +70,7 @@ class SequenceCall:
     @property
     def table_bytes(self) -> int:
         """Size of all row tables in bytes."""
-        return sum(_POINTER * each.count for each in self.rows if each is not None)
+        return sum(_POINTER * table.count for table in self.rows if table is not None)
 
 
 def sequence_text(
@@ -85,25 +85,25 @@ def sequence_text(
         bytes_held: Bytes of memory for intermediate values between kernels.
         is_parallel: Whether a kernel can use more than one thread.
     """
-    most = max((len(step.arguments) for step in steps), default=0)
+    max_args = max((len(step.arguments) for step in steps), default=0)
     tables, bytes_held = bytes_held, bytes_held + max((s.table_bytes for s in steps), default=0)
     sites = (*(site for step in steps for site in step.sites), _ARENA_NAME)
     lines = [
         "entry:",
-        f"  %block = alloca [{FIRST_ARGUMENT_WORD + most} x i64], align 64",
+        f"  %block = alloca [{FIRST_ARGUMENT_WORD + max_args} x i64], align 64",
         f"  %record = {_word('%arguments', RECORD_WORD)}",
         "  %thread = load ptr, ptr %arguments",
         *(line for k in range(count) for line in _argument(k)),
     ]
     lines += _emit_allocation(bytes_held, len(sites) - 1)
     lines += ["  br label %step.0", "step.0:"]
-    firsts = [0, *accumulate(len(step.sites) for step in steps)][: len(steps)]
+    first_sites = [0, *accumulate(len(step.sites) for step in steps)][: len(steps)]
     for number, step in enumerate(steps):
         lines += _emit_call(number, step, tables)
     lines += [
         "  br label %end",
         "failed:",
-        *_copy_failure_record(firsts),
+        *_copy_failure_record(first_sites),
         "  br label %end",
         "end:",
     ]
@@ -126,10 +126,10 @@ def _word(block: str, number: int) -> str:
 
 
 def _argument(position: int) -> list[str]:
-    at = f"%at.{position}"
+    slot = f"%at.{position}"
     return [
-        f"  {at} = {_word('%arguments', FIRST_ARGUMENT_WORD + position)}",
-        f"  %given.{position} = load ptr, ptr {at}",
+        f"  {slot} = {_word('%arguments', FIRST_ARGUMENT_WORD + position)}",
+        f"  %given.{position} = load ptr, ptr {slot}",
     ]
 
 
@@ -151,14 +151,14 @@ def _emit_allocation(amount: int, site: int) -> list[str]:
 
 def _call_of_table(function: str, arguments: Sequence[str], result: str = "") -> list[str]:
     """Emit a call of a runtime function, with the thread state as first argument."""
-    given = ", ".join(["ptr %thread", *arguments])
+    args = ", ".join(["ptr %thread", *arguments])
     kind = f"{result} = call ptr" if result else "call void"
     table, slot, code = (f"%{part}.{function}" for part in ("table", "slot", "code"))
     return [
         f"  {table} = load ptr, ptr %thread",
         f"  {slot} = getelementptr ptr, ptr {table}, i64 {TABLE.field_index(function)}",
         f"  {code} = load ptr, ptr {slot}",
-        f"  {kind} {code}({given})",
+        f"  {kind} {code}({args})",
     ]
 
 
@@ -169,19 +169,19 @@ def _emit_call(number: int, step: SequenceCall, tables: int) -> list[str]:
     lines += [f"  store i64 0, ptr %failure.{number}"]
     for k, argument in enumerate(step.arguments):
         base = f"%given.{argument.position}" if isinstance(argument, SequenceArgument) else "%held"
-        address, place = f"%address.{number}.{k}", f"%place.{number}.{k}"
+        address, slot = f"%address.{number}.{k}", f"%place.{number}.{k}"
         lines.append(f"  {address} = getelementptr i8, ptr {base}, i64 {argument.offset}")
         if k < len(step.rows) and (rows := step.rows[k]) is not None:
             table = f"%table.{number}.{k}"
-            given = f"ptr {table}, ptr {address}, i64 {rows.count}, i64 {rows.bytes}"
+            args = f"ptr {table}, ptr {address}, i64 {rows.count}, i64 {rows.bytes}"
             lines += [
                 f"  {table} = getelementptr i8, ptr %held, i64 {tables}",
-                f"  call void @{_FILLER}({given})",
+                f"  call void @{_FILLER}({args})",
             ]
             address, tables = table, tables + _POINTER * rows.count
         lines += [
-            f"  {place} = {_word('%block', FIRST_ARGUMENT_WORD + k)}",
-            f"  store ptr {address}, ptr {place}",
+            f"  {slot} = {_word('%block', FIRST_ARGUMENT_WORD + k)}",
+            f"  store ptr {address}, ptr {slot}",
         ]
     return [
         *lines,
@@ -211,11 +211,11 @@ def _filler() -> LlvmFunction:
     return LlvmFunction(_FILLER, "internal void", parameters, body)
 
 
-def _copy_failure_record(firsts: Sequence[int]) -> list[str]:
+def _copy_failure_record(first_sites: Sequence[int]) -> list[str]:
     """Copy the failure record of a kernel, with its site number shifted into the sequence."""
-    if not firsts:
+    if not first_sites:
         return []
-    known = ", ".join(f"[ {first}, %step.{number} ]" for number, first in enumerate(firsts))
+    known = ", ".join(f"[ {first}, %step.{number} ]" for number, first in enumerate(first_sites))
     lines = [f"  %first = phi i64 {known}"]
     for k, field in enumerate(FAILURE.names):
         lines += [

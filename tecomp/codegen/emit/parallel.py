@@ -43,8 +43,8 @@ def min_iterations_per_task(body: Stmt) -> int:
 
     The result is 1 if the work of an iteration is unknown.
     """
-    each = None if has_outside_calls(body) else _operations(body)
-    return 1 if each is None else -(-_MIN_VECTOR_OPERATIONS // max(each, 1))
+    cost = None if has_outside_calls(body) else _operations(body)
+    return 1 if cost is None else -(-_MIN_VECTOR_OPERATIONS // max(cost, 1))
 
 
 def _operations(body: Stmt) -> int | None:
@@ -131,14 +131,14 @@ def outline(
     packed = f"%{code.name('captured')}"
     code.allocas.append(f"{packed} = alloca {layout}, align 64")
     operands = ["%record", *(code.env[var] for var in captured)]
-    for place, (kind, operand) in enumerate(zip(["ptr", *kinds], operands, strict=True)):
-        slot = code.op(f"getelementptr {layout}, ptr {packed}, i32 0, i32 {place}")
+    for field, (kind, operand) in enumerate(zip(["ptr", *kinds], operands, strict=True)):
+        slot = code.op(f"getelementptr {layout}, ptr {packed}, i32 0, i32 {field}")
         code.do(f"store {kind} {operand}, ptr {slot}")
     begin = cast(code, first, stmt.min.dtype, INT64)
     count = cast(code, extent, stmt.extent.dtype, INT64)
-    least = f"i64 {min_iterations_per_task(stmt.body)}"
-    given = [f"ptr @{name}", f"ptr {packed}", f"i64 {begin}", f"i64 {count}", least]
-    call_runtime(code, "parallel", given)
+    min_iters = f"i64 {min_iterations_per_task(stmt.body)}"
+    args = [f"ptr @{name}", f"ptr {packed}", f"i64 {begin}", f"i64 {count}", min_iters]
+    call_runtime(code, "parallel", args)
     if has_outside_calls(stmt.body):
         emit_failure_check(code)
 
@@ -178,8 +178,8 @@ def _define_entry(code: FunctionBuilder, name: str, captured: list[Var], layout:
     for reserved in ("thread", "captured", "begin", "end"):
         inner.name(reserved)
     arguments: list[str] = []
-    for place, kind in enumerate(["ptr", *(register_type(var.dtype) for var in captured)]):
-        slot = inner.op(f"getelementptr {layout}, ptr %captured, i32 0, i32 {place}")
+    for field, kind in enumerate(["ptr", *(register_type(var.dtype) for var in captured)]):
+        slot = inner.op(f"getelementptr {layout}, ptr %captured, i32 0, i32 {field}")
         arguments.append(f"{kind} {inner.op(f'load {kind}, ptr {slot}')}")
     arguments[1:1] = ["ptr %thread"]
     arguments += ["i64 %begin", "i64 %end"]

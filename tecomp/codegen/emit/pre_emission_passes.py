@@ -143,8 +143,8 @@ class _HoistedValues:
     def leave(self, body: Stmt) -> Stmt:
         """Close the innermost scope and wrap `body` in its let bindings."""
         scope = self.scopes.pop()
-        gone = {scope.var, *scope.values}
-        self.named = {n: var for n, var in self.named.items() if var not in gone}
+        expired = {scope.var, *scope.values}
+        self.named = {n: var for n, var in self.named.items() if var not in expired}
         for var, value in reversed(scope.values.items()):
             body = Let(var, value, body)
         return body
@@ -164,16 +164,16 @@ def _hoist(names: _HoistedValues, node: Stmt) -> Task:
 
 def _hoist_in_binding(names: _HoistedValues, node: For | Let) -> Task:
     """Rewrite a loop or let, naming quotients of its variable in its body."""
-    (var,), own = node.bound(), node.value if isinstance(node, Let) else None
+    (var,), bound_value = node.bound(), node.value if isinstance(node, Let) else None
     done: dict[int, Any] = {}
     for value in (child for child in children(node) if isinstance(child, Expr)):
         # A quotient that is let-bound already needs no further name.
         done[id(value)] = (
             rebuild(value, names.replace_quotients)
-            if value is own and _is_division(own)
+            if value is bound_value and _is_division(bound_value)
             else (names.replace_quotients(value))
         )
-    names.enter(var, None if own is None else done[id(own)])
+    names.enter(var, None if bound_value is None else done[id(bound_value)])
     inner = yield _hoist(names, node.body)
     done[id(node.body)] = names.leave(inner)
     return replace_children(node, done)
@@ -211,53 +211,53 @@ def promote_accumulators(func: PrimFunc) -> PrimFunc:
 
 
 def _sort_key(terms: TermTable, node: Stmt) -> Task:
-    places: _Places = {}
+    vectors: _Places = {}
     if isinstance(node, For) and node.kind is ForKind.SERIAL:
-        places = _places(terms, node, node.body)
+        vectors = _places(terms, node, node.body)
     elif isinstance(node, Allocate):
         found = _places(terms, node.body, node.body)
-        places = {
-            where: place for where, place in found.items()
-            if place.store.buffer.data is node.buffer.data
+        vectors = {
+            where: vector for where, vector in found.items()
+            if vector.store.buffer.data is node.buffer.data
         }
     inner: Any = node
-    if places:
-        inner = rebuild(node, lambda child: bottom_up(child, lambda n: _own(terms, places, n)))
+    if vectors:
+        inner = rebuild(node, lambda child: bottom_up(child, lambda n: _own(terms, vectors, n)))
     done: dict[int, Stmt] = {}
     for child in children(inner):
         if isinstance(child, Stmt):
             done[id(child)] = yield _sort_key(terms, child)
-    made = replace_children(inner, done)
-    return _around(node, made, [*places.values()]) if places else made
+    rewritten = replace_children(inner, done)
+    return _around(node, rewritten, [*vectors.values()]) if vectors else rewritten
 
 
-def _around(node: Any, made: Stmt, places: list[_PromotedVector]) -> Stmt:
-    """Wrap `made` in the local vectors; around a loop they are loaded before and stored after."""
+def _around(node: Any, body: Stmt, vectors: list[_PromotedVector]) -> Stmt:
+    """Wrap `body` in the local vectors; around a loop they are loaded before and stored after."""
     before, after = [], []
-    for place in places if isinstance(node, For) else ():
-        there = place.store
-        load = BufferLoad(there.buffer, there.indices, there.predicate)
-        before.append(BufferStore(place.local_buffer, load, place.lane_index))
-        after.append(replace(there, value=BufferLoad(place.local_buffer, place.lane_index)))
-    result: Stmt = seq(*before, made, *after)
-    for place in places:
-        result = Allocate(place.local_buffer, result)
+    for vector in vectors if isinstance(node, For) else ():
+        store = vector.store
+        load = BufferLoad(store.buffer, store.indices, store.predicate)
+        before.append(BufferStore(vector.local_buffer, load, vector.lane_index))
+        after.append(replace(store, value=BufferLoad(vector.local_buffer, vector.lane_index)))
+    result: Stmt = seq(*before, body, *after)
+    for vector in vectors:
+        result = Allocate(vector.local_buffer, result)
     if isinstance(node, Allocate) or (isinstance(node.extent, Const) and node.extent.value > 0):
         return result
     return IfThenElse(Compare(CmpOp.GT, node.extent, index_value(0)), result)
 
 
-def _own(terms: TermTable, places: _Places, node: Any) -> Any:
+def _own(terms: TermTable, vectors: _Places, node: Any) -> Any:
     """Redirect an access of a promoted place to its local vector."""
     if not isinstance(node, BufferLoad | BufferStore):
         return None
     where = _where(terms, node)
-    place = None if where is None else places.get(where)
-    if place is None:
+    vector = None if where is None else vectors.get(where)
+    if vector is None:
         return None
     if isinstance(node, BufferLoad):
-        return BufferLoad(place.local_buffer, place.lane_index)
-    return BufferStore(place.local_buffer, node.value, place.lane_index)
+        return BufferLoad(vector.local_buffer, vector.lane_index)
+    return BufferStore(vector.local_buffer, node.value, vector.lane_index)
 
 
 def _where(terms: TermTable, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] | None:
@@ -275,10 +275,10 @@ def _where(terms: TermTable, node: BufferLoad | BufferStore) -> tuple[_Row, _Spa
         # Any other predicate only reduces the accessed elements.
         count = active_prefix(node.predicate) or lanes
     start = terms.sum_of(first)
-    rest = frozenset(start.terms.items())
-    row = (node.buffer.data, node.buffer.dtype, *(terms.key(index) for index in outer), rest)
-    is_plain = node.predicate is None or active_prefix(node.predicate) is not None
-    return row, (start.const, count, lanes if is_plain else 0)
+    offset_key = frozenset(start.terms.items())
+    row = (node.buffer.data, node.buffer.dtype, *(terms.key(index) for index in outer), offset_key)
+    is_prefix = node.predicate is None or active_prefix(node.predicate) is not None
+    return row, (start.const, count, lanes if is_prefix else 0)
 
 
 def _places(terms: TermTable, node: Stmt, body: Stmt) -> _Places:
@@ -319,9 +319,9 @@ def _places(terms: TermTable, node: Stmt, body: Stmt) -> _Places:
             _is_alone(where[1], known)
         ):
             lanes = where[1][2]
-            own = Buffer(f"{store.buffer.name}.part", (lanes,), store.buffer.dtype, "local")
-            whole = (Ramp(index_value(0), index_value(1), lanes),)
-            found[where] = _PromotedVector(store, own, whole)
+            local = Buffer(f"{store.buffer.name}.part", (lanes,), store.buffer.dtype, "local")
+            full_lanes = (Ramp(index_value(0), index_value(1), lanes),)
+            found[where] = _PromotedVector(store, local, full_lanes)
     return found
 
 

@@ -89,7 +89,7 @@ def _seq(code: FunctionBuilder, stmt: SeqStmt) -> Rule:
     for are_plain, group in groupby(stmt.stmts, key=_are_plain_stores):
         run = list(group)
         if are_plain and not code.module.options.check_bounds:
-            parts = [part for each in run for part in _straight(each)]
+            parts = [part for child in run for part in _straight(child)]
             stores = [part for part in parts if isinstance(part, BufferStore)]
             code.columns = find_transposes(stores, [x for x in parts if isinstance(x, Let)])
         yield from run
@@ -110,15 +110,15 @@ def _are_plain_stores(stmt: Stmt) -> bool:
 def _straight(stmt: Stmt) -> list[Stmt]:
     """Return the straight-line parts of a statement, including let bindings."""
     found: list[Stmt] = []
-    todo = [stmt]
-    while todo:
-        part = todo.pop()
+    worklist = [stmt]
+    while worklist:
+        part = worklist.pop()
         if isinstance(part, SeqStmt):
-            todo += reversed(part.stmts)
+            worklist += reversed(part.stmts)
             continue
         found.append(part)
         if isinstance(part, Let):
-            todo.append(part.body)
+            worklist.append(part.body)
     return found
 
 
@@ -160,10 +160,10 @@ def _if(code: FunctionBuilder, stmt: IfThenElse) -> Rule:
     other = code.name("else") if stmt.else_case is not None else after
     code.branch(condition, then, other)
     code.label(then)
-    around = code.holding
-    code.holding = (*around, stmt.condition)
+    enclosing = code.holding
+    code.holding = (*enclosing, stmt.condition)
     yield stmt.then_case
-    code.holding = around
+    code.holding = enclosing
     code.jump(after)
     if stmt.else_case is not None:
         code.label(other)
@@ -191,10 +191,10 @@ def _outside(code: FunctionBuilder, stmt: ExternCall) -> Rule:
 
 def _allocate(code: FunctionBuilder, stmt: Allocate) -> Rule:
     code.memo = [{}]
-    place = begin_allocation(code, stmt.buffer)
-    with code.bound(stmt.buffer.data, place.address):
+    allocation = begin_allocation(code, stmt.buffer)
+    with code.bound(stmt.buffer.data, allocation.address):
         yield stmt.body
-    end_allocation(code, place)
+    end_allocation(code, allocation)
 
 
 def _for(code: FunctionBuilder, stmt: For) -> Rule:
@@ -214,9 +214,9 @@ def _for(code: FunctionBuilder, stmt: For) -> Rule:
     for extent in _extents_inside(stmt):
         inner = _value(code, extent)
         conditions.append(code.op(f"icmp sgt {register_type(extent.dtype)} {inner}, 0"))
-    around = code.loop_invariants
+    enclosing = code.loop_invariants
     for condition in (*invariant_conditions(stmt), *staying_masks(stmt)):
-        if id(condition) in around:
+        if id(condition) in enclosing:
             continue  # computed before a loop around this one
         operand = _value(code, condition)
         code.loop_invariants = {**code.loop_invariants, id(condition): (condition, operand)}
@@ -227,17 +227,17 @@ def _for(code: FunctionBuilder, stmt: For) -> Rule:
     before = code.block
     code.label(body)
     var = f"%{code.name(stmt.loop_var.name)}"
-    following = f"%{code.name('next')}"
-    place = len(code.lines)
+    next_value = f"%{code.name('next')}"
+    phi_index = len(code.lines)
     code.do("")
     with code.bound(stmt.loop_var, var):
         yield stmt.body
-    code.loop_invariants = around
-    code.do(f"{following} = add nsw {kind} {var}, 1")
-    again = code.op(f"icmp slt {kind} {following}, {end}")
-    incoming = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"
-    code.lines[place] = f"  {var} = phi {kind} {incoming}"
-    code.branch(again, body, after)
+    code.loop_invariants = enclosing
+    code.do(f"{next_value} = add nsw {kind} {var}, 1")
+    continues = code.op(f"icmp slt {kind} {next_value}, {end}")
+    incoming = f"[ {first}, %{before} ], [ {next_value}, %{code.block} ]"
+    code.lines[phi_index] = f"  {var} = phi {kind} {incoming}"
+    code.branch(continues, body, after)
     code.label(after)
 
 

@@ -144,9 +144,9 @@ class Store:
         total = sum(size for _, size, _ in files)
         target = self.limit - self.limit // _SCANS_PER_LIMIT if total > self.limit else total
         now = time.time()
-        for used, size, path in files:
+        for last_used, size, path in files:
             # A process that was killed during a write leaves an unfinished file.
-            stale = path.endswith(_UNFINISHED) and now - used > _HOUR
+            stale = path.endswith(_UNFINISHED) and now - last_used > _HOUR
             if total > target or stale:
                 with contextlib.suppress(OSError):
                     os.unlink(path)
@@ -167,8 +167,8 @@ class Store:
             state = os.lstat(self.folder)
         except OSError:
             return False
-        owned = state.st_uid == os.geteuid() and not state.st_mode & 0o077
-        return owned and stat.S_ISDIR(state.st_mode)
+        is_private = state.st_uid == os.geteuid() and not state.st_mode & 0o077
+        return is_private and stat.S_ISDIR(state.st_mode)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{_SUFFIX}"
@@ -219,8 +219,8 @@ def store_of(switch: str, folder: str, size: str) -> Store | None:
         )
     if switch == "off" or not hasattr(os, "geteuid"):
         return None
-    place = Path(folder) if folder else platformdirs.user_cache_path("tecomp")
-    return Store(place / "compiled", int(size or DEFAULT_MEGABYTES) * 1_000_000)
+    directory = Path(folder) if folder else platformdirs.user_cache_path("tecomp")
+    return Store(directory / "compiled", int(size or DEFAULT_MEGABYTES) * 1_000_000)
 
 
 LINKED: LRUCache[str, LoadedCode] = LRUCache("codegen.linked_code")
@@ -259,8 +259,8 @@ def _load_entry(store: Store, key: str, entry: str, outside: ExternBindings) -> 
 
 def _link(key: str, image: bytes, entry: str, outside: ExternBindings) -> LoadedCode:
     """Link code; code with external calls is not cached in memory, as bindings may change."""
-    made = link([image], entry, outside)
-    return made if outside.addresses else LINKED.keep(key, made)
+    loaded = link([image], entry, outside)
+    return loaded if outside.addresses else LINKED.keep(key, loaded)
 
 
 def get_or_compile_object(source: LlvmSource, *, is_fresh: bool = False) -> bytes:
@@ -315,6 +315,6 @@ def machine_code(
 
 def _compile_and_store(store: Store, key: str, source: LlvmSource, effort: int = 2) -> bytes:
     """Compile a module to object code and store it."""
-    made = object_code(source, effort)
-    store.put(key, made)
-    return made
+    image = object_code(source, effort)
+    store.put(key, image)
+    return image

@@ -79,10 +79,10 @@ def _of_x86(text: str) -> Iterator[tuple[tuple[str, str], DotInstruction]]:
 
 
 def _of_arm(text: str) -> Iterator[tuple[tuple[str, str], DotInstruction]]:
-    for a, b, word in (("int8", "int8", "sdot"), ("uint8", "uint8", "udot"),
+    for a, b, mnemonic in (("int8", "int8", "sdot"), ("uint8", "uint8", "udot"),
                        ("uint8", "int8", "usdot")):
-        if f"\t{word}\t" in text:
-            names = tuple(f"llvm.aarch64.neon.{word}.v{n}i32.v{4 * n}i8" for n in (4, 2))
+        if f"\t{mnemonic}\t" in text:
+            names = tuple(f"llvm.aarch64.neon.{mnemonic}.v{n}i32.v{4 * n}i8" for n in (4, 2))
             yield (a, b), DotInstruction((4, 2), names, "i8")
     if "\tbfcvtn\t" in text:
         names = tuple(f"llvm.aarch64.neon.bfdot.v{n}f32.v{2 * n}bf16" for n in (4, 2))
@@ -115,10 +115,10 @@ attributes #0 = {{ "prefer-vector-width"="512" }}
 def _probe_mask() -> str:
     """Return a probe: a masked store of three of eight int16 lanes."""
     kind, flags = vector_of("i16", 8), vector_of("i1", 8)
-    some = ", ".join(f"i1 {str(k < 3).lower()}" for k in range(8))
+    mask = ", ".join(f"i1 {str(k < 3).lower()}" for k in range(8))
     return f"""\
 define void @some({kind} %x, ptr %p) {{
-  call void @llvm.masked.store.v8i16.p0({kind} %x, ptr align 2 %p, {flags} <{some}>)
+  call void @llvm.masked.store.v8i16.p0({kind} %x, ptr align 2 %p, {flags} <{mask}>)
   ret void
 }}
 declare void @llvm.masked.store.v8i16.p0({kind}, ptr, {flags})
@@ -157,10 +157,10 @@ define {lanes} @{a}.{b}({lanes} %c, <16 x i8> %a, <16 x i8> %b) #0 {{
 
 
 def _bfloats() -> str:
-    real, narrow = vector_of("float", _PROBE_LANES), vector_of("bfloat", _PROBE_LANES)
+    wide, narrow = vector_of("float", _PROBE_LANES), vector_of("bfloat", _PROBE_LANES)
     return f"""\
-define {narrow} @bfloats({real} %x) #0 {{
-  %r = fptrunc {real} %x to {narrow}
+define {narrow} @bfloats({wide} %x) #0 {{
+  %r = fptrunc {wide} %x to {narrow}
   ret {narrow} %r
 }}
 """

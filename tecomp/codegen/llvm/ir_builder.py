@@ -111,8 +111,8 @@ def literal(value: int | float | bool, dtype: DType) -> str:
     if dtype.bits == 16:
         return f"0xH{bits:04X}"
     # The LLVM literal of a float is the bit pattern of the equal double.
-    wide = bits if dtype.bits == 64 else float_bits(_from_bits32(bits), DType("float64"))
-    return f"0x{wide:016X}"
+    double_bits = bits if dtype.bits == 64 else float_bits(_from_bits32(bits), DType("float64"))
+    return f"0x{double_bits:016X}"
 
 
 def float_bits(value: float, dtype: DType) -> int:
@@ -390,10 +390,10 @@ class FunctionBuilder:
 
     def read(self, text: str, memory: Var) -> str:
         """Return the result of a load; it is reused until `memory` may have changed."""
-        held = self.loaded_operands.setdefault(memory, {})
-        if text not in held:
-            held[text] = self.op(text)
-        return held[text]
+        loaded = self.loaded_operands.setdefault(memory, {})
+        if text not in loaded:
+            loaded[text] = self.op(text)
+        return loaded[text]
 
     def write(self, text: str, memory: Var) -> None:
         """Add a store to `memory`, which does not alias other memory (see `emit.parallel`)."""

@@ -194,15 +194,15 @@ def _run_function_passes(module: Any, source: LlvmSource, builder: Any) -> None:
             inliner.add_always_inliner_pass()
             inliner.run(module, builder)
     with (
-        _disposing(llvm.create_new_function_pass_manager()) as plain,
+        _disposing(llvm.create_new_function_pass_manager()) as sroa_only,
         _disposing(builder.getFunctionPassManager()) if source.loop_work
-        else nullcontext(plain) as loops,
+        else nullcontext(sroa_only) as loops,
     ):
-        plain.add_sroa_pass()
+        sroa_only.add_sroa_pass()
         for function in module.functions:
             if not function.is_declaration and function.name not in source.handed_over:
                 has_work = function.name in source.loop_work
-                (loops if has_work else plain).run(function, builder)
+                (loops if has_work else sroa_only).run(function, builder)
 
 
 @contextmanager

@@ -17,31 +17,31 @@ def with_line_table(text: str) -> str:
     lines, extra = [], _head()
     number, inside, line, brackets = _FIRST + 4, False, 0, 0
     scope = 0
-    places: dict[tuple[int, int], int] = {}
-    for each in text.splitlines():
-        if each.startswith("define "):
+    locations: dict[tuple[int, int], int] = {}
+    for row in text.splitlines():
+        if row.startswith("define "):
             scope, number, inside, line = number, number + 1, True, 1
             extra.append(
                 f'!{scope} = distinct !DISubprogram(name: "{scope}", file: !{_FIRST + 1}, '
                 f"scope: !{_FIRST + 1}, line: 1, type: !{_FIRST + 2}, "
                 f"spFlags: DISPFlagDefinition, unit: !{_FIRST})"
             )
-            lines.append(f"{each.removesuffix('{')}!dbg !{scope} {{")
+            lines.append(f"{row.removesuffix('{')}!dbg !{scope} {{")
             continue
-        if each.startswith(MARK):
-            line = int(each.removeprefix(MARK))
+        if row.startswith(MARK):
+            line = int(row.removeprefix(MARK))
             continue
-        if each == "}":
+        if row == "}":
             inside = False
-        brackets += each.count("[") - each.count("]")
-        if inside and each.startswith("  ") and not brackets:
-            place = places.get((line, scope))
-            if place is None:
-                place = places[line, scope] = number
+        brackets += row.count("[") - row.count("]")
+        if inside and row.startswith("  ") and not brackets:
+            location = locations.get((line, scope))
+            if location is None:
+                location = locations[line, scope] = number
                 number += 1
-                extra.append(f"!{place} = !DILocation(line: {line}, column: 1, scope: !{scope})")
-            each = f"{each}, !dbg !{place}"
-        lines.append(each)
+                extra.append(f"!{location} = !DILocation(line: {line}, column: 1, scope: !{scope})")
+            row = f"{row}, !dbg !{location}"
+        lines.append(row)
     return "\n".join([*lines, *extra, ""])
 
 
@@ -61,13 +61,13 @@ def _head() -> list[str]:
 def number_llvm_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of LLVM IR with their source lines; 0 for lines without a source line."""
     line = 0
-    for each in text.splitlines():
-        if each.startswith(MARK):
-            line = int(each.removeprefix(MARK))
+    for row in text.splitlines():
+        if row.startswith(MARK):
+            line = int(row.removeprefix(MARK))
             continue
-        if each.startswith("define ") or each == "}":
+        if row.startswith("define ") or row == "}":
             line = 0
-        yield line if each.startswith("  ") else 0, each
+        yield line if row.startswith("  ") else 0, row
 
 
 _PLACE = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
@@ -77,13 +77,13 @@ _DIRECTIVE = re.compile(r"\s*\.(?!L)|\s*\.Ltmp|\s*\.Lfunc|\s*#|\s*$")
 def number_assembly_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield instructions and labels of assembly with their source lines; 0 for none."""
     line = 0
-    for each in text.splitlines():
-        if found := _PLACE.match(each):
+    for row in text.splitlines():
+        if found := _PLACE.match(row):
             line = int(found[1])
-        elif each.startswith("\t.section\t.debug_"):
+        elif row.startswith("\t.section\t.debug_"):
             return
-        elif not _DIRECTIVE.match(each):
-            is_label = not each.startswith(("\t", " "))
-            if is_label and not each.startswith(".L"):
+        elif not _DIRECTIVE.match(row):
+            is_label = not row.startswith(("\t", " "))
+            if is_label and not row.startswith(".L"):
                 line = 0
-            yield 0 if is_label else line, each.split("#")[0].rstrip()
+            yield 0 if is_label else line, row.split("#")[0].rstrip()

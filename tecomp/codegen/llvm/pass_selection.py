@@ -41,30 +41,30 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
         root: Statement that becomes a function.
         is_outlined: Whether the function includes parallel loops, which are otherwise outlined.
     """
-    made: set[Var] = set()
-    moving: set[Var] = set()
-    staying: set[Var] = set()
+    allocated: set[Var] = set()
+    varying: set[Var] = set()
+    invariant: set[Var] = set()
     statements = list(innermost(root, is_outlined))
     named = {part.var: part.value for _, part in statements if isinstance(part, Let)}
     maps = _vector_maps(statements)
     for loop, statement in statements:
         if isinstance(statement, Allocate):
-            made.add(statement.buffer.data)
+            allocated.add(statement.buffer.data)
         for node in _hoistable_parts(statement):
             if isinstance(node, BufferLoad | BufferStore):
                 data = node.buffer.data
                 if not all(map(_is_constant, node.indices)):
-                    moving.add(data)
+                    varying.add(data)
                 if id(loop) in maps and isinstance(node, BufferLoad) and node.dtype.lanes == 1:
                     continue
-                if loop is not None and data not in staying:
+                if loop is not None and data not in invariant:
                     # A stored value may vary; only the address of a store must be invariant.
                     parts = node.indices if isinstance(node, BufferStore) else (node,)
                     if not any(mentions(part, loop.loop_var, named) for part in parts):
-                        staying.add(data)
+                        invariant.add(data)
             elif loop is not None and _is_work(node, loop.loop_var, named):
                 return True
-    return bool(staying - (made - moving))
+    return bool(invariant - (allocated - varying))
 
 
 def innermost(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]]:
@@ -76,9 +76,9 @@ def innermost(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]
     """
     found: list[tuple[For | None, Stmt]] = []
     outer: set[int] = set()
-    todo: list[tuple[For | None, Stmt]] = [(None, root)]
-    while todo:
-        loop, node = todo.pop()
+    worklist: list[tuple[For | None, Stmt]] = [(None, root)]
+    while worklist:
+        loop, node = worklist.pop()
         if isinstance(node, For):
             if node.kind is ForKind.PARALLEL and not is_outlined:
                 continue
@@ -86,7 +86,7 @@ def innermost(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]
             loop = node
         else:
             found.append((loop, node))
-        todo += [(loop, part) for part in statements_in(node)]
+        worklist += [(loop, part) for part in statements_in(node)]
     return ((None if id(loop) in outer else loop, node) for loop, node in found)
 
 
@@ -113,22 +113,22 @@ def _vector_maps(statements: Sequence[tuple[For | None, Stmt]]) -> set[int]:
 
 def _hoistable_parts(statement: Stmt) -> list[Any]:
     """Return the parts of a statement that could be hoisted out of a loop, each once."""
-    own = [part for part in children(statement) if not isinstance(part, Stmt)]
-    parts = [node for node in walk(*own) if type(node) in _DECIDING]
+    direct = [part for part in children(statement) if not isinstance(part, Stmt)]
+    parts = [node for node in walk(*direct) if type(node) in _DECIDING]
     return [statement, *parts] if isinstance(statement, BufferStore) else parts
 
 
 def mentions(root: Any, var: Var, named: Mapping[Var, Expr] = MappingProxyType({})) -> bool:
     """Return whether `root` depends on `var`, directly or through let-bound values."""
-    todo = nodes_of(Var, root)
-    opened: set[Var] = set()
-    while todo:
-        node = todo.pop()
+    worklist = nodes_of(Var, root)
+    expanded: set[Var] = set()
+    while worklist:
+        node = worklist.pop()
         if node is var:
             return True
-        if node in named and node not in opened:
-            opened.add(node)
-            todo += nodes_of(Var, named[node])
+        if node in named and node not in expanded:
+            expanded.add(node)
+            worklist += nodes_of(Var, named[node])
     return False
 
 
@@ -158,9 +158,9 @@ def invariant_conditions(loop: For) -> list[Expr]:
     changing: set[Var] = {loop.loop_var}
     conditions: list[Expr] = []
     seen: set[int] = set()
-    todo: list[Any] = [loop.body]
-    while todo:
-        node = todo.pop()
+    worklist: list[Any] = [loop.body]
+    while worklist:
+        node = worklist.pop()
         if id(node) in seen:
             continue
         seen.add(id(node))
@@ -171,7 +171,7 @@ def invariant_conditions(loop: For) -> list[Expr]:
         if type(node) in _CONDITIONS and node.dtype.is_bool:
             conditions.append(node)
         else:
-            todo += children(node)[::-1]
+            worklist += children(node)[::-1]
     return _invariant_terms(conditions, changing)
 
 
@@ -197,16 +197,16 @@ def staying_masks(loop: For) -> list[Expr]:
 
 def _invariant_terms(conditions: list[Expr], changing: set[Var]) -> list[Expr]:
     """Return the invariant conditions, or the invariant terms of conditions that vary."""
-    stay: dict[int, bool] = {}
+    invariant: dict[int, bool] = {}
     for node in post_order(*conditions):
-        own = node in changing if isinstance(node, Var) else isinstance(node, _MAY_CHANGE)
-        stay[id(node)] = not own and all(stay[id(part)] for part in children(node))
+        changes = node in changing if isinstance(node, Var) else isinstance(node, _MAY_CHANGE)
+        invariant[id(node)] = not changes and all(invariant[id(part)] for part in children(node))
 
     def terms(node: Expr) -> Sequence[Expr]:
         joins = isinstance(node, Binary) and node.op in (BinOp.AND, BinOp.OR)
-        return children(node) if joins and not stay[id(node)] else ()
+        return children(node) if joins and not invariant[id(node)] else ()
 
-    return [node for node in walk(*conditions, parts=terms) if stay[id(node)]]
+    return [node for node in walk(*conditions, parts=terms) if invariant[id(node)]]
 
 
 _MIN_VECTORIZED_TRIP_COUNT = 8
@@ -226,22 +226,22 @@ def has_plain_loops(root: Stmt, *, fast_math: bool = False, is_outlined: bool = 
         fast_math: Whether floating-point sums may be reordered.
         is_outlined: Whether the function includes parallel loops, which are otherwise outlined.
     """
-    fits: dict[int, bool] = {}
+    eligible: dict[int, bool] = {}
     sizes: Counter[int] = Counter()
     for loop, statement in innermost(root, is_outlined):
         if loop is None or not isinstance(statement, BufferStore | Let):
             continue
         nodes = list(walk(*(part for part in children(statement) if isinstance(part, Expr))))
         sizes[id(loop)] += len(nodes)
-        known = fits.get(id(loop))
+        known = eligible.get(id(loop))
         if known is False or any(map(_is_one_at_a_time, nodes)):
-            fits[id(loop)] = False
+            eligible[id(loop)] = False
         elif isinstance(statement, BufferStore):
-            fits[id(loop)] = _is_long(loop) and _is_scalar(statement) and (
+            eligible[id(loop)] = _is_long(loop) and _is_scalar(statement) and (
                 _goes_on(statement, loop.loop_var)
                 or _folds(statement, loop.loop_var, fast_math=fast_math)
             )
-    return any(is_plain and sizes[loop] <= _MAX_BODY_NODES for loop, is_plain in fits.items())
+    return any(is_simd and sizes[loop] <= _MAX_BODY_NODES for loop, is_simd in eligible.items())
 
 
 def _is_long(loop: For) -> bool:
@@ -259,8 +259,8 @@ def _goes_on(store: BufferStore, var: Var) -> bool:
     if any(mentions(index, var) for index in outer):
         return False
     terms = TermTable()
-    moving = [(x, n) for x, n in terms.listed(terms.sum_of(last)) if mentions(x, var)]
-    return len(moving) == 1 and moving[0][0] is var and moving[0][1] == 1
+    varying = [(x, n) for x, n in terms.listed(terms.sum_of(last)) if mentions(x, var)]
+    return len(varying) == 1 and varying[0][0] is var and varying[0][1] == 1
 
 
 def _folds(store: BufferStore, var: Var, *, fast_math: bool) -> bool:

@@ -67,18 +67,18 @@ class ReducedArgument:
     shifted: IntVector
     remainder: FloatVector
 
-    def power(self, less: int = 0) -> FloatVector:
+    def power(self, minus: int = 0) -> FloatVector:
         """Return `2**(n - less)`, which must be a normal number."""
-        held = self.remainder.format
-        return ((self.shifted << held.mantissa) + (held.bias - less << held.mantissa)).real()
+        fmt = self.remainder.format
+        return ((self.shifted << fmt.mantissa) + (fmt.bias - minus << fmt.mantissa)).real()
 
-    def scaled(self, value: FloatVector, less: int = 0) -> FloatVector:
+    def scaled(self, value: FloatVector, minus: int = 0) -> FloatVector:
         """Return `value * 2**(n - less)` in two steps, for results of any magnitude."""
-        held = self.remainder.format
-        exponent = self.shifted << held.mantissa
-        half = exponent >> 1 & -(1 << held.mantissa)
-        first = (half + (held.bias << held.mantissa)).real()
-        second = (exponent - half + (held.bias - less << held.mantissa)).real()
+        fmt = self.remainder.format
+        exponent = self.shifted << fmt.mantissa
+        half = exponent >> 1 & -(1 << fmt.mantissa)
+        first = (half + (fmt.bias << fmt.mantissa)).real()
+        second = (exponent - half + (fmt.bias - minus << fmt.mantissa)).real()
         return value * first * second
 
 
@@ -122,16 +122,16 @@ def exp2(x: FloatVector) -> FloatVector:
     """Emit exp2; its range reduction is exact."""
     bounded = x.at_most(_MOST_2[x.scalar]).at_least(_LEAST_2[x.scalar])
     shifted = bounded + x.format.rounder
-    rest = bounded - (shifted - x.format.rounder)
-    return ReducedArgument(shifted.bits(), rest).scaled(power_of_2(rest))
+    remainder = bounded - (shifted - x.format.rounder)
+    return ReducedArgument(shifted.bits(), remainder).scaled(power_of_2(remainder))
 
 
 def expm1(x: FloatVector) -> FloatVector:
     """Emit expm1 as `2**n (exp(r) - 1) + (2**n - 1)`, with 2**n halved against overflow."""
     parts = reduce_argument(x.at_most(_MOST[x.scalar]).at_least(-_SATURATED[x.scalar]))
-    less = power_of_e_less_1(parts.remainder)
-    scale = parts.power(less=1)
-    half = fma(scale, less, scale - 0.5)
+    reduced = power_of_e_less_1(parts.remainder)
+    scale = parts.power(minus=1)
+    half = fma(scale, reduced, scale - 0.5)
     return (half + half).with_bits(x.sign())
 
 
@@ -155,9 +155,9 @@ def sinh(x: FloatVector) -> FloatVector:
     """Emit sinh as a polynomial below 1, and as `h - 1 / (4 h)` with h = exp(|x|) / 2 above."""
     size = abs(x)
     square = x * x
-    near = fma(polynomial(square, _SINH[x.scalar]) * square, size, size)
+    series = fma(polynomial(square, _SINH[x.scalar]) * square, size, size)
     h = _half_power(size)
-    return (size < 1.0).select(near, h - 0.25 / h).with_bits(x.sign())
+    return (size < 1.0).select(series, h - 0.25 / h).with_bits(x.sign())
 
 
 def cosh(x: FloatVector) -> FloatVector:
@@ -168,7 +168,7 @@ def cosh(x: FloatVector) -> FloatVector:
 
 def _half_power(size: FloatVector) -> FloatVector:
     parts = reduce_argument(size.at_most(_MOST[size.scalar] + 1.0))
-    return parts.scaled(power_of_e(parts.remainder), less=1)
+    return parts.scaled(power_of_e(parts.remainder), minus=1)
 
 
 _TWO_THIRDS = {"float": 0x3F2AAAAB, "double": 0x3FE5555555555555}
@@ -255,10 +255,10 @@ def log10(x: FloatVector) -> FloatVector:
 
 def log1p(x: FloatVector) -> FloatVector:
     """Emit log1p with `1 + x = 2**k (1 + f)`, f = `2**-k x + (2**-k - 1)`, exact for small x."""
-    held = x.format
-    exponent = ((x + 1.0).bits() - _THREE_QUARTERS[x.scalar]) & -(1 << held.mantissa)
+    fmt = x.format
+    exponent = ((x + 1.0).bits() - _THREE_QUARTERS[x.scalar]) & -(1 << fmt.mantissa)
     # Use 4 / 2**k, because 1 / 2**k can be subnormal.
-    quarter = ((held.bias + 2 << held.mantissa) - exponent).real()
+    quarter = ((fmt.bias + 2 << fmt.mantissa) - exponent).real()
     f = (x.bits() - exponent).real() + fma(quarter, 0.25, -1.0)
     k = exponent_number(exponent, x, 0.0)
     high, low = _LN2[x.scalar]
@@ -273,21 +273,21 @@ def exponent_number(exponent: IntVector, x: FloatVector, plus: FloatVector | flo
     Few machines convert vectors of 64-bit integers to float64, so for float64 the exponent is
     placed in the mantissa of a number.
     """
-    held = x.format
+    fmt = x.format
     if x.scalar == "float":
-        return fma(exponent.number(), 2.0**-held.mantissa, plus)
-    biased = (exponent + (held.bias << held.mantissa)).unsigned_shift(held.mantissa)
-    raised = biased | (held.bias + held.mantissa << held.mantissa)
-    return raised.real() - (2.0**held.mantissa + held.bias) + plus
+        return fma(exponent.number(), 2.0**-fmt.mantissa, plus)
+    biased = (exponent + (fmt.bias << fmt.mantissa)).unsigned_shift(fmt.mantissa)
+    raised = biased | (fmt.bias + fmt.mantissa << fmt.mantissa)
+    return raised.real() - (2.0**fmt.mantissa + fmt.bias) + plus
 
 
 def _split(x: FloatVector) -> tuple[FloatVector, FloatVector]:
-    held = x.format
-    small = x < held.tiny
-    normal = small.select(x * 2.0**held.mantissa, x)
+    fmt = x.format
+    small = x < fmt.tiny
+    normal = small.select(x * 2.0**fmt.mantissa, x)
     bits = normal.bits()
-    exponent = bits - _TWO_THIRDS[x.scalar] & -(1 << held.mantissa)
-    raised = small.select(x.constant(-held.mantissa), 0.0)
+    exponent = bits - _TWO_THIRDS[x.scalar] & -(1 << fmt.mantissa)
+    raised = small.select(x.constant(-fmt.mantissa), 0.0)
     return exponent_number(exponent, x, raised), (bits - exponent).real() - 1.0
 
 

@@ -38,9 +38,9 @@ def power(x: FloatVector, y: FloatVector) -> FloatVector:
     beyond the float32 range. It is called only if a lane requires it.
     """
     exponent = _wide(y) * _log2_of_positive(_wide(x))
-    near = _single(_exp2_of_bounded(exponent))
-    is_far = ~((x > 0.0) & (x < _INFINITY) & (abs(exponent) < _BEYOND))
-    return fix_special_lanes(near, is_far, "pow.far", _power_of_any, (x, y))
+    fast = _single(_exp2_of_bounded(exponent))
+    is_special = ~((x > 0.0) & (x < _INFINITY) & (abs(exponent) < _BEYOND))
+    return fix_special_lanes(fast, is_special, "pow.far", _power_of_any, (x, y))
 
 
 def _power_of_any(x: FloatVector, y: FloatVector) -> FloatVector:
@@ -52,8 +52,8 @@ def with_limits_of_power(x: FloatVector, y: FloatVector, result: FloatVector) ->
     """Derive pow(x, y) from `result`, the power of |x|: sign, NaN and results of exactly 1."""
     is_odd, is_whole = _parity(y)
     result = is_odd.select(result.with_bits(x.sign()), result)
-    bad = (x < 0.0) & (x > -_INFINITY) & ~is_whole
-    result = bad.select(x.constant(float("nan")), result)
+    is_invalid = (x < 0.0) & (x > -_INFINITY) & ~is_whole
+    result = is_invalid.select(x.constant(float("nan")), result)
     is_one = x.is_equal(1.0) | y.is_equal(0.0)
     is_one = is_one | (x.is_equal(-1.0) & abs(y).is_equal(_INFINITY))
     return is_one.select(x.constant(1.0), result)
@@ -78,8 +78,8 @@ def asinh(x: FloatVector) -> FloatVector:
 
 def acosh(x: FloatVector) -> FloatVector:
     """Emit acosh as `log(x + sqrt(x**2 - 1))`."""
-    wide = _wide(x)
-    grown = wide + fma(wide, wide, -1.0).intrinsic("sqrt")
+    widened = _wide(x)
+    grown = widened + fma(widened, widened, -1.0).intrinsic("sqrt")
     result = _single(log2_wide(grown) * _LN2)
     return (x < 1.0).select(x.constant(float("nan")), result)
 
@@ -97,8 +97,8 @@ def log2_wide(x: FloatVector) -> FloatVector:
     """Emit log2 in float64 of a number that is not subnormal, accurate to about 40 bits."""
     result = _log2_of_positive(x)
     known = (x < _INFINITY).select(result, x)
-    below = x.is_equal(0.0).select(x.constant(-_INFINITY), float("nan"))
-    return (x > 0.0).select(known, below)
+    nonpositive = x.is_equal(0.0).select(x.constant(-_INFINITY), float("nan"))
+    return (x > 0.0).select(known, nonpositive)
 
 
 def _log2_of_positive(x: FloatVector) -> FloatVector:
@@ -117,8 +117,8 @@ def exp2_wide(x: FloatVector) -> FloatVector:
 
 def _exp2_of_bounded(x: FloatVector) -> FloatVector:
     shifted = x + _ROUNDER
-    rest = x - (shifted - _ROUNDER)
-    return (polynomial(rest, _EXP2).bits() + (shifted.bits() << 52)).real()
+    remainder = x - (shifted - _ROUNDER)
+    return (polynomial(remainder, _EXP2).bits() + (shifted.bits() << 52)).real()
 
 
 def _parity(y: FloatVector) -> tuple[BoolVector, BoolVector]:

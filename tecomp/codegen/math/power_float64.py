@@ -56,11 +56,11 @@ def power(x: FloatVector, y: FloatVector) -> FloatVector:
         `e_pow.c` of FreeBSD's msun, for the series of the logarithm.
     """
     exponent = _times(y, _log2(x, 0.0))
-    near, shifted = _exp2(exponent)
-    near = (near.bits() + (shifted.bits() << _MANTISSA)).real()
-    is_near = (x.constant(x.format.tiny) <= x) & (x < _INFINITY)
-    is_far = ~(is_near & (abs(exponent.high) < _NORMAL))
-    return fix_special_lanes(near, is_far, "pow.far", _power_of_any, (x, y))
+    fast, shifted = _exp2(exponent)
+    fast = (fast.bits() + (shifted.bits() << _MANTISSA)).real()
+    is_normal = (x.constant(x.format.tiny) <= x) & (x < _INFINITY)
+    is_special = ~(is_normal & (abs(exponent.high) < _NORMAL))
+    return fix_special_lanes(fast, is_special, "pow.far", _power_of_any, (x, y))
 
 
 def _power_of_any(x: FloatVector, y: FloatVector) -> FloatVector:
@@ -70,10 +70,10 @@ def _power_of_any(x: FloatVector, y: FloatVector) -> FloatVector:
     small = size < size.format.tiny
     normal = small.select(size * 2.0**53, size)
     exponent = _times(bounded, _log2(normal, small.select(size.constant(-53.0), 0.0)))
-    is_far = abs(exponent.high) > 1100.0
+    is_clamped = abs(exponent.high) > 1100.0
     value, shifted = _exp2(DoubleDouble(
-        is_far.select(exponent.high.at_most(1100.0).at_least(-1100.0), exponent.high),
-        is_far.select(size.constant(0.0), exponent.low)))
+        is_clamped.select(exponent.high.at_most(1100.0).at_least(-1100.0), exponent.high),
+        is_clamped.select(size.constant(0.0), exponent.low)))
     n = shifted.bits() << _MANTISSA
     half = n >> 1 & _EXPONENT
     result = value * (half + _BIAS).real() * (n - half + _BIAS).real()
@@ -96,21 +96,21 @@ def _log2(x: FloatVector, plus: FloatVector | float) -> DoubleDouble:
     k = exponent_number(exponent, x, plus)
     m = (bits - exponent).real()
     # s = (m - 1) / (m + 1) in double-double.
-    less, more = m - 1.0, m + 1.0
-    inverse = 1.0 / more
-    s = less * inverse
-    taken = _product(s, more)
-    s_low = inverse * fma(s, (more - 1.0) - m, (less - taken.high) - taken.low)
+    m_minus_1, m_plus_1 = m - 1.0, m + 1.0
+    inverse = 1.0 / m_plus_1
+    s = m_minus_1 * inverse
+    product = _product(s, m_plus_1)
+    s_low = inverse * fma(s, (m_plus_1 - 1.0) - m, (m_minus_1 - product.high) - product.low)
     # log(m) = 2/3 s (3 + s**2 + tail)
     square = _product(s, s)
     tail = square.high * square.high * polynomial(square.high, _LOG)
-    above = _sum(square.high, fma(s + s, s_low, tail + square.low))
-    terms = _sum(x.constant(3.0), above.high)
+    series = _sum(square.high, fma(s + s, s_low, tail + square.low))
+    terms = _sum(x.constant(3.0), series.high)
     total = _product(s, terms.high)
-    below = fma(s_low, terms.high, fma(s, terms.low + above.low, total.low))
+    low_terms = fma(s_low, terms.high, fma(s, terms.low + series.low, total.low))
     unit_high, unit_low = _UNIT
     scaled = _product(total.high, x.constant(unit_high))
-    low = fma(total.high, unit_low, fma(below, unit_high, scaled.low))
+    low = fma(total.high, unit_low, fma(low_terms, unit_high, scaled.low))
     result = _sum(k, scaled.high)
     return DoubleDouble(result.high, result.low + low)
 
@@ -118,8 +118,8 @@ def _log2(x: FloatVector, plus: FloatVector | float) -> DoubleDouble:
 def _exp2(x: DoubleDouble) -> tuple[FloatVector, FloatVector]:
     """Return 2**(x - n) for the nearest integer n, and a number with n in its lowest bits."""
     shifted = x.high + _ROUNDER
-    rest = (x.high - (shifted - _ROUNDER)) + x.low
-    return power_of_2(rest), shifted
+    remainder = (x.high - (shifted - _ROUNDER)) + x.low
+    return power_of_2(remainder), shifted
 
 
 def _sum(a: FloatVector, b: FloatVector) -> DoubleDouble:
@@ -135,8 +135,8 @@ def _product(a: FloatVector, b: FloatVector) -> DoubleDouble:
         return DoubleDouble(product, a.intrinsic("fma", b, -product))
     a_high, b_high = _upper(a), _upper(b)
     a_low, b_low = a - a_high, b - b_high
-    rest = (a_high * b_high - product) + a_high * b_low + a_low * b_high
-    return DoubleDouble(product, rest + a_low * b_low)
+    error = (a_high * b_high - product) + a_high * b_low + a_low * b_high
+    return DoubleDouble(product, error + a_low * b_low)
 
 
 def _upper(x: FloatVector) -> FloatVector:
@@ -146,8 +146,8 @@ def _upper(x: FloatVector) -> FloatVector:
 def hypot(x: FloatVector, y: FloatVector) -> FloatVector:
     """Emit hypot with both operands scaled by a power of two; infinity dominates NaN."""
     a, b = abs(x), abs(y)
-    most = (a < b).select(b, a)
-    exponent = most.at_most(2.0**1022).at_least(2.0**-1021).bits() & _EXPONENT
+    larger = (a < b).select(b, a)
+    exponent = larger.at_most(2.0**1022).at_least(2.0**-1021).bits() & _EXPONENT
     scale = ((2046 << 52) - exponent).real()
     a, b = a * scale, b * scale
     result = fma(a, a, b * b).intrinsic("sqrt") * exponent.real()
@@ -158,19 +158,19 @@ def hypot(x: FloatVector, y: FloatVector) -> FloatVector:
 def asinh(x: FloatVector) -> FloatVector:
     """Emit asinh as `log1p(|x| + x**2 / (1 + sqrt(1 + x**2)))`; for large x as `log(2|x|)`."""
     size = abs(x)
-    is_far = size > 2.0**60
-    near = is_far.select(x.constant(1.0), size)
-    square = near * near
-    grown = near + square / ((square + 1.0).intrinsic("sqrt") + 1.0)
-    return _of_large(is_far, size, grown).with_bits(x.sign())
+    is_large = size > 2.0**60
+    small = is_large.select(x.constant(1.0), size)
+    square = small * small
+    grown = small + square / ((square + 1.0).intrinsic("sqrt") + 1.0)
+    return _of_large(is_large, size, grown).with_bits(x.sign())
 
 
 def acosh(x: FloatVector) -> FloatVector:
     """Emit acosh as `log1p(t + sqrt(2 t + t**2))` with t = x - 1; for large x as `log(2 x)`."""
-    is_far = x > 2.0**60
-    t = is_far.select(x.constant(2.0), x) - 1.0
+    is_large = x > 2.0**60
+    t = is_large.select(x.constant(2.0), x) - 1.0
     grown = t + fma(t, t, t + t).intrinsic("sqrt")
-    result = _of_large(is_far, x, grown)
+    result = _of_large(is_large, x, grown)
     return (x < 1.0).select(x.constant(float("nan")), result)
 
 
@@ -180,7 +180,7 @@ def atanh(x: FloatVector) -> FloatVector:
     return (log1p((size + size) / (1.0 - size)) * 0.5).with_bits(x.sign())
 
 
-def _of_large(is_far: BoolVector, size: FloatVector, grown: FloatVector) -> FloatVector:
+def _of_large(is_large: BoolVector, size: FloatVector, grown: FloatVector) -> FloatVector:
     """Emit `log1p(grown)`, or `log(2 size)` (as `log1p(size) + ln 2`) for large `size`."""
-    result = log1p(is_far.select(size, grown))
-    return is_far.select(result + _LN2, result)
+    result = log1p(is_large.select(size, grown))
+    return is_large.select(result + _LN2, result)

@@ -35,11 +35,11 @@ def power_of_signed(x: IntVector, y: IntVector) -> IntVector:
     A negative exponent gives the reciprocal rounded towards zero: 0 except for bases 1 and -1.
     A base of 0 gives 0.
     """
-    below = _compare(y, "slt", 0)
+    is_negative = _compare(y, "slt", 0)
     # The powers of 1 and -1 depend only on the parity of the exponent, its lowest bit.
-    result = _power(x, _select(below, y & 1, y))
+    result = _power(x, _select(is_negative, y & 1, y))
     is_unit = _compare(x, "eq", 1) | _compare(x, "eq", -1)
-    return _select(below & ~is_unit, x.constant(0), result)
+    return _select(is_negative & ~is_unit, x.constant(0), result)
 
 
 def power_of_unsigned(x: IntVector, y: IntVector) -> IntVector:
@@ -51,28 +51,28 @@ def _power(x: IntVector, y: IntVector) -> IntVector:
     """Emit x**y by binary exponentiation; y is unsigned."""
     code, kind = x.code, x.kind
     before, loop, after = code.block, code.name("loop"), code.name("after")
-    total, square, rest = (code.name(hint) for hint in ("total", "square", "rest"))
+    total, square, remaining = (code.name(hint) for hint in ("total", "square", "rest"))
     code.jump(loop)
     code.label(loop)
-    following = [f"%{code.name('next')}" for _ in range(3)]
+    next_names = [f"%{code.name('next')}" for _ in range(3)]
     first = (x.constant(1), x, y)
-    for name, start, behind in zip((total, square, rest), first, following, strict=True):
-        code.do(f"%{name} = phi {kind} [ {start.operand}, %{before} ], [ {behind}, %{loop} ]")
+    for name, start, next_value in zip((total, square, remaining), first, next_names, strict=True):
+        code.do(f"%{name} = phi {kind} [ {start.operand}, %{before} ], [ {next_value}, %{loop} ]")
     result, factor, bits = (
-        IntVector(code, f"%{name}", x.scalar, x.lanes) for name in (total, square, rest)
+        IntVector(code, f"%{name}", x.scalar, x.lanes) for name in (total, square, remaining)
     )
     product = result * _select((bits & 1).is_not(0), factor, x.constant(1))
     shifted = bits.unsigned_shift(1)
-    for name, value in zip(following, (product, factor * factor, shifted), strict=True):
+    for name, value in zip(next_names, (product, factor * factor, shifted), strict=True):
         code.do(f"{name} = add {kind} {value.operand}, {value.like(0)}")
     code.branch(shifted.is_not(0).any(), loop, after)
     code.label(after)
     return product
 
 
-def _compare(x: IntVector, word: str, number: int) -> BoolVector:
-    made = x.code.op(f"icmp {word} {x.kind} {x.operand}, {x.like(number)}")
-    return BoolVector(x.code, made, x.lanes)
+def _compare(x: IntVector, predicate: str, number: int) -> BoolVector:
+    result = x.code.op(f"icmp {predicate} {x.kind} {x.operand}, {x.like(number)}")
+    return BoolVector(x.code, result, x.lanes)
 
 
 def _select(where: BoolVector, a: IntVector, b: IntVector) -> IntVector:
@@ -88,18 +88,18 @@ def fmod(x: FloatVector, y: FloatVector) -> FloatVector:
     """
     a, b = abs(x), abs(y)
     ratio = a / b
-    rest = (-ratio.intrinsic("trunc")).intrinsic("fma", b, a)
-    rest = (rest < 0.0).select(rest + b, rest)
+    remainder = (-ratio.intrinsic("trunc")).intrinsic("fma", b, a)
+    remainder = (remainder < 0.0).select(remainder + b, remainder)
     # For infinite y, infinity times 0 would give NaN; the remainder of a finite x is x.
-    near = (b.is_equal(inf) & (a < inf)).select(a, rest)
-    is_far = (ratio > 2.0**x.format.mantissa) & (a < inf) & (b > 0.0)
+    fast = (b.is_equal(inf) & (a < inf)).select(a, remainder)
+    is_special = (ratio > 2.0**x.format.mantissa) & (a < inf) & (b > 0.0)
     formula = _wider if x.scalar == "float" else _by_library
-    return abs(fix_special_lanes(near, is_far, "fmod.far", formula, (a, b))).with_bits(x.sign())
+    return abs(fix_special_lanes(fast, is_special, "fmod.far", formula, (a, b))).with_bits(x.sign())
 
 
 def _wider(a: FloatVector, b: FloatVector) -> FloatVector:
-    wide = fmod(a.cast("fpext", "double"), b.cast("fpext", "double"))
-    return wide.cast("fptrunc", "float")
+    widened = fmod(a.cast("fpext", "double"), b.cast("fpext", "double"))
+    return widened.cast("fptrunc", "float")
 
 
 def _by_library(a: FloatVector, b: FloatVector) -> FloatVector:
@@ -173,31 +173,31 @@ def emit_formula(code: FunctionBuilder, name: str, dtype: DType, args: Sequence[
     widest = 8 * WIDEST_VECTOR_BYTES // dtype.bits
     if dtype.lanes <= widest and dtype.lanes & dtype.lanes - 1 == 0:
         return _piece(code, name, dtype.kind, scalar, dtype.lanes, args)
-    whole = vector_of(scalar, dtype.lanes)
+    full = vector_of(scalar, dtype.lanes)
     joined = "poison"
     for start in range(0, dtype.lanes, widest):
         count = min(widest, dtype.lanes - start)
         lanes = 1 << (count - 1).bit_length()
         kind = vector_of(scalar, lanes)
-        cut = [_lanes_of(code, whole, arg, dtype.lanes, start, count, lanes) for arg in args]
+        cut = [_lanes_of(code, full, arg, dtype.lanes, start, count, lanes) for arg in args]
         part = _piece(code, name, dtype.kind, scalar, lanes, cut)
         if lanes == 1:
-            joined = code.op(f"insertelement {whole} {joined}, {scalar} {part}, i64 {start}")
+            joined = code.op(f"insertelement {full} {joined}, {scalar} {part}, i64 {start}")
             continue
-        spread = [min(max(k - start, 0), lanes - 1) for k in range(dtype.lanes)]
-        part = code.op(f"shufflevector {kind} {part}, {kind} poison, {shuffle_mask(spread)}")
+        lane_map = [min(max(k - start, 0), lanes - 1) for k in range(dtype.lanes)]
+        part = code.op(f"shufflevector {kind} {part}, {kind} poison, {shuffle_mask(lane_map)}")
         chosen = [k + dtype.lanes * (start <= k < start + count) for k in range(dtype.lanes)]
-        joined = code.op(f"shufflevector {whole} {joined}, {whole} {part}, {shuffle_mask(chosen)}")
+        joined = code.op(f"shufflevector {full} {joined}, {full} {part}, {shuffle_mask(chosen)}")
     return joined
 
 
 def _lanes_of(
-    code: FunctionBuilder, kind: str, value: str, given: int, start: int, count: int, lanes: int
+    code: FunctionBuilder, kind: str, value: str, in_lanes: int, start: int, count: int, lanes: int
 ) -> str:
     """Extract `count` lanes from `start` on, padded with zeros up to `lanes`."""
     if lanes == 1:
         return code.op(f"extractelement {kind} {value}, i64 {start}")
-    mask = [start + k if k < count else given for k in range(lanes)]
+    mask = [start + k if k < count else in_lanes for k in range(lanes)]
     return code.op(f"shufflevector {kind} {value}, {kind} zeroinitializer, {shuffle_mask(mask)}")
 
 
@@ -205,8 +205,8 @@ def _piece(
     code: FunctionBuilder, name: str, numbers: str, scalar: str, lanes: int, args: Sequence[str]
 ) -> str:
     if numbers in _POWERS:
-        whole = tuple(IntVector(code, arg, scalar, lanes) for arg in args)
-        return call_outlined(f"{name}.{numbers}", _POWERS[numbers], whole).operand
+        integers = tuple(IntVector(code, arg, scalar, lanes) for arg in args)
+        return call_outlined(f"{name}.{numbers}", _POWERS[numbers], integers).operand
     values = tuple(FloatVector(code, arg, scalar, lanes) for arg in args)
     formula = _DOUBLE.get(name) if scalar == "double" else None
     return call_outlined(name, formula or _FORMULAS[name], values).operand

@@ -126,47 +126,47 @@ def tan(x: FloatVector) -> FloatVector:
 def asin(x: FloatVector) -> FloatVector:
     """Emit the inverse sine; above 1/2 as pi/2 minus twice its value at `sqrt((1 - x) / 2)`."""
     size = abs(x)
-    is_far, angle = _arc(size)
+    is_large, angle = _arc(size)
     high, low = _PI_HALVES[x.scalar]
-    beyond = high - (angle + angle - low)
-    return is_far.select(beyond, angle).with_bits(x.sign())
+    large_angle = high - (angle + angle - low)
+    return is_large.select(large_angle, angle).with_bits(x.sign())
 
 
 def acos(x: FloatVector) -> FloatVector:
     """Emit the inverse cosine as `pi/2 - asin(x)`; for |x| > 1/2 with asin of a half angle."""
     sign = x.sign()
-    is_far, angle = _arc(abs(x))
+    is_large, angle = _arc(abs(x))
     double = angle + angle
     high, low = _PI_HALVES[x.scalar]
-    turned = sign.is_not(0).select(2.0 * high - (double - 2.0 * low), double)
-    middle = high - (angle.flipped(sign) - low)
-    return is_far.select(turned, middle)
+    outer_angle = sign.is_not(0).select(2.0 * high - (double - 2.0 * low), double)
+    mid_angle = high - (angle.flipped(sign) - low)
+    return is_large.select(outer_angle, mid_angle)
 
 
 def atan(x: FloatVector) -> FloatVector:
     """Emit the inverse tangent; above 1 as pi/2 minus its value at `1 / x`."""
     size = abs(x)
-    is_far = size > 1.0
-    inner = is_far.select(1.0 / size, size)
+    is_large = size > 1.0
+    inner = is_large.select(1.0 / size, size)
     angle = _arc_tangent(inner)
-    return is_far.select(_from_half_pi(angle), angle).with_bits(x.sign())
+    return is_large.select(_from_half_pi(angle), angle).with_bits(x.sign())
 
 
 def atan2(y: FloatVector, x: FloatVector) -> FloatVector:
     """Emit the angle of the point (x, y) from atan of the quotient in [0, 1] and the octant."""
     width, height = abs(x), abs(y)
     is_steep = height > width
-    least = is_steep.select(width, height)
-    most = is_steep.select(height, width)
+    smaller = is_steep.select(width, height)
+    larger = is_steep.select(height, width)
     # Define 0 / 0 as 0 and inf / inf as 1; NaN propagates.
-    ratio = most.is_equal(0.0).select(most, least / most)
-    ratio = least.is_equal(float("inf")).select(x.constant(1.0), ratio)
+    ratio = larger.is_equal(0.0).select(larger, smaller / larger)
+    ratio = smaller.is_equal(float("inf")).select(x.constant(1.0), ratio)
     ratio = width.is_nan().select(width, height.is_nan().select(height, ratio))
     angle = _arc_tangent(ratio)
     angle = is_steep.select(_from_half_pi(angle), angle)
     high, low = _PI_HALVES[x.scalar]
-    behind = 2.0 * high - (angle - 2.0 * low)
-    return x.sign().is_not(0).select(behind, angle).with_bits(y.sign())
+    left_angle = 2.0 * high - (angle - 2.0 * low)
+    return x.sign().is_not(0).select(left_angle, angle).with_bits(y.sign())
 
 
 def _sin(angle: ReducedAngle) -> FloatVector:
@@ -197,14 +197,14 @@ def _of_any_size(
     name: str, formula: Callable[[ReducedAngle], FloatVector], x: FloatVector
 ) -> FloatVector:
     """Emit a formula with the fast reduction, and again with the slow one if an angle is large."""
-    is_far = abs(x) > _FAR[x.scalar]
-    near = formula(_reduce_small(x))
+    is_special = abs(x) > _FAR[x.scalar]
+    fast = formula(_reduce_small(x))
 
     def far(angle: FloatVector) -> FloatVector:
         return formula(_reduce_large(angle)) if angle.scalar == "float" else call_libm_per_lane(
             name, angle)
 
-    return fix_special_lanes(near, is_far, f"{name}.far", far, (x,))
+    return fix_special_lanes(fast, is_special, f"{name}.far", far, (x,))
 
 
 def _reduce_small(x: FloatVector) -> ReducedAngle:
@@ -212,9 +212,9 @@ def _reduce_small(x: FloatVector) -> ReducedAngle:
     n = shifted - x.format.rounder
     a, b, c, d = _HALF_PI[x.scalar]
     coarse = fma(n, -b, fma(n, -a, x))
-    rest = fma(n, -c, coarse)
-    excess = fma(n, c, rest - coarse)  # exact rounding error of `rest`
-    return ReducedAngle(shifted.bits(), rest - fma(n, d, excess))
+    remainder = fma(n, -c, coarse)
+    excess = fma(n, c, remainder - coarse)  # exact rounding error of `remainder`
+    return ReducedAngle(shifted.bits(), remainder - fma(n, d, excess))
 
 
 def _reduce_large(x: FloatVector) -> ReducedAngle:
@@ -223,21 +223,21 @@ def _reduce_large(x: FloatVector) -> ReducedAngle:
     Source:
         `reduce_large` of the Optimized Routines of Arm (math/sinf.h), which do it for one number.
     """
-    far = _FAR["float"]
+    threshold = _FAR["float"]
     # Small and infinite lanes are replaced by a large number within the range of the table.
-    size = (abs(x) > far).select(abs(x), far)
-    bits = (abs(x) < float("inf")).select(size, far).bits()
-    place = bits.unsigned_shift(23) - 136
-    mantissa = ((bits & 0x7FFFFF) | 0x800000) << (place & 7)
+    size = (abs(x) > threshold).select(abs(x), threshold)
+    bits = (abs(x) < float("inf")).select(size, threshold).bits()
+    bit_position = bits.unsigned_shift(23) - 136
+    mantissa = ((bits & 0x7FFFFF) | 0x800000) << (bit_position & 7)
     factor = mantissa.cast("zext", "i64")
-    high, middle, low = (factor * _digits(place >> 3, offset) for offset in (0, 4, 8))
+    high, middle, low = (factor * _digits(bit_position >> 3, offset) for offset in (0, 4, 8))
     product = (high << 32) + middle + low.unsigned_shift(32)
     quarters = (product + (1 << 61)).unsigned_shift(62)
     angle = (product - (quarters << 62)).number() * (math.pi * 2.0**-63)
     n = quarters.cast("trunc", "i32")
-    rest = angle.cast("fptrunc", "float") + (x - x)  # NaN for infinite x
+    remainder = angle.cast("fptrunc", "float") + (x - x)  # NaN for infinite x
     negative = x.bits() >> 31
-    return ReducedAngle((n ^ negative) - negative, rest.flipped(x.sign()))
+    return ReducedAngle((n ^ negative) - negative, remainder.flipped(x.sign()))
 
 
 def _digits(byte: IntVector, offset: int) -> IntVector:
@@ -246,8 +246,8 @@ def _digits(byte: IntVector, offset: int) -> IntVector:
     code.module.constants.setdefault(
         _TABLE, f"internal unnamed_addr constant {_two_over_pi_table()}"
     )
-    places = (byte + offset).cast("sext", "i64")
-    pointers = code.op(f"getelementptr i32, ptr {_TABLE}, {places.kind} {places.operand}")
+    positions = (byte + offset).cast("sext", "i64")
+    pointers = code.op(f"getelementptr i32, ptr {_TABLE}, {positions.kind} {positions.operand}")
     if lanes == 1:
         return IntVector(code, code.op(f"load i32, ptr {pointers}"), "i32", 1).cast("zext", "i64")
     kind = vector_of("i32", lanes)
@@ -272,11 +272,11 @@ def _two_over_pi_table() -> str:
 
 def _arc(size: FloatVector) -> tuple[BoolVector, FloatVector]:
     """Return whether `size` > 1/2, and asin of `size` or, above, of `sqrt((1 - size) / 2)`."""
-    is_far = size > 0.5
-    rest = fma(size, -0.5, 0.5)
-    square = is_far.select(rest, size * size)
-    root = is_far.select(rest.intrinsic("sqrt"), size)
-    return is_far, fma(polynomial(square, _ASIN[square.scalar]) * square, root, root)
+    is_large = size > 0.5
+    half_arg = fma(size, -0.5, 0.5)
+    square = is_large.select(half_arg, size * size)
+    root = is_large.select(half_arg.intrinsic("sqrt"), size)
+    return is_large, fma(polynomial(square, _ASIN[square.scalar]) * square, root, root)
 
 
 def _arc_tangent(ratio: FloatVector) -> FloatVector:

@@ -114,8 +114,8 @@ class IntVector:
         """Emit an instruction whose result has the type of this vector."""
         return IntVector(self.code, self.code.op(text), self.scalar, self.lanes)
 
-    def _with(self, word: str, other: IntVector | int) -> IntVector:
-        return self.emit(f"{word} {self.kind} {self.operand}, {self.like(other)}")
+    def _with(self, op: str, other: IntVector | int) -> IntVector:
+        return self.emit(f"{op} {self.kind} {self.operand}, {self.like(other)}")
 
     def __add__(self, other: IntVector | int) -> IntVector:
         return self._with("add", other)
@@ -153,11 +153,11 @@ class IntVector:
         text = f"icmp ne {self.kind} {self.operand}, {self.like(number)}"
         return BoolVector(self.code, self.code.op(text), self.lanes)
 
-    def cast(self, word: str, scalar: str) -> IntVector:
+    def cast(self, op: str, scalar: str) -> IntVector:
         """Extend (`zext`, `sext`) or truncate (`trunc`) to another width."""
         kind = vector_of(scalar, self.lanes)
-        made = self.code.op(f"{word} {self.kind} {self.operand} to {kind}")
-        return IntVector(self.code, made, scalar, self.lanes)
+        result = self.code.op(f"{op} {self.kind} {self.operand} to {kind}")
+        return IntVector(self.code, result, scalar, self.lanes)
 
     def real(self) -> FloatVector:
         """Reinterpret the bits as floating-point numbers."""
@@ -167,11 +167,11 @@ class IntVector:
         """Convert to floating point."""
         return self._to("sitofp")
 
-    def _to(self, word: str) -> FloatVector:
+    def _to(self, op: str) -> FloatVector:
         scalar = {32: "float", 64: "double"}[_BITS[self.scalar]]
         kind = vector_of(scalar, self.lanes)
-        made = self.code.op(f"{word} {self.kind} {self.operand} to {kind}")
-        return FloatVector(self.code, made, scalar, self.lanes)
+        result = self.code.op(f"{op} {self.kind} {self.operand} to {kind}")
+        return FloatVector(self.code, result, scalar, self.lanes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,15 +263,15 @@ class FloatVector:
         """Test for NaN."""
         return self._compare("uno", self)
 
-    def _compare(self, word: str, other: FloatVector | float) -> BoolVector:
-        text = f"fcmp {word} {self.kind} {self.operand}, {self.like(other)}"
+    def _compare(self, predicate: str, other: FloatVector | float) -> BoolVector:
+        text = f"fcmp {predicate} {self.kind} {self.operand}, {self.like(other)}"
         return BoolVector(self.code, self.code.op(text), self.lanes)
 
     def intrinsic(self, name: str, *others: FloatVector) -> FloatVector:
         """Emit an LLVM intrinsic such as fabs, sqrt, trunc, floor or fma."""
         values = [(self.kind, value.operand) for value in (self, *others)]
-        made = self.code.call(self.kind, f"llvm.{name}.{suffix(self.kind)}", values)
-        return FloatVector(self.code, made, self.scalar, self.lanes)
+        result = self.code.call(self.kind, f"llvm.{name}.{suffix(self.kind)}", values)
+        return FloatVector(self.code, result, self.scalar, self.lanes)
 
     def at_most(self, bound: float) -> FloatVector:
         """Return the minimum with a constant, one `minps` on x86; NaN is preserved."""
@@ -285,8 +285,8 @@ class FloatVector:
         """Reinterpret the bits as integers."""
         scalar = f"i{self._bits}"
         kind = vector_of(scalar, self.lanes)
-        made = self.code.op(f"bitcast {self.kind} {self.operand} to {kind}")
-        return IntVector(self.code, made, scalar, self.lanes)
+        result = self.code.op(f"bitcast {self.kind} {self.operand} to {kind}")
+        return IntVector(self.code, result, scalar, self.lanes)
 
     def sign(self) -> IntVector:
         """Return the sign bit in place, all other bits zero."""
@@ -300,10 +300,10 @@ class FloatVector:
         """Negate where the sign bit of `sign` is set."""
         return (self.bits() ^ sign).real()
 
-    def cast(self, word: str, scalar: str) -> FloatVector:
+    def cast(self, op: str, scalar: str) -> FloatVector:
         """Convert to the other precision (`fpext`, `fptrunc`)."""
-        made = self.code.op(f"{word} {self.kind} {self.operand} to {vector_of(scalar, self.lanes)}")
-        return FloatVector(self.code, made, scalar, self.lanes)
+        result = self.code.op(f"{op} {self.kind} {self.operand} to {vector_of(scalar, self.lanes)}")
+        return FloatVector(self.code, result, scalar, self.lanes)
 
 
 Coefficients: TypeAlias = Sequence[float]
@@ -312,8 +312,8 @@ Coefficients: TypeAlias = Sequence[float]
 def fma(a: FloatVector, b: FloatVector | float, c: FloatVector | float) -> FloatVector:
     """Emit `a * b + c`, fused if the machine supports FMA."""
     values = [(a.kind, operand) for operand in (a.operand, a.like(b), a.like(c))]
-    made = a.code.call(a.kind, f"llvm.fmuladd.{suffix(a.kind)}", values)
-    return FloatVector(a.code, made, a.scalar, a.lanes)
+    result = a.code.call(a.kind, f"llvm.fmuladd.{suffix(a.kind)}", values)
+    return FloatVector(a.code, result, a.scalar, a.lanes)
 
 
 def polynomial(x: FloatVector, coefficients: Coefficients, *, by: int = 2) -> FloatVector:
@@ -349,19 +349,19 @@ _RARE = "noinline cold"
 
 
 def fix_special_lanes(
-    near: FloatVector, is_far: BoolVector, name: str, formula: Formula,
+    fast: FloatVector, is_special: BoolVector, name: str, formula: Formula,
     arguments: tuple[FloatVector, ...]
 ) -> FloatVector:
-    """Replace `near` by `formula(*arguments)` in the lanes where `is_far` holds.
+    """Replace `fast` by `formula(*arguments)` in the lanes where `is_special` holds.
 
     The formula is an out-of-line function that is called only if there is such a lane.
     """
-    code = near.code
-    guard = begin_if(code, is_far.any())
-    far = _call(name, formula, arguments, is_rare=True)
-    mixed = is_far.select(far, near)
-    joined = end_if(code, guard, mixed.operand, near.kind, near.operand)
-    return FloatVector(code, joined, near.scalar, near.lanes)
+    code = fast.code
+    guard = begin_if(code, is_special.any())
+    special = _call(name, formula, arguments, is_rare=True)
+    mixed = is_special.select(special, fast)
+    joined = end_if(code, guard, mixed.operand, fast.kind, fast.operand)
+    return FloatVector(code, joined, fast.scalar, fast.lanes)
 
 
 def call_outlined(
@@ -380,8 +380,8 @@ def _call(
         helper = _helper(symbol, formula, arguments)
         module.add(replace(helper, is_helper=not is_rare, attributes=_RARE if is_rare else ""))
     module.calls[symbol] += 1
-    listed = ", ".join(f"{value.kind} {value.operand}" for value in arguments)
-    return first.emit(f"call {first.kind} @{symbol}({listed})")
+    operands = ", ".join(f"{value.kind} {value.operand}" for value in arguments)
+    return first.emit(f"call {first.kind} @{symbol}({operands})")
 
 
 def _helper(

@@ -130,8 +130,8 @@ def store(code: FunctionBuilder, node: BufferStore) -> Rule:
         yield from _write(code, access, mask, value)
     else:
         width = column.square.width
-        for place, row in column.filled(code, value):
-            yield from _write(code, replace(access, indices=place, count=width), None, row)
+        for position, row in column.filled(code, value):
+            yield from _write(code, replace(access, indices=position, count=width), None, row)
     for guard in reversed(guards):
         end_if(code, guard)
     return ""
@@ -139,9 +139,9 @@ def store(code: FunctionBuilder, node: BufferStore) -> Rule:
 
 def prefetch(code: FunctionBuilder, node: Prefetch) -> Rule:
     """Emit a prefetch of the cache line of an element, under its predicate."""
-    place = node.element
-    assert isinstance(place, BufferLoad)
-    access = _access(code, place, place.dtype)
+    element = node.element
+    assert isinstance(element, BufferLoad)
+    access = _access(code, element, element.dtype)
     guards, _ = yield from _open_branches(code, access)
     _, address, _ = yield from _place(code, access, None)
     # Arguments: read access, high temporal locality, data cache.
@@ -163,8 +163,8 @@ def _open_branches(
         if access.predicate.dtype.lanes == 1:
             guards.append(begin_if(code, condition))
         else:
-            whole = access.predicate.dtype.lanes == access.dtype.lanes
-            mask = condition if whole else _expand_mask(code, condition, access)
+            is_full = access.predicate.dtype.lanes == access.dtype.lanes
+            mask = condition if is_full else _expand_mask(code, condition, access)
     if code.module.options.check_bounds:
         mask = yield from _check(code, access, guards, mask)
     return guards, mask
@@ -222,8 +222,8 @@ def _expand_mask(code: FunctionBuilder, mask: str, access: _Access) -> str:
     if access.repeats == 1:
         return mask
     lanes = access.last.dtype.lanes
-    places = [k for k in range(lanes) for _ in range(access.repeats)]
-    return _shuffle(code, mask, lanes, places)
+    lane_map = [k for k in range(lanes) for _ in range(access.repeats)]
+    return _shuffle(code, mask, lanes, lane_map)
 
 
 def _places_touched(code: FunctionBuilder, mask: str, access: _Access) -> str:
@@ -231,65 +231,65 @@ def _places_touched(code: FunctionBuilder, mask: str, access: _Access) -> str:
     lanes = access.last.dtype.lanes
     joined = ""
     for inner in range(access.repeats):
-        places = [inner + access.repeats * k for k in range(lanes)]
-        part = mask if access.repeats == 1 else _shuffle(code, mask, access.dtype.lanes, places)
+        lane_map = [inner + access.repeats * k for k in range(lanes)]
+        part = mask if access.repeats == 1 else _shuffle(code, mask, access.dtype.lanes, lane_map)
         joined = code.op(f"or {vector_of('i1', lanes)} {joined}, {part}") if joined else part
     return joined
 
 
-def _shuffle(code: FunctionBuilder, mask: str, lanes: int, places: list[int]) -> str:
+def _shuffle(code: FunctionBuilder, mask: str, lanes: int, lane_map: list[int]) -> str:
     kind = vector_of("i1", lanes)
-    return code.op(f"shufflevector {kind} {mask}, {kind} poison, {shuffle_mask(places)}")
+    return code.op(f"shufflevector {kind} {mask}, {kind} poison, {shuffle_mask(lane_map)}")
 
 
 def _read(code: FunctionBuilder, access: _Access, mask: str | None) -> Rule:
-    alone = mask is None and access.repeats == 1
-    if alone and (runs := runs_of(access.last, access.count)) is not None:
+    is_direct = mask is None and access.repeats == 1
+    if is_direct and (runs := runs_of(access.last, access.count)) is not None:
         joined: str = yield from _in_runs(code, access, runs)
         return _as_value(code, access, joined)
-    if alone and (apart := runtime_stride_ramp(access.last)) is not None:
+    if is_direct and (ramp := runtime_stride_ramp(access.last)) is not None:
         base = yield from _row(code, access)
-        joined = yield from gather_lanes(code, access.buffer, base, apart, access.count)
+        joined = yield from gather_lanes(code, access.buffer, base, ramp, access.count)
         return _as_value(code, access, joined)
-    stride, place, align = yield from _place(code, access, mask)
+    stride, address, align = yield from _place(code, access, mask)
     kind, lanes = memory_type(access.dtype), access.dtype.lanes
     element, memory = memory_type(access.dtype.scalar), access.buffer.data
     if stride == 0:
-        raw = code.read(f"load {element}, ptr {place}, align {align}", memory)
+        raw = code.read(f"load {element}, ptr {address}, align {align}", memory)
         raw = broadcast(code, raw, element, lanes)
     elif stride is None:
         raw = code.call(
             kind,
             f"llvm.masked.gather.{suffix(kind)}.v{lanes}p0",
             [
-                (f"<{lanes} x ptr> align {align}", place),
+                (f"<{lanes} x ptr> align {align}", address),
                 _mask(access, mask),
                 (kind, "zeroinitializer"),
             ],
         )
     elif abs(stride) > 1:
-        raw = _load_with_stride(code, access, place, abs(stride))
+        raw = _load_with_stride(code, access, address, abs(stride))
     elif _is_partial(access, mask) and _is_register(code, access):
         # The memory is local to the function, so inactive lanes may be read.
-        raw = code.read(f"load {kind}, ptr {place}, align {align}", memory)
+        raw = code.read(f"load {kind}, ptr {address}, align {align}", memory)
         raw = _select_active(code, access, mask, raw, "zeroinitializer")
     elif mask is None:
-        raw = _side_by_side(code, access, place, align)
+        raw = _side_by_side(code, access, address, align)
     elif expands_masked_loads(code, lanes, access.dtype.scalar.bytes):
-        some = vector_of("i1", lanes), _reverse(code, access, mask, "i1", stride)
+        active = vector_of("i1", lanes), _reverse(code, access, mask, "i1", stride)
         is_nonempty = access.predicate in code.nonempty
         raw = load_within_page(
-            code, kind, access.dtype.bytes, place, align, some, memory, is_nonempty=is_nonempty
+            code, kind, access.dtype.bytes, address, align, active, memory, is_nonempty=is_nonempty
         )
     else:
-        some = vector_of("i1", lanes), _reverse(code, access, mask, "i1", stride)
-        place = yield from _masked_address(code, access, some, place)
-        raw = masked_load(code, kind, place, align, some)
+        active = vector_of("i1", lanes), _reverse(code, access, mask, "i1", stride)
+        address = yield from _masked_address(code, access, active, address)
+        raw = masked_load(code, kind, address, align, active)
     return _as_value(code, access, _reverse(code, access, raw, element, stride))
 
 
 def _masked_address(
-    code: FunctionBuilder, access: _Access, mask: tuple[str, str], place: str
+    code: FunctionBuilder, access: _Access, mask: tuple[str, str], address: str
 ) -> Rule:
     """Emit the address of a masked load; the row start if no lane is active.
 
@@ -297,11 +297,11 @@ def _masked_address(
     hundred times longer.
     """
     if access.predicate in code.nonempty:
-        return place
+        return address
     base = yield from _row(code, access)
     bits = code.op(f"bitcast {mask[0]} {mask[1]} to i{access.dtype.lanes}")
-    some = code.op(f"icmp ne i{access.dtype.lanes} {bits}, 0")
-    return code.op(f"select i1 {some}, ptr {place}, ptr {base}")
+    any_active = code.op(f"icmp ne i{access.dtype.lanes} {bits}, 0")
+    return code.op(f"select i1 {any_active}, ptr {address}, ptr {base}")
 
 
 def _as_value(code: FunctionBuilder, access: _Access, raw: str) -> str:
@@ -322,24 +322,24 @@ def _in_runs(code: FunctionBuilder, access: _Access, runs: LaneRuns) -> Rule:
     base = code.op(f"getelementptr {element}, ptr {row}, i64 {(yield runs.base)}")
     joined = "poison"
     for number, run in enumerate(runs.runs):
-        at = code.op(f"getelementptr {element}, ptr {base}, i64 {run.start}")
-        part = load_prefix(code, element, scalar.bytes, run.count, lanes, at, scalar.bytes,
+        run_address = code.op(f"getelementptr {element}, ptr {base}, i64 {run.start}")
+        part = load_prefix(code, element, scalar.bytes, run.count, lanes, run_address, scalar.bytes,
                           access.buffer.data)
-        chosen = [lanes + place if own == number else lane
-                  for lane, (own, place) in enumerate(runs.lanes)]
+        chosen = [lanes + offset if source == number else lane
+                  for lane, (source, offset) in enumerate(runs.lanes)]
         chosen += [0] * (lanes - len(chosen))
         joined = code.op(
             f"shufflevector {kind} {joined}, {kind} {part}, {shuffle_mask(chosen)}")
     return joined
 
 
-def _side_by_side(code: FunctionBuilder, access: _Access, place: str, align: int) -> str:
-    """Emit a contiguous load of the active lanes from `place` on."""
+def _side_by_side(code: FunctionBuilder, access: _Access, address: str, align: int) -> str:
+    """Emit a contiguous load of the active lanes from `address` on."""
     kind, lanes = memory_type(access.dtype), access.dtype.lanes
     if access.count == next_power_of_two(lanes):
-        return code.read(f"load {kind}, ptr {place}, align {align}", access.buffer.data)
+        return code.read(f"load {kind}, ptr {address}, align {align}", access.buffer.data)
     scalar = access.dtype.scalar
-    return load_prefix(code, memory_type(scalar), scalar.bytes, access.count, lanes, place, align,
+    return load_prefix(code, memory_type(scalar), scalar.bytes, access.count, lanes, address, align,
                       access.buffer.data)
 
 
@@ -349,42 +349,42 @@ def _write(
     kind, lanes, memory = memory_type(access.dtype), access.dtype.lanes, access.buffer.data
     if kind != register_type(access.dtype):
         value = code.op(f"zext {register_type(access.dtype)} {value} to {kind}")
-    alone = mask is None and access.repeats == 1
-    if alone and (apart := runtime_stride_ramp(access.last)) is not None:
+    is_direct = mask is None and access.repeats == 1
+    if is_direct and (ramp := runtime_stride_ramp(access.last)) is not None:
         base = yield from _row(code, access)
-        yield from scatter_lanes(code, access.buffer, base, apart, access.count, value)
+        yield from scatter_lanes(code, access.buffer, base, ramp, access.count, value)
         return
-    stride, place, align = yield from _place(code, access, mask, reads=False)
+    stride, address, align = yield from _place(code, access, mask, reads=False)
     if stride is None:
         code.run(
             f"llvm.masked.scatter.{suffix(kind)}.v{lanes}p0",
-            [(kind, value), (f"<{lanes} x ptr> align {align}", place), _mask(access, mask)],
+            [(kind, value), (f"<{lanes} x ptr> align {align}", address), _mask(access, mask)],
         )
         return
     scalar = access.dtype.scalar
     value = _reverse(code, access, value, memory_type(scalar), stride)
 
-    def write(part: str, operand: str, at: str, known: int, size: int) -> None:
+    def write(part: str, operand: str, pointer: str, known: int, size: int) -> None:
         if is_streamed(access.buffer, size):
-            stream_store(code, part, operand, at, known, memory)
+            stream_store(code, part, operand, pointer, known, memory)
         else:
-            code.write(f"store {part} {operand}, ptr {at}, align {known}", memory)
+            code.write(f"store {part} {operand}, ptr {pointer}, align {known}", memory)
 
     if _is_partial(access, mask) and _is_register(code, access):
         # A masked store would prevent LLVM from promoting this buffer to a register.
-        before = code.op(f"load {kind}, ptr {place}, align {align}")
+        before = code.op(f"load {kind}, ptr {address}, align {align}")
         value = _select_active(code, access, mask, value, before)
-        write(kind, value, place, align, access.dtype.bytes)
+        write(kind, value, address, align, access.dtype.bytes)
     elif mask is not None:
         name = f"llvm.masked.store.{suffix(kind)}.p0"
         if may_be_narrowed(scalar):
             mask = _unknown(code, mask, lanes)
-        some = vector_of("i1", lanes), _reverse(code, access, mask, "i1", stride)
-        code.run(name, [(kind, value), (f"ptr align {align}", place), some])
+        active = vector_of("i1", lanes), _reverse(code, access, mask, "i1", stride)
+        code.run(name, [(kind, value), (f"ptr align {align}", address), active])
     elif access.count == next_power_of_two(lanes):
-        write(kind, value, place, align, access.dtype.bytes)
+        write(kind, value, address, align, access.dtype.bytes)
     else:
-        store_prefix(code, memory_type(scalar), scalar.bytes, access.count, lanes, value, place,
+        store_prefix(code, memory_type(scalar), scalar.bytes, access.count, lanes, value, address,
                     align, write)
 
 
@@ -400,11 +400,11 @@ def _unknown(code: FunctionBuilder, mask: str, lanes: int) -> str:
     lane with its width before the truncation.
     """
     true = code.op('call i32 asm "", "=r,0"(i32 1)')
-    every = broadcast(code, code.op(f"icmp ne i32 {true}, 0"), "i1", lanes)
-    return code.op(f"and {vector_of('i1', lanes)} {mask}, {every}")
+    all_lanes = broadcast(code, code.op(f"icmp ne i32 {true}, 0"), "i1", lanes)
+    return code.op(f"and {vector_of('i1', lanes)} {mask}, {all_lanes}")
 
 
-def _load_with_stride(code: FunctionBuilder, access: _Access, place: str, step: int) -> str:
+def _load_with_stride(code: FunctionBuilder, access: _Access, address: str, step: int) -> str:
     """Emit a load with a small stride as contiguous loads and shuffles.
 
     The first and last element belong to the access, so the memory between them is readable.
@@ -417,8 +417,8 @@ def _load_with_stride(code: FunctionBuilder, access: _Access, place: str, step: 
     starts = [min(k * count, step * (count - 1) + 1 - count) for k in range(step)]
     joined = ""
     for number, start in enumerate(starts):
-        at = code.op(f"getelementptr {element}, ptr {place}, i64 {start}")
-        part = _side_by_side(code, access, at, align)
+        part_address = code.op(f"getelementptr {element}, ptr {address}, i64 {start}")
+        part = _side_by_side(code, access, part_address, align)
         chosen = []
         for lane in range(lanes):
             origin = step * min(lane, count - 1)
@@ -450,8 +450,8 @@ def _whole_span(code: FunctionBuilder, access: _Access, step: int) -> str | None
     if (low - offset + span) * scalar.bytes > code.on_stack.get(data, 0):
         return None
     kind, element = memory_type(scalar.with_lanes(span)), memory_type(scalar)
-    at = code.op(f"getelementptr inbounds {element}, ptr {data}, i64 {low - offset}")
-    part = code.read(f"load {kind}, ptr {at}, align {scalar.bytes}", access.buffer.data)
+    address = code.op(f"getelementptr inbounds {element}, ptr {data}, i64 {low - offset}")
+    part = code.read(f"load {kind}, ptr {address}, align {scalar.bytes}", access.buffer.data)
     chosen = [offset + step * min(lane, access.count - 1) for lane in range(lanes)]
     return code.op(f"shufflevector {kind} {part}, {kind} poison, {shuffle_mask(chosen)}")
 
@@ -479,8 +479,8 @@ def _select_active(
     code: FunctionBuilder, access: _Access, mask: str | None, value: str, other: str
 ) -> str:
     """Select `value` in active lanes and `other` in the rest; both in the memory type."""
-    kind, (lanes, some) = memory_type(access.dtype), _mask(access, mask)
-    return code.op(f"select {lanes} {some}, {kind} {value}, {kind} {other}")
+    kind, (lanes, active) = memory_type(access.dtype), _mask(access, mask)
+    return code.op(f"select {lanes} {active}, {kind} {value}, {kind} {other}")
 
 
 def _mask(access: _Access, mask: str | None) -> tuple[str, str]:
@@ -512,20 +512,20 @@ def _place(
     """
     base = yield from _row(code, access)
     last, lanes = access.last, access.last.dtype.lanes
-    element, least = memory_type(access.buffer.dtype.scalar), access.buffer.dtype.scalar.bytes
+    element, elem_align = memory_type(access.buffer.dtype.scalar), access.buffer.dtype.scalar.bytes
     # The address of a masked access is that of lane 0, which may be out of bounds if inactive.
-    word = "getelementptr inbounds" if mask is None else "getelementptr"
+    gep = "getelementptr inbounds" if mask is None else "getelementptr"
     ramp = as_ramp(last) if lanes > 1 else Ramp(last, Const(1), 1)
     step = int(ramp.stride.value) if ramp is not None and isinstance(ramp.stride, Const) else None
     contiguous = step == 1 or (step == -1 and access.repeats == 1)
-    near = step is not None and (step == 0
+    is_small_step = step is not None and (step == 0
         or (abs(step) <= _MAX_SHUFFLED_STRIDE and lanes >= _MAX_SHUFFLED_STRIDE))
     # The memory between the elements may be read, but never written.
-    together = near and access.repeats == 1 and mask is None and reads
-    if ramp is not None and step is not None and (contiguous or together):
-        reach = access.count // access.repeats - 1
-        first = ramp.base if step >= 0 else ramp.base + step * reach
-        align = alignment(code, access.buffer, first) if access.dtype.lanes > 1 else least
+    is_shuffled = is_small_step and access.repeats == 1 and mask is None and reads
+    if ramp is not None and step is not None and (contiguous or is_shuffled):
+        last_step = access.count // access.repeats - 1
+        first = ramp.base if step >= 0 else ramp.base + step * last_step
+        align = alignment(code, access.buffer, first) if access.dtype.lanes > 1 else elem_align
         if access.repeats == 1 and (parts := _split_constant(code, first)) is not None:
             # The first part alone may be out of bounds, so it is not `inbounds`.
             start = code.op(f"getelementptr {element}, ptr {base}, i64 {(yield parts[0])}")
@@ -533,10 +533,10 @@ def _place(
         index = cast(code, (yield first), first.dtype, INT64)
         if access.repeats > 1:
             index = code.op(f"mul i64 {index}, {access.repeats}")
-        return step, code.op(f"{word} {element}, ptr {base}, i64 {index}"), align
+        return step, code.op(f"{gep} {element}, ptr {base}, i64 {index}"), align
     indices = yield from _lane_indices(code, access, last)
-    places = vector_of("i64", access.dtype.lanes)
-    return None, code.op(f"getelementptr {element}, ptr {base}, {places} {indices}"), least
+    index_kind = vector_of("i64", access.dtype.lanes)
+    return None, code.op(f"getelementptr {element}, ptr {base}, {index_kind} {indices}"), elem_align
 
 
 def _split_constant(code: FunctionBuilder, index: Expr) -> tuple[Expr, int] | None:
@@ -563,11 +563,11 @@ def _lane_indices(code: FunctionBuilder, access: _Access, last: Expr) -> Rule:
     if access.repeats == 1:
         return index
     narrow, wide = vector_of("i64", lanes), vector_of("i64", total)
-    places = [k for k in range(lanes) for _ in range(access.repeats)]
-    spread = code.op(
-        f"shufflevector {narrow} {index}, {narrow} poison, {shuffle_mask(places)}"
+    lane_map = [k for k in range(lanes) for _ in range(access.repeats)]
+    repeated = code.op(
+        f"shufflevector {narrow} {index}, {narrow} poison, {shuffle_mask(lane_map)}"
     )
-    scaled = code.op(f"mul {wide} {spread}, {splat(str(access.repeats), 'i64', total)}")
+    scaled = code.op(f"mul {wide} {repeated}, {splat(str(access.repeats), 'i64', total)}")
     inner = ", ".join(f"i64 {k}" for _ in range(lanes) for k in range(access.repeats))
     return code.op(f"add {wide} {scaled}, <{inner}>")
 
@@ -587,6 +587,6 @@ def _row(code: FunctionBuilder, access: _Access) -> Rule:
     for extent, index in zip(buffer.shape[1:-1], access.indices[1:-1], strict=True):
         row = row * index_value(extent) + index
     number = yield row
-    place = code.op(f"getelementptr ptr, ptr {base}, i64 {number}")
+    slot = code.op(f"getelementptr ptr, ptr {base}, i64 {number}")
     # A row table is constant after its initialization.
-    return code.op(f"load ptr, ptr {place}, align 8, !invariant.load !0", "row")
+    return code.op(f"load ptr, ptr {slot}, align 8, !invariant.load !0", "row")

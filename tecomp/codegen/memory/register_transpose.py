@@ -101,8 +101,8 @@ class ColumnAccess:
         square = self.square
         if not square.columns:
             rows: list[str] = []
-            for place in square.rows():
-                row = yield BufferLoad(square.buffer, place, square.mask)
+            for indices in square.rows():
+                row = yield BufferLoad(square.buffer, indices, square.mask)
                 rows.append(_as(code, row, square.access_dtype, square.dtype))
             rows += ["zeroinitializer"] * (square.dtype.lanes - square.height)
             square.columns.update(enumerate(transpose_square(code, rows, square.dtype)))
@@ -140,8 +140,8 @@ def find_transposes(
     stores = [s for s in stores if names.isdisjoint(walk(*s.indices))]
     if len(stores) < _LEAST and len(reads) < _LEAST:
         return {}
-    every = walk(*statements, *(let.value for let in lets))
-    read = {node.buffer.data for node in every if isinstance(node, BufferLoad)}
+    nodes = walk(*statements, *(let.value for let in lets))
+    read = {node.buffer.data for node in nodes if isinstance(node, BufferLoad)}
     written = {s.buffer.data for s in statements}
     found: dict[int, ColumnAccess] = {}
     # Columns are all loaded before the first use, and all stored after the last is computed.
@@ -155,19 +155,19 @@ def find_transposes(
 def _read_always(value: Expr) -> list[BufferLoad]:
     """Return the loads of a value that are unconditional in all their occurrences."""
     always = [node for node in walk(value, parts=_computed_always) if isinstance(node, BufferLoad)]
-    rest = (
+    conditional = (
         part for node in walk(value, parts=_computed_always) if not _computed_always(node)
         for part in children(node)
     )
-    guarded = set(map(id, walk(*rest)))
+    guarded = set(map(id, walk(*conditional)))
     return [node for node in always if id(node) not in guarded]
 
 
 def _computed_always(node: Any) -> Sequence[Any]:
     """Return the operands of a node that are computed unconditionally."""
-    is_plain = isinstance(node, Binary | Cast | Select) or (
+    is_eager = isinstance(node, Binary | Cast | Select) or (
         isinstance(node, Call) and node.name not in _LAZY)
-    return children(node) if is_plain else ()
+    return children(node) if is_eager else ()
 
 
 def _is_across(access: Access) -> bool:
@@ -185,15 +185,15 @@ def _is_across(access: Access) -> bool:
         return False
     stride = last.stride
     if isinstance(stride, Const):
-        least = 2 if isinstance(access, BufferLoad) else _MIN_COLUMNS
-        return abs(int(stride.value)) >= least
+        min_stride = 2 if isinstance(access, BufferLoad) else _MIN_COLUMNS
+        return abs(int(stride.value)) >= min_stride
     return not contains(BufferLoad, last)
 
 
 def _columns(group: Sequence[Access]) -> Iterator[ColumnAccess]:
     """Yield the columns of all squares in a group of accesses."""
     terms = TermTable()
-    sides: dict[Any, dict[int, list[Access]]] = {}
+    families: dict[Any, dict[int, list[Access]]] = {}
     for access in group:
         *outer, ramp = access.indices
         assert isinstance(ramp, Ramp)
@@ -201,21 +201,21 @@ def _columns(group: Sequence[Access]) -> Iterator[ColumnAccess]:
         if contains(BufferLoad, ramp.base):
             continue
         start = terms.sum_of(ramp.base)
-        rest = frozenset(start.terms.items())
+        key = frozenset(start.terms.items())
         outside = (terms.key(index) for index in outer)
         lanes = (ramp.lanes, _height(access), terms.key(ramp.stride), *outside)
-        side = sides.setdefault((access.buffer.data, access.buffer.dtype, *lanes, rest), {})
-        side.setdefault(start.const, []).append(access)
-    for side in sides.values():
-        starts = sorted(side)
+        by_start = families.setdefault((access.buffer.data, access.buffer.dtype, *lanes, key), {})
+        by_start.setdefault(start.const, []).append(access)
+    for by_start in families.values():
+        starts = sorted(by_start)
         while starts:
-            size = side[starts[0]][0].indices[-1].dtype.lanes
-            access = side[starts[0]][0]
-            width = next((k for k in range(size) if starts[0] + k not in side), size)
+            size = by_start[starts[0]][0].indices[-1].dtype.lanes
+            access = by_start[starts[0]][0]
+            width = next((k for k in range(size) if starts[0] + k not in by_start), size)
             if width >= min(_MIN_COLUMNS, size) and not _overlap(access, starts):
                 square = _square(access, width)
-                for number, place in enumerate(starts[:width]):
-                    yield from (ColumnAccess(each, square, number) for each in side[place])
+                for number, offset in enumerate(starts[:width]):
+                    yield from (ColumnAccess(member, square, number) for member in by_start[offset])
             starts = starts[width:]
 
 
@@ -240,9 +240,9 @@ def _square(access: Access, width: int) -> TransposeBlock:
     *outer, ramp = access.indices
     assert isinstance(ramp, Ramp)
     element = access.buffer.dtype
-    held = element.with_lanes(element.lanes * ramp.lanes)
-    dtype = held if element.lanes == 1 else DType(f"int32x{ramp.lanes}")
-    return TransposeBlock(access.buffer, tuple(outer), ramp.base, ramp.stride, dtype, held, width,
+    loaded = element.with_lanes(element.lanes * ramp.lanes)
+    dtype = loaded if element.lanes == 1 else DType(f"int32x{ramp.lanes}")
+    return TransposeBlock(access.buffer, tuple(outer), ramp.base, ramp.stride, dtype, loaded, width,
                   _height(access))
 
 
@@ -262,8 +262,8 @@ def transpose_square(code: FunctionBuilder, rows: Sequence[str], dtype: DType) -
     ]
     columns = [""] * size
     for k in range(piece):
-        across = _exchange(code, [group[k] for group in groups], kind, piece)
-        for number, operand in enumerate(across):
+        exchanged = _exchange(code, [group[k] for group in groups], kind, piece)
+        for number, operand in enumerate(exchanged):
             columns[number * piece + k] = operand
     return columns
 
@@ -275,10 +275,10 @@ def _within_pieces(code: FunctionBuilder, rows: Sequence[str], kind: str, size: 
     for _ in range(piece.bit_length() - 1):
         found = [
             _shuffle(code, kind, found[k], found[k + half], [
-                place
+                source
                 for start in range(part, size, piece)
                 for lane in range(start, start + half)
-                for place in (lane, size + lane)
+                for source in (lane, size + lane)
             ])
             for k in range(half)
             for part in (0, half)
@@ -296,16 +296,16 @@ def _exchange(code: FunctionBuilder, rows: Sequence[str], kind: str, piece: int)
             if k & step:
                 continue
             a, b = found[k], found[k + step]
-            for number, moved in ((k, 0), (k + step, step)):
+            for number, shift in ((k, 0), (k + step, step)):
                 found[number] = _shuffle(code, kind, a, b, [
-                    (place + moved) * piece + lane if not place & step
-                    else size + (place - step + moved) * piece + lane
-                    for place in range(count)
+                    (block + shift) * piece + lane if not block & step
+                    else size + (block - step + shift) * piece + lane
+                    for block in range(count)
                     for lane in range(piece)
                 ])
         step //= 2
     return found
 
 
-def _shuffle(code: FunctionBuilder, kind: str, a: str, b: str, places: list[int]) -> str:
-    return code.op(f"shufflevector {kind} {a}, {kind} {b}, {shuffle_mask(places)}")
+def _shuffle(code: FunctionBuilder, kind: str, a: str, b: str, lane_map: list[int]) -> str:
+    return code.op(f"shufflevector {kind} {a}, {kind} {b}, {shuffle_mask(lane_map)}")

@@ -55,9 +55,9 @@ def gather_lanes(
     scalar = buffer.dtype.scalar
     kind, element = memory_type(scalar.with_lanes(ramp.lanes)), memory_type(scalar)
     joined = "poison"
-    for lane, place in enumerate((yield from _lane_addresses(code, scalar, base, ramp, count))):
-        one = code.read(f"load {element}, ptr {place}, align {scalar.bytes}", buffer.data)
-        joined = code.op(f"insertelement {kind} {joined}, {element} {one}, i64 {lane}")
+    for lane, address in enumerate((yield from _lane_addresses(code, scalar, base, ramp, count))):
+        loaded = code.read(f"load {element}, ptr {address}, align {scalar.bytes}", buffer.data)
+        joined = code.op(f"insertelement {kind} {joined}, {element} {loaded}, i64 {lane}")
     return joined
 
 
@@ -67,9 +67,9 @@ def scatter_lanes(
     """Store the first `count` lanes of a vector one by one from `base` on, in lane order."""
     scalar = buffer.dtype.scalar
     kind, element = memory_type(scalar.with_lanes(ramp.lanes)), memory_type(scalar)
-    for lane, place in enumerate((yield from _lane_addresses(code, scalar, base, ramp, count))):
-        one = code.op(f"extractelement {kind} {value}, i64 {lane}")
-        code.write(f"store {element} {one}, ptr {place}, align {scalar.bytes}", buffer.data)
+    for lane, address in enumerate((yield from _lane_addresses(code, scalar, base, ramp, count))):
+        extracted = code.op(f"extractelement {kind} {value}, i64 {lane}")
+        code.write(f"store {element} {extracted}, ptr {address}, align {scalar.bytes}", buffer.data)
 
 
 def _lane_addresses(
@@ -84,8 +84,8 @@ def _lane_addresses(
     while len(found) < count:
         start = found[-1]
         found += [
-            code.op(f"getelementptr {element}, ptr {start}, i64 {ahead}")
-            for ahead in steps[: count - len(found)]
+            code.op(f"getelementptr {element}, ptr {start}, i64 {multiple}")
+            for multiple in steps[: count - len(found)]
         ]
     return found
 
@@ -94,7 +94,7 @@ Write = Callable[[str, str, str, int, int], None]
 
 
 def load_prefix(
-    code: FunctionBuilder, element: str, size: int, count: int, lanes: int, place: str, align: int,
+    code: FunctionBuilder, element: str, size: int, count: int, lanes: int, base: str, align: int,
     memory: Var,
 ) -> str:
     """Load `count` consecutive values and pad with zeros up to `lanes`.
@@ -105,28 +105,28 @@ def load_prefix(
         size: Bytes of one value.
         count: Number of values to load.
         lanes: Lane count of the result.
-        place: Address of the first value.
-        align: Alignment of `place` in bytes.
+        base: Address of the first value.
+        align: Alignment of `base` in bytes.
         memory: Data variable of the memory.
     """
     kind = vector_of(element, lanes)
     joined = "zeroinitializer"
     for start, length, width in _split_lanes(code, count, size):
-        at, known = _offset(code, element, size, place, align, start)
-        held = vector_of(element, width)
+        ptr, known = _offset(code, element, size, base, align, start)
+        vec = vector_of(element, width)
         if length < width:
-            name = f"llvm.masked.load.{suffix(held)}.p0"
-            part = code.call(held, name, [
-                (f"ptr align {known}", at), prefix_mask(length, width), (held, "zeroinitializer")])
+            name = f"llvm.masked.load.{suffix(vec)}.p0"
+            part = code.call(vec, name, [
+                (f"ptr align {known}", ptr), prefix_mask(length, width), (vec, "zeroinitializer")])
         else:
-            part = code.read(f"load {held}, ptr {at}, align {known}", memory)
+            part = code.read(f"load {vec}, ptr {ptr}, align {known}", memory)
         if width == 1:
             joined = code.op(f"insertelement {kind} {joined}, {element} {part}, i64 {start}")
             continue
         if width != lanes:
-            spread = [k - start if start <= k < start + width else width for k in range(lanes)]
+            lane_map = [k - start if start <= k < start + width else width for k in range(lanes)]
             part = code.op(
-                f"shufflevector {held} {part}, {held} zeroinitializer, {shuffle_mask(spread)}")
+                f"shufflevector {vec} {part}, {vec} zeroinitializer, {shuffle_mask(lane_map)}")
         if start:
             chosen = [k + lanes * (k >= start) for k in range(lanes)]
             part = code.op(f"shufflevector {kind} {joined}, {kind} {part}, {shuffle_mask(chosen)}")
@@ -135,7 +135,7 @@ def load_prefix(
 
 
 def store_prefix(
-    code: FunctionBuilder, element: str, size: int, count: int, lanes: int, value: str, place: str,
+    code: FunctionBuilder, element: str, size: int, count: int, lanes: int, value: str, base: str,
     align: int, write: Write,
 ) -> None:
     """Store the first `count` of the `lanes` lanes of a value to consecutive memory.
@@ -147,15 +147,15 @@ def store_prefix(
         count: Number of lanes to store.
         lanes: Lane count of `value`.
         value: Operand.
-        place: Address of the first value.
-        align: Alignment of `place` in bytes.
+        base: Address of the first value.
+        align: Alignment of `base` in bytes.
         write: Function that stores a whole operand; takes type, operand, address, alignment and
             bytes.
     """
     kind = vector_of(element, lanes)
     for start, length, width in _split_lanes(code, count, size):
-        at, known = _offset(code, element, size, place, align, start)
-        held = vector_of(element, width)
+        ptr, known = _offset(code, element, size, base, align, start)
+        vec = vector_of(element, width)
         part = value
         if width == 1:
             part = code.op(f"extractelement {kind} {value}, i64 {start}")
@@ -163,34 +163,34 @@ def store_prefix(
             mask = shuffle_mask([min(start + k, lanes - 1) for k in range(width)])
             part = code.op(f"shufflevector {kind} {value}, {kind} poison, {mask}")
         if length == width:
-            write(held, part, at, known, size * width)
+            write(vec, part, ptr, known, size * width)
             continue
-        name = f"llvm.masked.store.{suffix(held)}.p0"
-        code.run(name, [(held, part), (f"ptr align {known}", at), prefix_mask(length, width)])
+        name = f"llvm.masked.store.{suffix(vec)}.p0"
+        code.run(name, [(vec, part), (f"ptr align {known}", ptr), prefix_mask(length, width)])
 
 
 def _split_lanes(code: FunctionBuilder, count: int, size: int) -> Iterator[tuple[int, int, int]]:
     """Yield first lane, lane count and width of each piece; masked if count and width differ."""
     start, widest = 0, WIDEST_VECTOR_BYTES // size
     while start < count:
-        rest = count - start
-        width = min(next_power_of_two(rest), widest)
-        if width > rest and not code.module.has_masks():
+        remaining = count - start
+        width = min(next_power_of_two(remaining), widest)
+        if width > remaining and not code.module.has_masks():
             # Without masked instructions LLVM emits a branch for each lane, so use smaller pieces.
             width //= 2
-        yield start, min(rest, width), width
+        yield start, min(remaining, width), width
         start += width
 
 
 def _offset(
-    code: FunctionBuilder, element: str, size: int, place: str, align: int, start: int
+    code: FunctionBuilder, element: str, size: int, base: str, align: int, start: int
 ) -> tuple[str, int]:
     """Return the address of a lane and its alignment."""
     if not start:
-        return place, align
-    at = code.op(f"getelementptr {element}, ptr {place}, i64 {start}")
+        return base, align
+    ptr = code.op(f"getelementptr {element}, ptr {base}, i64 {start}")
     offset = start * size
-    return at, min(align, offset & -offset)
+    return ptr, min(align, offset & -offset)
 
 
 def prefix_mask(count: int, width: int) -> tuple[str, str]:
@@ -308,11 +308,11 @@ def runs_of(index: Expr, count: int) -> LaneRuns | None:
         return None
     offsets = found.offsets[:count]
     runs: list[LaneRun] = []
-    for place in sorted(set(offsets)):
-        if runs and place < runs[-1].start + index.dtype.lanes:
-            runs[-1] = LaneRun(runs[-1].start, place - runs[-1].start + 1)
+    for offset in sorted(set(offsets)):
+        if runs and offset < runs[-1].start + index.dtype.lanes:
+            runs[-1] = LaneRun(runs[-1].start, offset - runs[-1].start + 1)
         else:
-            runs.append(LaneRun(place, 1))
+            runs.append(LaneRun(offset, 1))
     if len(runs) > _MAX_RUNS:
         return None
     return LaneRuns(cast(INT64, found.base), tuple(runs), tuple(_split_into_runs(runs, offsets)))
@@ -320,9 +320,9 @@ def runs_of(index: Expr, count: int) -> LaneRuns | None:
 
 def _split_into_runs(runs: Sequence[LaneRun], offsets: Sequence[int]) -> list[tuple[int, int]]:
     return [
-        next((k, place - run.start) for k, run in enumerate(runs)
-             if run.start <= place < run.start + run.count)
-        for place in offsets
+        next((k, offset - run.start) for k, run in enumerate(runs)
+             if run.start <= offset < run.start + run.count)
+        for offset in offsets
     ]
 
 
@@ -397,20 +397,20 @@ def is_streamed(buffer: Buffer, count: int) -> bool:
 
 
 def stream_store(
-    code: FunctionBuilder, kind: str, value: str, place: str, align: int, memory: Var
+    code: FunctionBuilder, kind: str, value: str, address: str, align: int, memory: Var
 ) -> None:
-    """Store a vector, non-temporally if `place` is a multiple of 16."""
+    """Store a vector, non-temporally if `address` is a multiple of 16."""
     code.streams = True
-    number = code.op(f"ptrtoint ptr {place} to i64")
+    number = code.op(f"ptrtoint ptr {address} to i64")
     # Arrays of callers may be misaligned, and a misaligned non-temporal store would fault.
-    rest = code.op(f"and i64 {number}, {_UNIT - 1}")
+    remainder = code.op(f"and i64 {number}, {_UNIT - 1}")
     aligned, other, after = code.name("aligned"), code.name("other"), code.name("after")
-    code.branch(code.op(f"icmp eq i64 {rest}, 0"), aligned, other)
+    code.branch(code.op(f"icmp eq i64 {remainder}, 0"), aligned, other)
     code.label(aligned)
-    code.write(f"store {kind} {value}, ptr {place}, align {_UNIT}, !nontemporal !1", memory)
+    code.write(f"store {kind} {value}, ptr {address}, align {_UNIT}, !nontemporal !1", memory)
     code.jump(after)
     code.label(other)
-    code.write(f"store {kind} {value}, ptr {place}, align {align}", memory)
+    code.write(f"store {kind} {value}, ptr {address}, align {align}", memory)
     code.jump(after)
     code.label(after)
 

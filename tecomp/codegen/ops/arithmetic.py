@@ -70,12 +70,12 @@ def _round_to_bfloat(code: FunctionBuilder, value: str, lanes: int) -> str:
     raw = code.op(f"bitcast {wide} {value} to {bits}")
     upper = code.op(f"lshr {bits} {raw}, {each(16)}")
     odd = code.op(f"and {bits} {upper}, {each(1)}")
-    half = code.op(f"add {bits} {odd}, {each(0x7FFF)}")
-    rounded = code.op(f"add {bits} {raw}, {half}")
-    kept = code.op(f"lshr {bits} {rounded}, {each(16)}")
+    bias = code.op(f"add {bits} {odd}, {each(0x7FFF)}")
+    rounded = code.op(f"add {bits} {raw}, {bias}")
+    truncated = code.op(f"lshr {bits} {rounded}, {each(16)}")
     quiet = code.op(f"or {bits} {upper}, {each(0x7FC0)}")
     nan = code.op(f"fcmp uno {wide} {value}, {value}")
-    chosen = select(code, nan, quiet, kept, bits, lanes)
+    chosen = select(code, nan, quiet, truncated, bits, lanes)
     return code.op(f"trunc {bits} {chosen} to {vector_of('i16', lanes)}")
 
 
@@ -95,9 +95,9 @@ def cast(code: FunctionBuilder, value: str, source: DType, target: DType) -> str
     if source.is_float:
         return _float_to_int(code, value, source, target)
     if target.is_float:
-        word = "sitofp" if source.kind == "int" else "uitofp"
+        opcode = "sitofp" if source.kind == "int" else "uitofp"
         wide = wide_type(target)
-        raw = code.op(f"{word} {register_type(source)} {value} to {register_type(wide)}")
+        raw = code.op(f"{opcode} {register_type(source)} {value} to {register_type(wide)}")
         return narrow(code, raw, target)
     return _int_to_int(code, value, source, target)
 
@@ -119,8 +119,8 @@ def _int_to_int(code: FunctionBuilder, value: str, source: DType, target: DType)
     if source.bits == target.bits:
         return value
     wider = "sext" if source.kind == "int" else "zext"
-    word = "trunc" if source.bits > target.bits else wider
-    return code.op(f"{word} {register_type(source)} {value} to {register_type(target)}")
+    opcode = "trunc" if source.bits > target.bits else wider
+    return code.op(f"{opcode} {register_type(source)} {value} to {register_type(target)}")
 
 
 def _float_to_int(code: FunctionBuilder, value: str, source: DType, target: DType) -> str:
@@ -134,28 +134,28 @@ def _float_to_int(code: FunctionBuilder, value: str, source: DType, target: DTyp
     kind, result = register_type(wide), register_type(target)
     low, high = integer_range(target)
     is_exact = high < 1 << (53 if wide.bits == 64 else 24)
-    least, most = (
+    lower, upper = (
         splat(literal(float(bound), wide.scalar), register_type(wide.scalar), lanes)
         for bound in (low, high if is_exact else high + 1)
     )
     number = widen(code, value, source)
     # Ordered comparisons with NaN are false.
-    test = f"ord {kind} {number}, {number}" if is_exact else f"olt {kind} {number}, {most}"
+    test = f"ord {kind} {number}, {number}" if is_exact else f"olt {kind} {number}, {upper}"
     safe = select(code, code.op(f"fcmp {test}"), number, zero(wide), kind, lanes)
-    above = code.op(f"fcmp olt {kind} {least}, {safe}")
-    safe = select(code, above, safe, least, kind, lanes)
+    is_above = code.op(f"fcmp olt {kind} {lower}, {safe}")
+    safe = select(code, is_above, safe, lower, kind, lanes)
     if is_exact:
-        below = code.op(f"fcmp olt {kind} {safe}, {most}")
-        safe = select(code, below, safe, most, kind, lanes)
+        is_below = code.op(f"fcmp olt {kind} {safe}, {upper}")
+        safe = select(code, is_below, safe, upper, kind, lanes)
     # CPUs convert vectors to 32 bits or more; narrower results are truncated.
     step = target if target.bits >= 32 else DType("int32").with_lanes(lanes)
-    word = "fptosi" if step.kind == "int" else "fptoui"
-    whole = code.op(f"{word} {kind} {safe} to {register_type(step)}")
-    whole = _int_to_int(code, whole, step, target)
+    opcode = "fptosi" if step.kind == "int" else "fptoui"
+    integer = code.op(f"{opcode} {kind} {safe} to {register_type(step)}")
+    integer = _int_to_int(code, integer, step, target)
     if is_exact:
-        return whole
-    beyond = code.op(f"fcmp oge {kind} {number}, {most}")
-    return select(code, beyond, splat_int(high, target), whole, result, lanes)
+        return integer
+    overflows = code.op(f"fcmp oge {kind} {number}, {upper}")
+    return select(code, overflows, splat_int(high, target), integer, result, lanes)
 
 
 def _float_to_float(code: FunctionBuilder, value: str, source: DType, target: DType) -> str:
@@ -167,8 +167,8 @@ def _float_to_float(code: FunctionBuilder, value: str, source: DType, target: DT
     wide = widen(code, value, source)
     start, stop = wide_type(source), wide_type(target)
     if start.bits != stop.bits:
-        word = "fpext" if start.bits < stop.bits else "fptrunc"
-        wide = code.op(f"{word} {register_type(start)} {wide} to {register_type(stop)}")
+        opcode = "fpext" if start.bits < stop.bits else "fptrunc"
+        wide = code.op(f"{opcode} {register_type(start)} {wide} to {register_type(stop)}")
     return narrow(code, wide, target)
 
 
@@ -181,17 +181,17 @@ def _round_to_odd(code: FunctionBuilder, value: str, lanes: int) -> str:
     """
     double, single = vector_of("double", lanes), vector_of("float", lanes)
     bits = vector_of("i32", lanes)
-    near = code.op(f"fptrunc {double} {value} to {single}")
-    back = code.op(f"fpext {single} {near} to {double}")
+    rounded = code.op(f"fptrunc {double} {value} to {single}")
+    widened = code.op(f"fpext {single} {rounded} to {double}")
     size = code.call(double, f"llvm.fabs.{suffix(double)}", [(double, value)])
-    size_back = code.call(double, f"llvm.fabs.{suffix(double)}", [(double, back)])
-    raw = code.op(f"bitcast {single} {near} to {bits}")
-    too_far = code.op(f"fcmp ogt {double} {size_back}, {size}")
-    step = code.op(f"zext {vector_of('i1', lanes)} {too_far} to {bits}")
-    below = code.op(f"sub {bits} {raw}, {step}")
-    inexact = code.op(f"fcmp one {double} {back}, {value}")
+    size_back = code.call(double, f"llvm.fabs.{suffix(double)}", [(double, widened)])
+    raw = code.op(f"bitcast {single} {rounded} to {bits}")
+    is_larger = code.op(f"fcmp ogt {double} {size_back}, {size}")
+    step = code.op(f"zext {vector_of('i1', lanes)} {is_larger} to {bits}")
+    truncated = code.op(f"sub {bits} {raw}, {step}")
+    inexact = code.op(f"fcmp one {double} {widened}, {value}")
     sticky = code.op(f"zext {vector_of('i1', lanes)} {inexact} to {bits}")
-    odd = code.op(f"or {bits} {below}, {sticky}")
+    odd = code.op(f"or {bits} {truncated}, {sticky}")
     return code.op(f"bitcast {bits} {odd} to {single}")
 
 
@@ -225,10 +225,10 @@ def compare(code: FunctionBuilder, op: CmpOp, dtype: DType, a: str, b: str) -> s
         x, y = widen(code, a, dtype), widen(code, b, dtype)
         return code.op(f"fcmp {_ORDERED[op]} {wide} {x}, {y}")
     if op in (CmpOp.EQ, CmpOp.NE):
-        word = "eq" if op is CmpOp.EQ else "ne"
+        predicate = "eq" if op is CmpOp.EQ else "ne"
     else:
-        word = (_SIGNED if dtype.kind == "int" else _UNSIGNED)[op]
-    return code.op(f"icmp {word} {register_type(dtype)} {a}, {b}")
+        predicate = (_SIGNED if dtype.kind == "int" else _UNSIGNED)[op]
+    return code.op(f"icmp {predicate} {register_type(dtype)} {a}, {b}")
 
 
 def binary(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str, constant: int
@@ -258,11 +258,11 @@ def _float_binary(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str
     if op in (BinOp.MIN, BinOp.MAX):
         if code.module.options.fast_math:
             # One instruction instead of three for `minimum`; NaN and a number give either.
-            word = "olt" if op is BinOp.MIN else "ogt"
-            first = code.op(f"fcmp {word} {kind} {a}, {b}")
+            name = "olt" if op is BinOp.MIN else "ogt"
+            first = code.op(f"fcmp {name} {kind} {a}, {b}")
             return select(code, first, a, b, kind, dtype.lanes)
-        word = "minimum" if op is BinOp.MIN else "maximum"
-        target = code.module.declare(kind, f"llvm.{word}.{suffix(kind)}", [kind, kind])
+        name = "minimum" if op is BinOp.MIN else "maximum"
+        target = code.module.declare(kind, f"llvm.{name}.{suffix(kind)}", [kind, kind])
         # The sign of a zero result is also unspecified in NumPy; `nsz` saves instructions.
         return code.op(f"call nsz {kind} {target}({kind} {a}, {kind} {b})")
     return _float_floor(code, op, dtype, a, b)
@@ -279,30 +279,30 @@ def _float_floor(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str)
     none, one, half = (
         splat(literal(x, dtype.scalar), register_type(dtype.scalar), lanes) for x in (0.0, 1.0, 0.5)
     )
-    rest = emit_formula(code, "fmod", dtype, (a, b))
+    remainder = emit_formula(code, "fmod", dtype, (a, b))
     by_zero = code.op(f"fcmp oeq {kind} {b}, {none}")
-    exact = code.op(f"fcmp oeq {kind} {rest}, {none}")
-    low_rest = code.op(f"fcmp olt {kind} {rest}, {none}")
+    exact = code.op(f"fcmp oeq {kind} {remainder}, {none}")
+    low_rest = code.op(f"fcmp olt {kind} {remainder}, {none}")
     low_divisor = code.op(f"fcmp olt {kind} {b}, {none}")
     mask = register_type(DType("bool").with_lanes(lanes))
     differ = code.op(f"xor {mask} {low_rest}, {low_divisor}")
     inexact = code.op(f"xor {mask} {exact}, {splat('true', 'i1', lanes)}")
-    moved = code.op(f"and {mask} {differ}, {inexact}")
+    adjusts = code.op(f"and {mask} {differ}, {inexact}")
     if op is BinOp.MOD:
-        shifted = code.op(f"fadd {kind} {rest}, {b}")
+        shifted = code.op(f"fadd {kind} {remainder}, {b}")
         signed = code.call(kind, sign, [(kind, none), (kind, b)])
-        whole = select(code, exact, signed, rest, kind, lanes)
-        result = select(code, moved, shifted, whole, kind, lanes)
-        return select(code, by_zero, rest, result, kind, lanes)
-    less = code.op(f"fsub {kind} {a}, {rest}")
-    quotient = code.op(f"fdiv {kind} {less}, {b}")
+        modulo = select(code, exact, signed, remainder, kind, lanes)
+        result = select(code, adjusts, shifted, modulo, kind, lanes)
+        return select(code, by_zero, remainder, result, kind, lanes)
+    dividend = code.op(f"fsub {kind} {a}, {remainder}")
+    quotient = code.op(f"fdiv {kind} {dividend}, {b}")
     lower = code.op(f"fsub {kind} {quotient}, {one}")
-    quotient = select(code, moved, lower, quotient, kind, lanes)
+    quotient = select(code, adjusts, lower, quotient, kind, lanes)
     floor = code.call(kind, f"llvm.floor.{suffix(kind)}", [(kind, quotient)])
     gap = code.op(f"fsub {kind} {quotient}, {floor}")
-    far = code.op(f"fcmp ogt {kind} {gap}, {half}")
+    rounds_up = code.op(f"fcmp ogt {kind} {gap}, {half}")
     upper = code.op(f"fadd {kind} {floor}, {one}")
-    nearest = select(code, far, upper, floor, kind, lanes)
+    nearest = select(code, rounds_up, upper, floor, kind, lanes)
     ratio = code.op(f"fdiv {kind} {a}, {b}")
     is_none = code.op(f"fcmp oeq {kind} {quotient}, {none}")
     signed = code.call(kind, sign, [(kind, none), (kind, ratio)])
@@ -323,17 +323,17 @@ def _shift(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str, const
         | None) -> str:
     """Emit a shift; amounts of at least the bit width shift all bits out."""
     kind, lanes = register_type(dtype), dtype.lanes
-    word = "shl" if op is BinOp.SHL else "ashr" if dtype.kind == "int" else "lshr"
+    opcode = "shl" if op is BinOp.SHL else "ashr" if dtype.kind == "int" else "lshr"
     if constant is not None and 0 <= constant < dtype.bits:
-        return code.op(f"{word} {kind} {a}, {b}")
-    if word == "ashr":
-        most = splat_int(dtype.bits - 1, dtype)
-        amount = code.call(kind, f"llvm.umin.{suffix(kind)}", [(kind, b), (kind, most)])
+        return code.op(f"{opcode} {kind} {a}, {b}")
+    if opcode == "ashr":
+        max_shift = splat_int(dtype.bits - 1, dtype)
+        amount = code.call(kind, f"llvm.umin.{suffix(kind)}", [(kind, b), (kind, max_shift)])
         return code.op(f"ashr {kind} {a}, {amount}")
-    fits = code.op(f"icmp ult {kind} {b}, {splat_int(dtype.bits, dtype)}")
-    amount = select(code, fits, b, zero(dtype), kind, lanes)
-    shifted = code.op(f"{word} {kind} {a}, {amount}")
-    return select(code, fits, shifted, zero(dtype), kind, lanes)
+    in_range = code.op(f"icmp ult {kind} {b}, {splat_int(dtype.bits, dtype)}")
+    amount = select(code, in_range, b, zero(dtype), kind, lanes)
+    shifted = code.op(f"{opcode} {kind} {a}, {amount}")
+    return select(code, in_range, shifted, zero(dtype), kind, lanes)
 
 
 def _divide_by_constant(
@@ -344,8 +344,8 @@ def _divide_by_constant(
         # Floor division by a power of two is an arithmetic shift, also for negative numbers.
         if op is BinOp.MOD:
             return code.op(f"and {kind} {a}, {splat_int(divisor - 1, dtype)}")
-        word = "ashr" if dtype.kind == "int" else "lshr"
-        return code.op(f"{word} {kind} {a}, {splat_int(divisor.bit_length() - 1, dtype)}")
+        opcode = "ashr" if dtype.kind == "int" else "lshr"
+        return code.op(f"{opcode} {kind} {a}, {splat_int(divisor.bit_length() - 1, dtype)}")
     return _floor_divide(code, op, dtype, a, splat_int(divisor, dtype))
 
 
@@ -384,19 +384,19 @@ def _floor_divide(
     else:
         quotient = code.op(f"sdiv {kind} {a}, {b}")
     product = code.op(f"mul {kind} {quotient}, {b}")
-    rest = code.op(f"sub {kind} {a}, {product}")
+    remainder = code.op(f"sub {kind} {a}, {product}")
     if dtype.kind == "uint":
-        return rest
-    inexact = code.op(f"icmp ne {kind} {rest}, {zero(dtype)}")
-    mixed = code.op(f"xor {kind} {rest}, {b}")
+        return remainder
+    inexact = code.op(f"icmp ne {kind} {remainder}, {zero(dtype)}")
+    mixed = code.op(f"xor {kind} {remainder}, {b}")
     opposite = code.op(f"icmp slt {kind} {mixed}, {zero(dtype)}")
     mask = register_type(DType("bool").with_lanes(lanes))
-    down = code.op(f"and {mask} {inexact}, {opposite}")
+    rounds_down = code.op(f"and {mask} {inexact}, {opposite}")
     if op is BinOp.MOD:
-        lifted = code.op(f"add {kind} {rest}, {b}")
-        return select(code, down, lifted, rest, kind, lanes)
+        lifted = code.op(f"add {kind} {remainder}, {b}")
+        return select(code, rounds_down, lifted, remainder, kind, lanes)
     lower = code.op(f"sub {kind} {quotient}, {splat_int(1, dtype)}")
-    return select(code, down, lower, quotient, kind, lanes)
+    return select(code, rounds_down, lower, quotient, kind, lanes)
 
 
 def _quotient_of_floats(code: FunctionBuilder, dtype: DType, a: str, b: str) -> str:
@@ -407,14 +407,14 @@ def _quotient_of_floats(code: FunctionBuilder, dtype: DType, a: str, b: str) -> 
     """
     kind, lanes = register_type(dtype), dtype.lanes
     wide = vector_of("float" if dtype.bits < 32 else "double", lanes)
-    whole = vector_of("i32", lanes)
+    int_kind = vector_of("i32", lanes)
     sign = "s" if dtype.kind == "int" else "u"
     x, y = (code.op(f"{sign}itofp {kind} {operand} to {wide}") for operand in (a, b))
     ratio = code.op(f"fdiv {wide} {x}, {y}")
     if dtype.bits == 32:
-        return code.op(f"fpto{sign}i {wide} {ratio} to {whole}")
-    quotient = code.op(f"fptosi {wide} {ratio} to {whole}")
-    return code.op(f"trunc {whole} {quotient} to {kind}")
+        return code.op(f"fpto{sign}i {wide} {ratio} to {int_kind}")
+    quotient = code.op(f"fptosi {wide} {ratio} to {int_kind}")
+    return code.op(f"trunc {int_kind} {quotient} to {kind}")
 
 
 _LLVM = {
@@ -499,11 +499,11 @@ def outside_value(
     callee = CallSignature(function, CallingConvention.C, kinds, code.module.name, result)
     symbol = code.module.outside(callee)
     pairs = zip(types, operands, strict=True)
-    given = [number_argument(code, dtype, value) for dtype, value in pairs]
+    args = [number_argument(code, dtype, value) for dtype, value in pairs]
     kind = "i8" if result.is_bool else register_type(result)
-    declared = ", ".join(each for each, _ in given)
+    declared = ", ".join(arg_kind for arg_kind, _ in args)
     # Attribute group #1 declares the function pure, as for the C math library.
     code.module.declarations.setdefault(f"declare {kind} @{symbol}({declared}) #1")
-    passed = ", ".join(f"{each} {value}" for each, value in given)
-    made = code.op(f"call {kind} @{symbol}({passed})")
-    return code.op(f"icmp ne i8 {made}, 0") if result.is_bool else made
+    arg_text = ", ".join(f"{arg_kind} {value}" for arg_kind, value in args)
+    raw = code.op(f"call {kind} @{symbol}({arg_text})")
+    return code.op(f"icmp ne i8 {raw}, 0") if result.is_bool else raw

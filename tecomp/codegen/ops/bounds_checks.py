@@ -64,14 +64,14 @@ def emit_bounds_check(code: FunctionBuilder, index: str, extent: str, lanes: int
     kind, mask = register_type(INT64.with_lanes(lanes)), vector_of("i1", lanes)
     # An unsigned comparison also rejects negative indices.
     ok = code.op(f"icmp ult {kind} {index}, {broadcast(code, extent, 'i64', lanes)}")
-    bad = code.op(f"xor {mask} {ok}, {splat('true', 'i1', lanes)}")
+    out_of_bounds = code.op(f"xor {mask} {ok}, {splat('true', 'i1', lanes)}")
     if active is not None:
-        bad = code.op(f"and {mask} {bad}, {active}")
-    failed = code.call("i1", f"llvm.vector.reduce.or.{suffix(mask)}", [(mask, bad)]) if (
-        lanes > 1) else bad
+        out_of_bounds = code.op(f"and {mask} {out_of_bounds}, {active}")
+    failed = code.call("i1", f"llvm.vector.reduce.or.{suffix(mask)}", [(mask, out_of_bounds)]) if (
+        lanes > 1) else out_of_bounds
     guard = begin_if(code, failed)
     if lanes > 1:
-        bits = code.op(f"bitcast {mask} {bad} to i{lanes}")
+        bits = code.op(f"bitcast {mask} {out_of_bounds} to i{lanes}")
         first = code.call(f"i{lanes}", f"llvm.cttz.i{lanes}", [(f"i{lanes}", bits), ("i1", "true")])
         index = code.op(f"extractelement {kind} {index}, i{lanes} {first}")
     record(code, OUT_OF_BOUNDS, str(site), index, extent)
@@ -109,9 +109,9 @@ def _places(buffer: Buffer) -> tuple[Expr, Expr]:
     high: Expr = index_value(1)
     for extent, stride in zip(buffer.shape, buffer.strides or (), strict=True):
         last = binary(BinOp.SUB, index_value(extent), index_value(1))
-        reach = binary(BinOp.MUL, last, index_value(stride))
-        low = binary(BinOp.ADD, low, binary(BinOp.MIN, reach, index_value(0)))
-        high = binary(BinOp.ADD, high, binary(BinOp.MAX, reach, index_value(0)))
+        end = binary(BinOp.MUL, last, index_value(stride))
+        low = binary(BinOp.ADD, low, binary(BinOp.MIN, end, index_value(0)))
+        high = binary(BinOp.ADD, high, binary(BinOp.MAX, end, index_value(0)))
     return low, high
 
 

@@ -24,9 +24,9 @@ def dot(code: FunctionBuilder, a_type: DType, b_type: DType, a: str, b: str,
     """
     lanes = a_type.lanes * a_type.bits // 32
     if a_type.bits == 8:
-        quick = _dot_of_bytes(code, lanes, a_type, b_type, a, b, start)
-        if quick:
-            return quick
+        fast = _dot_of_bytes(code, lanes, a_type, b_type, a, b, start)
+        if fast:
+            return fast
     elif a_type.is_float:
         instruction = code.module.dots().get(("bfloat16", "bfloat16"))
         if instruction is not None and lanes % instruction.lanes[-1] == 0:
@@ -69,20 +69,20 @@ def _dot_of_bytes(
 
     if first == "int8":
         total = product(_flip(code, lanes, a), b, start)
-        moved = product(_each_byte(code, lanes, _SIGNS), b, "")
-        return code.op(f"sub {kind} {total}, {moved}")
+        correction = product(_each_byte(code, lanes, _SIGNS), b, "")
+        return code.op(f"sub {kind} {total}, {correction}")
     total = product(a, _flip(code, lanes, b), start)
-    moved = product(a, _each_byte(code, lanes, _ONES), "")
-    moved = code.op(f"shl {kind} {moved}, {splat('7', 'i32', lanes)}")
-    return code.op(f"add {kind} {total}, {moved}")
+    correction = product(a, _each_byte(code, lanes, _ONES), "")
+    correction = code.op(f"shl {kind} {correction}, {splat('7', 'i32', lanes)}")
+    return code.op(f"add {kind} {total}, {correction}")
 
 
 def _flip(code: FunctionBuilder, lanes: int, value: str) -> str:
     """Shift every byte by 128, which converts between signed and unsigned range."""
     kind, numbers = vector_of("i32", lanes), vector_of("i8", 4 * lanes)
     words = code.op(f"bitcast {numbers} {value} to {kind}")
-    moved = code.op(f"xor {kind} {words}, {splat(str(_SIGNS), 'i32', lanes)}")
-    return code.op(f"bitcast {kind} {moved} to {numbers}")
+    flipped = code.op(f"xor {kind} {words}, {splat(str(_SIGNS), 'i32', lanes)}")
+    return code.op(f"bitcast {kind} {flipped} to {numbers}")
 
 
 def _each_byte(code: FunctionBuilder, lanes: int, word: int) -> str:
@@ -113,7 +113,7 @@ def _by_instruction(
         number: LLVM type of one number of the factors in registers.
     """
     per_lane = 4 if number == "i8" else 2
-    whole = vector_of(total, lanes)
+    full_kind = vector_of(total, lanes)
     start = start or "zeroinitializer"
     joined, done = "", 0
     while done < lanes:
@@ -127,19 +127,19 @@ def _by_instruction(
             part = _extract_lanes(code, factor, number, per_lane * lanes, per_lane * done, per_lane
                 * width)
             if instruction.numbers != number:
-                held = vector_of(number, per_lane * width)
-                taken = vector_of(instruction.numbers, per_lane * width)
-                part = code.op(f"bitcast {held} {part} to {taken}")
+                source_kind = vector_of(number, per_lane * width)
+                target_kind = vector_of(instruction.numbers, per_lane * width)
+                part = code.op(f"bitcast {source_kind} {part} to {target_kind}")
             pair.append((vector_of(instruction.numbers, per_lane * width), part))
         before = _extract_lanes(code, start, total, lanes, done, width)
         part = code.call(kind, name, [(kind, before), *pair])
         if width == lanes:
             return part
-        spread = [min(max(k - done, 0), width - 1) for k in range(lanes)]
-        part = code.op(f"shufflevector {kind} {part}, {kind} poison, {shuffle_mask(spread)}")
+        lane_map = [min(max(k - done, 0), width - 1) for k in range(lanes)]
+        part = code.op(f"shufflevector {kind} {part}, {kind} poison, {shuffle_mask(lane_map)}")
         chosen = [k + lanes * (k >= done) for k in range(lanes)]
         joined = part if not done else code.op(
-            f"shufflevector {whole} {joined}, {whole} {part}, {shuffle_mask(chosen)}"
+            f"shufflevector {full_kind} {joined}, {full_kind} {part}, {shuffle_mask(chosen)}"
         )
         done += width
     return joined
@@ -160,11 +160,11 @@ def _bytes(code: FunctionBuilder, dtype: DType, value: str) -> tuple[str, str]:
     """Return the lower and the upper bytes of all pairs, extended to 16 bits."""
     kind = vector_of("i16", dtype.lanes // 2)
     eight = splat("8", "i16", dtype.lanes // 2)
-    down = "ashr" if dtype.kind == "int" else "lshr"
+    shift_op = "ashr" if dtype.kind == "int" else "lshr"
     pairs = code.op(f"bitcast {vector_of('i8', dtype.lanes)} {value} to {kind}")
     raised = code.op(f"shl {kind} {pairs}, {eight}")
-    lower = code.op(f"{down} {kind} {raised}, {eight}")
-    return lower, code.op(f"{down} {kind} {pairs}, {eight}")
+    lower = code.op(f"{shift_op} {kind} {raised}, {eight}")
+    return lower, code.op(f"{shift_op} {kind} {pairs}, {eight}")
 
 
 def _dot_of_shorts(code: FunctionBuilder, lanes: int, a: str, b: str) -> str:
@@ -188,7 +188,7 @@ def _dot_of_bfloats(code: FunctionBuilder, lanes: int, a: str, b: str, start: st
     A bfloat16 is the upper half of a float32, and the product of two is exact in float32. The order
     is that of `vdpbf16ps`, whose results are equal except for subnormal numbers.
     """
-    real, bits = vector_of("float", lanes), vector_of("i32", lanes)
+    single, bits = vector_of("float", lanes), vector_of("i32", lanes)
     halves = vector_of("i16", 2 * lanes)
     low: list[str] = []
     high: list[str] = []
@@ -196,11 +196,11 @@ def _dot_of_bfloats(code: FunctionBuilder, lanes: int, a: str, b: str, start: st
         pair = code.op(f"bitcast {halves} {value} to {bits}")
         lower = code.op(f"shl {bits} {pair}, {splat('16', 'i32', lanes)}")
         upper = code.op(f"and {bits} {pair}, {splat('-65536', 'i32', lanes)}")
-        low.append(code.op(f"bitcast {bits} {lower} to {real}"))
-        high.append(code.op(f"bitcast {bits} {upper} to {real}"))
-    fused = f"llvm.fmuladd.{suffix(real)}"
+        low.append(code.op(f"bitcast {bits} {lower} to {single}"))
+        high.append(code.op(f"bitcast {bits} {upper} to {single}"))
+    fused = f"llvm.fmuladd.{suffix(single)}"
     if start:
-        first = code.call(real, fused, [(real, high[0]), (real, high[1]), (real, start)])
+        first = code.call(single, fused, [(single, high[0]), (single, high[1]), (single, start)])
     else:
-        first = code.op(f"fmul {real} {high[0]}, {high[1]}")
-    return code.call(real, fused, [(real, low[0]), (real, low[1]), (real, first)])
+        first = code.op(f"fmul {single} {high[0]}, {high[1]}")
+    return code.call(single, fused, [(single, low[0]), (single, low[1]), (single, first)])

@@ -92,9 +92,9 @@ def narrow_ramp(node: Cast) -> Ramp | None:
     ramp = as_ramp(node.value) if target.bits < source.bits else None
     if ramp is None or not isinstance(ramp.stride, Const):
         return None
-    least, most = integer_range(target.scalar)
+    low, high = integer_range(target.scalar)
     step = int(ramp.stride.value)
-    if not least <= step <= most:
+    if not low <= step <= high:
         return None
     return Ramp(cast(target.scalar, ramp.base), Const(step, target.scalar), ramp.lanes)
 
@@ -112,21 +112,21 @@ def compare_ramps(code: FunctionBuilder, node: Compare) -> Rule | None:
     if x is None or y is None or not isinstance(x.stride, Const) or not isinstance(y.stride, Const):
         return None
     step = int(x.stride.value) - int(y.stride.value)
-    reach = abs(step) * (x.lanes - 1) + 1
-    if step == 0 or reach >= 1 << (_WIDTH - 1) or _may_wrap(code, x) or _may_wrap(code, y):
+    limit = abs(step) * (x.lanes - 1) + 1
+    if step == 0 or limit >= 1 << (_WIDTH - 1) or _may_wrap(code, x) or _may_wrap(code, y):
         return None
-    return _compare(code, node.op, x, y, step, reach)
+    return _compare(code, node.op, x, y, step, limit)
 
 
-def _compare(code: FunctionBuilder, op: CmpOp, x: Ramp, y: Ramp, step: int, reach: int) -> Rule:
+def _compare(code: FunctionBuilder, op: CmpOp, x: Ramp, y: Ramp, step: int, limit: int) -> Rule:
     start = yield x.base
     end = yield y.base
     if start != "0":
         end = code.call("i64", "llvm.ssub.sat.i64", [("i64", end), ("i64", start)])
-    below = code.call("i64", "llvm.smin.i64", [("i64", end), ("i64", str(reach))])
-    near = code.call("i64", "llvm.smax.i64", [("i64", below), ("i64", str(-reach))])
+    limited = code.call("i64", "llvm.smin.i64", [("i64", end), ("i64", str(limit))])
+    clamped = code.call("i64", "llvm.smax.i64", [("i64", limited), ("i64", str(-limit))])
     scalar = f"i{_WIDTH}"
-    bound = broadcast(code, code.op(f"trunc i64 {near} to {scalar}"), scalar, x.lanes)
+    bound = broadcast(code, code.op(f"trunc i64 {clamped} to {scalar}"), scalar, x.lanes)
     lanes = lane_numbers(x.lanes, scalar, step)
     return code.op(f"icmp {_WORDS[op]} {vector_of(scalar, x.lanes)} {lanes}, {bound}")
 

@@ -167,11 +167,11 @@ def _pieces(lanes: int, register: int) -> list[_LaneSlice]:
     """
     found, start = [], 0
     while lanes > register:
-        most = next_power_of_two(lanes)
-        if _is_whole(lanes) or next_power_of_two(lanes - most // 2) == most // 2:
+        padded = next_power_of_two(lanes)
+        if _is_whole(lanes) or next_power_of_two(lanes - padded // 2) == padded // 2:
             break
-        found.append(_LaneSlice(start, most // 2, most // 2))
-        start, lanes = start + most // 2, lanes - most // 2
+        found.append(_LaneSlice(start, padded // 2, padded // 2))
+        start, lanes = start + padded // 2, lanes - padded // 2
     return [*found, _LaneSlice(start, lanes, next_power_of_two(lanes))]
 
 
@@ -193,8 +193,8 @@ def _rule(work: _LegalizeState, node: Any) -> Stmt | None:
 
 def _is_separate(store: BufferStore) -> bool:
     """Return whether no lane reads an element that another lane stores, so it can be split."""
-    place = store.indices[-1]
-    if not isinstance(place, Ramp) or not isinstance(place.stride, Const) or not place.stride.value:
+    index = store.indices[-1]
+    if not isinstance(index, Ramp) or not isinstance(index.stride, Const) or not index.stride.value:
         return False
     parts = (store.value, *(() if store.predicate is None else (store.predicate,)))
     return all(
@@ -245,8 +245,8 @@ def _slice_expr(work: _LegalizeState, root: Expr, lanes: int, piece: _LaneSlice)
     """Return a piece of an expression whose vectors have `lanes` lanes or a multiple."""
 
     def combine(node: Expr, parts: list[Expr]) -> Expr:
-        made = dict(zip(map(id, children(node)), parts, strict=True))
-        factor, rest = divmod(node.dtype.lanes, lanes)
+        by_id = dict(zip(map(id, children(node)), parts, strict=True))
+        factor, remainder = divmod(node.dtype.lanes, lanes)
         match node:
             case Ramp(base, stride, count) if count == lanes:
                 first = base + stride * piece.start if piece.start else base
@@ -254,21 +254,21 @@ def _slice_expr(work: _LegalizeState, root: Expr, lanes: int, piece: _LaneSlice)
             case Broadcast(value, count) if count % lanes == 0:
                 copies = count // lanes * piece.width
                 return value if copies == 1 else Broadcast(value, copies)
-            case Var() if not rest and factor:
+            case Var() if not remainder and factor:
                 known = work.variables.setdefault(node, {})
                 kind = node.dtype.with_lanes(factor * piece.width)
                 return known.setdefault((lanes, piece), Var(node.name, kind))
-            case Cast(dtype) if not rest and factor:
+            case Cast(dtype) if not remainder and factor:
                 return Cast(dtype.with_lanes(factor * piece.width), parts[0])
-            case Call(name, _, dtype) if not rest and factor:
+            case Call(name, _, dtype) if not remainder and factor:
                 return Call(name, tuple(parts), dtype.with_lanes(factor * piece.width))
             case BufferLoad(buffer, indices) if indices and indices[-1].dtype.lanes == lanes:
                 is_all = (active_prefix(node.predicate) or 0) >= piece.start + piece.count
-                predicate = None if is_all or node.predicate is None else made[id(node.predicate)]
-                places = tuple(made[id(index)] for index in indices)
-                same_place = isinstance(places[-1], Broadcast) and predicate is None
-                return BufferLoad(buffer, places,
+                predicate = None if is_all or node.predicate is None else by_id[id(node.predicate)]
+                new_indices = tuple(by_id[id(index)] for index in indices)
+                same_place = isinstance(new_indices[-1], Broadcast) and predicate is None
+                return BufferLoad(buffer, new_indices,
                                   predicate if same_place else _mask(predicate, piece))
-        return replace_children(node, made)
+        return replace_children(node, by_id)
 
     return fold(root, combine)

@@ -293,8 +293,8 @@ def call_runtime(code: FunctionBuilder, name: str, arguments: Sequence[str], hin
     table = code.op("load ptr, ptr %thread, align 8, !invariant.load !0", "table")
     slot = code.op(f"getelementptr ptr, ptr {table}, i64 {TABLE.field_index(name)}")
     function = code.op(f"load ptr, ptr {slot}, align 8, !invariant.load !0")
-    given = ", ".join(["ptr %thread", *arguments])
-    text = f"call {_RESULTS.get(name, 'void')} {function}({given}) nounwind{_EFFECTS.get(name, '')}"
+    args = ", ".join(["ptr %thread", *arguments])
+    text = f"call {_RESULTS.get(name, 'void')} {function}({args}) nounwind{_EFFECTS.get(name, '')}"
     if hint:
         return code.op(text, hint)
     code.do(text)

@@ -512,5 +512,5 @@ def pool_text(triple: str) -> str:
     """Return the LLVM IR of the thread pool for a target triple."""
     follow = "call void @follow()" if has_affinity(triple) else ""
     text = "\n".join([_STATE, _CHUNKS, _PARALLEL])
-    own = runtime_code(text, PAUSE=pause(triple), FOLLOW=follow, **_CONSTANTS)
-    return "\n".join([own, worker_text(triple)])
+    pool = runtime_code(text, PAUSE=pause(triple), FOLLOW=follow, **_CONSTANTS)
+    return "\n".join([pool, worker_text(triple)])

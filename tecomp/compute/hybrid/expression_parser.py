@@ -173,8 +173,8 @@ class NameResolver(Protocol):
 
 
 def _power(a: Any, b: Any) -> Any:
-    both = isinstance(a, int | float) and isinstance(b, int | float)
-    return a**b if both else power(a, b)
+    are_numbers = isinstance(a, int | float) and isinstance(b, int | float)
+    return a**b if are_numbers else power(a, b)
 
 
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxyType({
@@ -229,10 +229,10 @@ def _entries(names: NameResolver, node: ast.Tuple | ast.List) -> Any:
 
 
 def _unary(names: NameResolver, node: ast.UnaryOp) -> Any:
-    given = evaluate_node(names, node.operand)
+    operand = evaluate_node(names, node.operand)
     if isinstance(node.op, ast.Not):
-        return not given if isinstance(given, bool | int) else operators.logical_not(given)
-    return _apply(names, node, _UNARY[type(node.op)], given)
+        return not operand if isinstance(operand, bool | int) else operators.logical_not(operand)
+    return _apply(names, node, _UNARY[type(node.op)], operand)
 
 
 def _boolean(names: NameResolver, node: ast.BoolOp) -> Any:
@@ -288,8 +288,8 @@ def _compare(names: NameResolver, node: ast.Compare) -> Any:
 
 def _item(names: NameResolver, node: ast.expr, base: Any, index: Any, *, is_target: bool) -> Any:
     if isinstance(base, tuple | list) and isinstance(index, tuple):
-        for each in index:
-            base = _item(names, node, base, each, is_target=is_target)
+        for entry in index:
+            base = _item(names, node, base, entry, is_target=is_target)
         return base
     if isinstance(base, tuple | list):
         if isinstance(index, bool) or not isinstance(index, int):
@@ -305,16 +305,16 @@ def _item(names: NameResolver, node: ast.expr, base: Any, index: Any, *, is_targ
     if not isinstance(base, HybridArray):
         names.source.refuse(node, "indexes a value that is neither a tensor nor a list; index one "
                                   "of these")
-    more = index if isinstance(index, tuple) else (index,)
-    place = HybridArray(base.operand, (*base.indices, *more))
+    new_indices = index if isinstance(index, tuple) else (index,)
+    element = HybridArray(base.operand, (*base.indices, *new_indices))
     rank = len(base.operand.shape)
-    if len(place.indices) > rank:
+    if len(element.indices) > rank:
         names.source.refuse(
             node,
             "has {index_count} indices for {rank} axes",
-            index_count=len(place.indices), rank=rank,
+            index_count=len(element.indices), rank=rank,
         )
-    return place if is_target or len(place.indices) < rank else base.operand[place.indices]
+    return element if is_target or len(element.indices) < rank else base.operand[element.indices]
 
 
 def _field(names: NameResolver, node: ast.Attribute) -> Any:
@@ -333,16 +333,16 @@ def _call(names: NameResolver, node: ast.Call) -> Any:
         names.source.refuse(node, _OUTSIDE)
     arguments = [evaluate_node(names, part) for part in node.args]
     if function.id == "len" and len(arguments) == 1:
-        given = arguments[0]
-        if isinstance(given, HybridArray):
-            return given.shape[0]
-        if isinstance(given, tuple | list):
-            return len(given)
+        value = arguments[0]
+        if isinstance(value, HybridArray):
+            return value.shape[0]
+        if isinstance(value, tuple | list):
+            return len(value)
         names.source.refuse(
             node, "is the length of a value that is neither a tensor nor a list; pass one of these")
     known = FUNCTIONS.get(function.id)
     if known is not None:
-        if any(isinstance(each, HybridArray) for each in arguments):
+        if any(isinstance(argument, HybridArray) for argument in arguments):
             names.source.refuse(node, "expects numbers, not whole tensors; pass elements")
         _check_count(names, node, known)
         return _apply(names, node, known, *arguments)
@@ -378,8 +378,8 @@ def _check_count(names: NameResolver, node: ast.Call, function: Callable[..., An
         DefinitionError: If the function does not take this number of arguments.
     """
     known = list(signature(function).parameters.values())
-    least = sum(each.default is Parameter.empty for each in known)
-    if not least <= len(node.args) <= len(known):
+    min_args = sum(parameter.default is Parameter.empty for parameter in known)
+    if not min_args <= len(node.args) <= len(known):
         names.source.refuse(
             node,
             "takes {known_count}, got {arg_count}; pass that many",

@@ -55,25 +55,25 @@ def define_outputs(function: Any, arguments: Sequence[Any]) -> Any:
     inputs, reader, returned = _read_once(function, arguments, ())
     if reader.mutated_buffers:
         changed = [t for t, operand in inputs.items()
-                   if any(operand.buffer is each for each in reader.mutated_buffers)]  # fmt: skip
+                   if any(operand.buffer is item for item in reader.mutated_buffers)]  # fmt: skip
         inputs, reader, returned = _read_once(function, arguments, changed)
     statement = reader.builder.get()
-    outputs = [each.operand.buffer for each in returned]
-    missing = [b.name for b in reader.outputs if all(b is not each for each in outputs)]
+    outputs = [item.operand.buffer for item in returned]
+    missing = [b.name for b in reader.outputs if all(b is not item for item in outputs)]
     if missing:
         raise DefinitionError(
             "te.hybrid {source}: output_tensor {missing} is not returned; return it, or create it "
             "with allocate",
             kind="hybrid", source=function.source.name, missing=missing[0],
         )
-    if any(all(b is not each for each in reader.outputs) for b in outputs):
+    if any(all(b is not item for item in reader.outputs) for b in outputs):
         raise DefinitionError(
             "te.hybrid {source}: the returned value is not an output_tensor of this function; copy "
             "it to one, element by element",
             kind="hybrid", source=function.source.name,
         )
-    made = _as_te_compute(statement, outputs, inputs)
-    return made if made is not None else _opaque(function.source.name, statement, outputs, inputs)
+    value = _as_te_compute(statement, outputs, inputs)
+    return value if value is not None else _opaque(function.source.name, statement, outputs, inputs)
 
 
 def _read_once(
@@ -95,27 +95,27 @@ def _read_once(
                     "lists; pass lists of fewer levels",
                     kind="hybrid", source=function.source.name, max_depth=_MAX_DEPTH,
                 )
-            return tuple(argument(each, depth + 1) for each in value)
+            return tuple(argument(item, depth + 1) for item in value)
         if not isinstance(value, Tensor):
             is_index = isinstance(value, Const) and value.dtype == "int64"
             return int(value.value) if is_index else value
         if value not in inputs:
             buffer = Buffer(value.name, value.shape, value.dtype, "")
             inputs[value] = Operand(buffer, is_input=True)
-            if any(value == each for each in changed):
+            if any(value == item for item in changed):
                 copies[value] = _copy(inputs[value], reader.builder)
         return HybridArray(copies.get(value, inputs[value]))
 
-    returned = reader.run([argument(each) for each in arguments])
+    returned = reader.run([argument(item) for item in arguments])
     return inputs, reader, returned
 
 
-def _copy(given: Operand, builder: IRBuilder) -> Operand:
-    memory: Operand = builder.allocate(str(given.dtype), given.shape, given.name).operand
-    variables = tuple(Var(f"i{k}") for k in range(len(given.shape)))
-    element = BufferLoad(given.buffer, variables)
+def _copy(source: Operand, builder: IRBuilder) -> Operand:
+    memory: Operand = builder.allocate(str(source.dtype), source.shape, source.name).operand
+    variables = tuple(Var(f"i{k}") for k in range(len(source.shape)))
+    element = BufferLoad(source.buffer, variables)
     builder.emit(loops_over_elements(
-        variables, given.buffer.shape, BufferStore(memory.buffer, element, variables)))
+        variables, source.buffer.shape, BufferStore(memory.buffer, element, variables)))
     return memory
 
 
@@ -146,13 +146,13 @@ def _as_te_compute(
     variables = [var for var in axes if var is not None]
     tensors = {operand.buffer.data: tensor for tensor, operand in inputs.items()}
     # The loops become the axes of the tensor; the schedule determines their order.
-    made: Tensor = compute(
+    result: Tensor = compute(
         out.shape,
-        lambda *own: cast_value(_read(value, dict(zip(variables, own, strict=True)), tensors),
+        lambda *args: cast_value(_read(value, dict(zip(variables, args, strict=True)), tensors),
                                 out.dtype),
         name=out.name, varargs_names=[var.name for var in variables],
     )
-    return made
+    return result
 
 
 def _loops(statement: Stmt) -> tuple[list[For], Stmt]:
@@ -212,29 +212,29 @@ def _opaque(
     """Return a `te.extern`; outputs that the statement reads are zeroed first, as in Python."""
     read = {node.buffer.data for node in nodes_of(BufferLoad, statement)}
     zeros = [_zeros(out) for out in outputs if out.data in read]
-    whole = seq(*zeros, statement)
+    full_body = seq(*zeros, statement)
 
     def statements(ins: Sequence[Operand], outs: Sequence[Operand]) -> Stmt:
-        own = [*(operand.buffer for operand in inputs.values()), *outputs]
-        places = {mine.data: given.buffer for mine, given in zip(own, [*ins, *outs], strict=True)}
+        buffers = [*(operand.buffer for operand in inputs.values()), *outputs]
+        mapping = {old.data: new.buffer for old, new in zip(buffers, [*ins, *outs], strict=True)}
 
         def rule(node: Any) -> Any:
             match node:
-                case BufferLoad(buffer, indices) if buffer.data in places:
-                    return BufferLoad(places[buffer.data], indices)
-                case BufferStore(buffer, value, indices) if buffer.data in places:
-                    return BufferStore(places[buffer.data], value, indices)
+                case BufferLoad(buffer, indices) if buffer.data in mapping:
+                    return BufferLoad(mapping[buffer.data], indices)
+                case BufferStore(buffer, value, indices) if buffer.data in mapping:
+                    return BufferStore(mapping[buffer.data], value, indices)
             return None
 
-        made: Stmt = bottom_up(whole, rule)
-        return made
+        body: Stmt = bottom_up(full_body, rule)
+        return body
 
-    made = extern(
+    tensors = extern(
         [out.shape for out in outputs], list(inputs), statements,
         name=outputs[0].name if len(outputs) == 1 else name,
         dtype=[out.dtype for out in outputs],
     )
-    return made
+    return tensors
 
 
 def _zeros(out: Buffer) -> Stmt:
@@ -281,11 +281,11 @@ class HybridFunction:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             if any(map(_is_array, args)):
                 raise
-            given = ", ".join(map(repr, args))
+            arg_text = ", ".join(map(repr, args))
             raise TypeMismatchError(
                 "te.hybrid {function}: call with ({given}) runs as plain Python, which failed: "
                 "{reason}; pass tensors to define tensors, or arrays",
-                kind="hybrid", function=self.function.__name__, given=given, reason=error,
+                kind="hybrid", function=self.function.__name__, given=arg_text, reason=error,
             ) from error
 
     def _python(self) -> Callable[..., Any]:

@@ -55,7 +55,7 @@ class StatementParser:
 
     def run(self, arguments: Sequence[Any]) -> list[HybridArray]:
         """Emit the statements of the function for the arguments, and return its results."""
-        names = [each.arg for each in self.source.tree.args.args]
+        names = [arg.arg for arg in self.source.tree.args.args]
         if len(names) != len(arguments):
             raise DefinitionError(
                 "te.hybrid {source}: function takes {arguments} ({names}), got {argument_count}; "
@@ -72,8 +72,8 @@ class StatementParser:
         self.block(body)
         parts = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
         found = [self.value(part) for part in parts]
-        for part, each in zip(parts, found, strict=True):
-            if not isinstance(each, HybridArray) or each.indices:
+        for part, result in zip(parts, found, strict=True):
+            if not isinstance(result, HybridArray) or result.indices:
                 self.source.refuse(
                     part, "is returned, but is not an output_tensor; return a whole output_tensor")
         return found
@@ -114,17 +114,17 @@ class StatementParser:
     def assign(self, target: ast.expr, value: ast.expr) -> None:
         """Emit a store to an element, or bind a name to a value."""
         if isinstance(target, ast.Subscript):
-            place = self.value(target, is_target=True)
-            if not isinstance(place, HybridArray) or len(place.indices) != len(place.operand.shape):
+            entry = self.value(target, is_target=True)
+            if not isinstance(entry, HybridArray) or len(entry.indices) != len(entry.operand.shape):
                 self.source.refuse(target, "is not an element of a tensor")
-            if place.operand.is_input:
-                self.mutated_buffers.append(place.operand.buffer)
-            self.builder.emit(place.operand.store(place.indices, self.number(value)))
+            if entry.operand.is_input:
+                self.mutated_buffers.append(entry.operand.buffer)
+            self.builder.emit(entry.operand.store(entry.indices, self.number(value)))
             return
         if not isinstance(target, ast.Name):
             self.source.refuse(target, "is neither a name nor an element of a tensor")
-        made = self.memory(target.id, value)
-        self._define(target.id, self.value(value) if made is None else made)
+        array = self.memory(target.id, value)
+        self._define(target.id, self.value(value) if array is None else array)
 
     def _define(self, name: str, value: Any) -> None:
         known = self._scopes[-1]
@@ -150,16 +150,16 @@ class StatementParser:
                 pass
             case _:
                 return None
-        values = [self.value(each) for each in given]
-        named = {str(each.arg): self.value(each.value) for each in options}
+        values = [self.value(argument) for argument in given]
+        named = {str(keyword.arg): self.value(keyword.value) for keyword in options}
         fields = ("shape", "dtype") if word == "output_tensor" else ("shape", "dtype", "scope")
-        said = {**dict(zip(fields, values, strict=False)), **named}
-        if "shape" not in said or set(said) - set(fields) or len(values) > len(fields):
+        call_args = {**dict(zip(fields, values, strict=False)), **named}
+        if "shape" not in call_args or set(call_args) - set(fields) or len(values) > len(fields):
             self.source.refuse(node, "takes the arguments {fields}", fields=", ".join(fields))
         where = f"{word} {name}"
-        shape, dtype = shape_of(said["shape"], where), said.get("dtype", "float32")
+        shape, dtype = shape_of(call_args["shape"], where), call_args.get("dtype", "float32")
         if word == "allocate" or self._depth:
-            scope = said.get("scope", "global")
+            scope = call_args.get("scope", "global")
             return HybridArray(self.builder.allocate(dtype, shape, name, scope=scope).operand)
         if len(self._scopes) > 2:
             self.source.refuse(node, "is inside a loop or an if; move it before them")
@@ -167,15 +167,15 @@ class StatementParser:
         self.outputs.append(buffer)
         return HybridArray(Operand(buffer))
 
-    def loop(self, node: ast.For, name: str, word: str) -> None:
+    def loop(self, node: ast.For, name: str, kind: str) -> None:
         """Emit a loop; for `const_range`, emit the body once per value."""
         assert isinstance(node.iter, ast.Call)
-        given = [self.value(each) for each in node.iter.args]
-        bounds = given[1:] if word == "bind" else given
-        if node.iter.keywords or not 1 <= len(bounds) <= 2 or (word == "bind" and len(bounds) > 1):
+        args = [self.value(argument) for argument in node.iter.args]
+        bounds = args[1:] if kind == "bind" else args
+        if node.iter.keywords or not 1 <= len(bounds) <= 2 or (kind == "bind" and len(bounds) > 1):
             self.source.refuse(node.iter, "expects an end, or a begin and an end")
         first, last = (0, bounds[0]) if len(bounds) == 1 else bounds
-        if word == "const_range":
+        if kind == "const_range":
             if not isinstance(first, int) or not isinstance(last, int):
                 self.source.refuse(node.iter, "requires constant integer bounds")
             if last - first > MAX_OPERATIONS:
@@ -189,7 +189,7 @@ class StatementParser:
                 self._scopes[-1][name] = value
                 self.block(node.body)
             return
-        with self._scope(), self.builder.for_range(first, last, name, kind=LOOPS[word]) as var:
+        with self._scope(), self.builder.for_range(first, last, name, kind=LOOPS[kind]) as var:
             self._scopes[-1][name] = cast(INT32, var)
             self.block(node.body)
 
@@ -221,12 +221,12 @@ class StatementParser:
         found = self._found(node.id)
         if found is None:
             known = [*FUNCTIONS, *(name for scope in self._scopes for name in scope)]
-            near = () if node.id in FUNCTIONS else get_close_matches(node.id, known, n=1)
-            meant = f"write `{near[0]}` if that is meant; " if near else ""
+            matches = () if node.id in FUNCTIONS else get_close_matches(node.id, known, n=1)
+            suggestion = f"write `{matches[0]}` if that is meant; " if matches else ""
             self.source.refuse(
                 node,
                 "is not defined here; {meant}names assigned in a loop or an if are local to it",
-                meant=meant,
+                meant=suggestion,
             )
         return found
 

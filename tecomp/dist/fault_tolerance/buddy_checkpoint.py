@@ -43,15 +43,15 @@ def exchange_checkpoints(
 ) -> BuddyCheckpoint:
     """Copy the arrays of this rank, send the copies to the next rank, and receive the previous."""
     comm, before = team.comm, (team.rank - 1) % team.size
-    own = tuple(np.array(array, order="C") for array in arrays)
-    theirs = tuple(np.empty(p.local_shape(before), p.dtype) for p in partitions)
+    local = tuple(np.array(array, order="C") for array in arrays)
+    received = tuple(np.empty(p.local_shape(before), p.dtype) for p in partitions)
     requests = [
-        *(comm.Irecv([_bytes(array), mpi().BYTE], before) for array in theirs),
-        *(comm.Isend([_bytes(array), mpi().BYTE], (team.rank + 1) % team.size) for array in own),
+        *(comm.Irecv([_bytes(array), mpi().BYTE], before) for array in received),
+        *(comm.Isend([_bytes(array), mpi().BYTE], (team.rank + 1) % team.size) for array in local),
     ]
     team.wait_all(requests)
     return BuddyCheckpoint(
-        step, team.rank, team.size, tuple(partitions), {before: theirs, team.rank: own}
+        step, team.rank, team.size, tuple(partitions), {before: received, team.rank: local}
     )
 
 
@@ -66,54 +66,54 @@ def holders(comm: Any, copies: BuddyCheckpoint) -> dict[int, int]:
         TeamError: If a rank and its successor both failed.
     """
     ranks = comm.allgather(copies.rank)
-    now = {rank: k for k, rank in enumerate(ranks)}
+    current_rank = {rank: k for k, rank in enumerate(ranks)}
     found = {}
     for rank in range(copies.size):
         buddy = (rank + 1) % copies.size
-        if rank not in now and buddy not in now:
+        if rank not in current_rank and buddy not in current_rank:
             raise TeamError(
                 "protect: ranks {rank} and {buddy} were lost after the checkpoint at step {step}, "
                 "together with each other's copies; their data cannot be recovered",
                 kind="process-failure", rank=rank, buddy=buddy, step=copies.step,
             )
-        found[rank] = now[rank] if rank in now else now[buddy]
+        found[rank] = current_rank[rank] if rank in current_rank else current_rank[buddy]
     return found
 
 
 def rebuild_lost_shards(
-    team: Team, copies: BuddyCheckpoint, held: dict[int, int], targets: Sequence[Partition]
+    team: Team, copies: BuddyCheckpoint, holder_of: dict[int, int], targets: Sequence[Partition]
 ) -> list[Array]:
     """Return the arrays of the checkpoint, redistributed to the surviving ranks.
 
     Args:
         team: Team of the surviving ranks. Collective call: every rank must make it.
         copies: Checkpoint of this rank.
-        held: Current rank that has the data of each former rank.
+        holder_of: Current rank that has the data of each former rank.
         targets: New partitions.
     """
-    made: list[Array] = []
+    result: list[Array] = []
     requests: list[Any] = []
-    kept: list[tuple[Array | None, Box, Array]] = []
+    transfers: list[tuple[Array | None, Box, Array]] = []
     for k, target in enumerate(targets):
         array = np.empty(target.local_shape(team.rank), target.dtype)
-        made.append(array)
+        result.append(array)
         senders = MessageSources(copies.partitions[k])
         for receiver in range(team.size):
             for source, box in _boxes(senders, target, receiver):
-                holder = held[source]
+                holder = holder_of[source]
                 if holder == team.rank:
                     data = np.ascontiguousarray(copies.parts[source][k][box.sent_index])
-                    kept.append((None, box, data))
+                    transfers.append((None, box, data))
                     requests.append(team.comm.Isend([_bytes(data), mpi().BYTE], receiver))
                 if receiver == team.rank:
                     data = np.empty(box.shape, target.dtype)
-                    kept.append((array, box, data))
+                    transfers.append((array, box, data))
                     requests.append(team.comm.Irecv([_bytes(data), mpi().BYTE], holder))
     team.wait_all(requests)
-    for into, box, data in kept:
-        if into is not None:
-            into[box.received_index] = data
-    return made
+    for dest, box, data in transfers:
+        if dest is not None:
+            dest[box.received_index] = data
+    return result
 
 
 def shrink_partition(partition: Partition, size: int) -> Partition:
@@ -123,15 +123,15 @@ def shrink_partition(partition: Partition, size: int) -> Partition:
     """
     mesh = Mesh((size, *([1] * (partition.mesh.ndim - 1))), partition.mesh.names)
     placements = [
-        Shard(placed.axis, placed.block) if isinstance(placed, Shard) else placed
-        for placed in partition.placements
+        Shard(placement.axis, placement.block) if isinstance(placement, Shard) else placement
+        for placement in partition.placements
     ]
     return Partition(partition.shape, partition.dtype, mesh, placements)
 
 
 def _boxes(senders: MessageSources, target: Partition, rank: int) -> Iterator[tuple[int, Box]]:
-    at = target.mesh.coordinates(rank)
-    keys = [target.numbers(axis, at) for axis in range(len(target.shape))]
+    coords = target.mesh.coordinates(rank)
+    keys = [target.numbers(axis, coords) for axis in range(len(target.shape))]
     return senders.boxes(rank, target.local_index(rank), keys)
 
 

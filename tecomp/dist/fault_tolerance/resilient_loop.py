@@ -110,13 +110,13 @@ class ProtectedLoop:
         """
         self.team.check_mesh(partition.mesh)
         shape = partition.local_shape(self.team.rank)
-        given = np.shape(local), np.asarray(local).dtype
-        if given != (shape, partition.dtype) or partition.mesh_axes(Partial):
+        actual = np.shape(local), np.asarray(local).dtype
+        if actual != (shape, partition.dtype) or partition.mesh_axes(Partial):
             raise TeamError(
                 "protect: got an array {given}{given2} for a local part {dtype}{shape} with "
                 "placements {placements}; pass the local part of this rank, without Partial "
                 "placements",
-                given=given[1].name, given2=list(given[0]), dtype=partition.dtype.name,
+                given=actual[1].name, given2=list(actual[0]), dtype=partition.dtype.name,
                 shape=list(shape), placements=list(partition.placements),
             )
         self._fields.append(Field(partition, np.array(local), gather=gather))
@@ -166,10 +166,10 @@ class ProtectedLoop:
         """Return whether all steps are done, with all requested arrays gathered on all ranks."""
         if self._step_number < self._steps:
             return False
-        whole: list[Array] = []
-        if not self._together(lambda: whole.extend(map(self._gathered, self._fields))):
+        gathered: list[Array] = []
+        if not self._together(lambda: gathered.extend(map(self._gathered, self._fields))):
             return False
-        for field, array in zip(self._fields, whole, strict=True):
+        for field, array in zip(self._fields, gathered, strict=True):
             field.whole = array if field.gather else None
         return True
 
@@ -178,11 +178,11 @@ class ProtectedLoop:
         is_due = self._step_number % self._every == 0
         if not is_due or (self._copies and self._copies[-1].step == self._step_number):
             return True
-        made: list[BuddyCheckpoint] = []
-        if not self._together(lambda: made.append(self._copied(self.team, self._step_number))):
+        created: list[BuddyCheckpoint] = []
+        if not self._together(lambda: created.append(self._copied(self.team, self._step_number))):
             return False
         # Keep the previous checkpoint: other ranks may not know yet that the new one is complete.
-        self._copies = [*self._copies[-1:], *made]
+        self._copies = [*self._copies[-1:], *created]
         return True
 
     def _together(self, act: Callable[[], None]) -> bool:
@@ -231,10 +231,10 @@ class ProtectedLoop:
         self.team = Team(former.comm.Shrink(), former.id)
         try:
             copies = self._last_of_all()
-            held = holders(self.team.comm, copies)
-            targets = [shrink_partition(each, self.team.size) for each in copies.partitions]
-            arrays = rebuild_lost_shards(self.team, copies, held, targets)
-            fresh = exchange_checkpoints(self.team, copies.step, targets, arrays)
+            holder_of = holders(self.team.comm, copies)
+            targets = [shrink_partition(old, self.team.size) for old in copies.partitions]
+            arrays = rebuild_lost_shards(self.team, copies, holder_of, targets)
+            checkpoint = exchange_checkpoints(self.team, copies.step, targets, arrays)
         except mpi().Exception:
             agree_all_alive(self.team, is_well=False)
             return False
@@ -242,7 +242,7 @@ class ProtectedLoop:
             return False
         for field, target, array in zip(self._fields, targets, arrays, strict=True):
             field.partition, field.local = target, array
-        self._step_number, self._copies = copies.step, [fresh]
+        self._step_number, self._copies = copies.step, [checkpoint]
         return True
 
     def _last_of_all(self) -> BuddyCheckpoint:

@@ -104,7 +104,7 @@ class Halo:
     def _is_blocks(self, axis: int) -> bool:
         cuts = self.partition.cuts[axis].cuts
         parts = (
-            self.partition.part(axis, at) for at in product(*(range(cut.count) for cut in cuts))
+            self.partition.part(axis, nums) for nums in product(*(range(cut.count) for cut in cuts))
         )
         return all(isinstance(part, slice) and part.step == 1 for part in parts)
 
@@ -119,7 +119,7 @@ class Halo:
         >>> [around.shape(rank) for rank in range(4)]
         [(3, 5), (4, 5), (4, 5), (3, 5)]
         """
-        return tuple(around.extent for around in self._around(rank))
+        return tuple(span.extent for span in self._around(rank))
 
     def core(self, rank: int) -> tuple[slice, ...]:
         """Return the slices of the part in the local array with halo.
@@ -132,7 +132,7 @@ class Halo:
         >>> around.core(0), around.core(1)
         ((slice(0, 2, 1), slice(0, 5, 1)), (slice(1, 3, 1), slice(0, 5, 1)))
         """
-        return tuple(around.core for around in self._around(rank))
+        return tuple(span.core for span in self._around(rank))
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
@@ -183,12 +183,12 @@ class Halo:
         found: dict[int, list[Message]] = {}
         for message in self.messages:
             found.setdefault(message.source, []).append(message)
-        return {rank: tuple(sent) for rank, sent in found.items()}
+        return {rank: tuple(messages) for rank, messages in found.items()}
 
     def _received(self, rank: int) -> Iterator[Message]:
         boxes: dict[int, list[Box]] = {}
-        for wanted, first, keys in self._strips(rank):
-            for source, box in self._senders.boxes(rank, wanted, keys):
+        for requested, first, keys in self._strips(rank):
+            for source, box in self._senders.boxes(rank, requested, keys):
                 received = tuple(map(_shift_positions, box.received, first))
                 boxes.setdefault(source, []).append(Box(box.sent, received))
         shape, partition = self.shape(rank), self.partition
@@ -200,22 +200,22 @@ class Halo:
 
     def _strips(self, rank: int) -> Iterator[tuple[list[Places], Shape, list[object]]]:
         """Yield disjoint boxes of the halo of a part: indices, local position, and cache keys."""
-        arounds = self._around(rank)
-        if not all(count_of(around.part) for around in arounds):
+        spans = self._around(rank)
+        if not all(count_of(span.part) for span in spans):
             return
-        at = self.partition.mesh.coordinates(rank)
-        numbers = [self.partition.numbers(axis, at) for axis in range(len(arounds))]
-        for axis, around in enumerate(arounds):
-            for which, places in (("before", around.before), ("after", around.after)):
-                if not count_of(places):
+        coords = self.partition.mesh.coordinates(rank)
+        numbers = [self.partition.numbers(axis, coords) for axis in range(len(spans))]
+        for axis, span in enumerate(spans):
+            for side, indices in (("before", span.before), ("after", span.after)):
+                if not count_of(indices):
                     continue
                 kinds = [
-                    which if k == axis else "all" if k < axis and self.corners else "part"
-                    for k in range(len(arounds))
+                    side if k == axis else "all" if k < axis and self.corners else "part"
+                    for k in range(len(spans))
                 ]
                 yield (
-                    [getattr(each, kind) for each, kind in zip(arounds, kinds, strict=True)],
-                    tuple(map(_first, arounds, kinds)),
+                    [getattr(item, kind) for item, kind in zip(spans, kinds, strict=True)],
+                    tuple(map(_first, spans, kinds)),
                     list(zip(numbers, kinds, strict=True)),
                 )
 
@@ -303,13 +303,13 @@ def _halo_of(partition: Partition, widths: Widths, flags: tuple[bool, ...], corn
     return Halo(partition, widths, flags, corners)
 
 
-def _first(around: HaloRange, kind: str) -> int:
+def _first(span: HaloRange, kind: str) -> int:
     """Return the position of one kind of indices of an axis in the local array with halo."""
-    before = count_of(around.before)
-    return {"before": 0, "all": 0, "part": before, "after": before + count_of(around.part)}[kind]
+    before = count_of(span.before)
+    return {"before": 0, "all": 0, "part": before, "after": before + count_of(span.part)}[kind]
 
 
-def _shift_positions(places: Places, by: int) -> Places:
-    if isinstance(places, slice):
-        return slice(places.start + by, places.stop + by, places.step)
-    return places + by
+def _shift_positions(indices: Places, offset: int) -> Places:
+    if isinstance(indices, slice):
+        return slice(indices.start + offset, indices.stop + offset, indices.step)
+    return indices + offset

@@ -43,31 +43,31 @@ def runs_of(
     [[0, 6], [3, 9], [3, 3]]
     """
     first, second, lengths = np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64)
-    here = there = 1
+    sent_step = recv_step = 1
     for axis in reversed(range(len(sent))):
         a, b, n = _runs_along(sent[axis], received[axis])
-        if len(first) != 1 or not lengths[0] == here == there:
+        if len(first) != 1 or not lengths[0] == sent_step == recv_step:
             # Inner axes are not complete, so each step along this axis starts a new run.
             a, b, n = (
                 _element_positions(a, n),
                 _element_positions(b, n),
                 np.ones(int(n.sum()), np.int64),
             )
-        first = (a[:, None] * here + first).ravel()
-        second = (b[:, None] * there + second).ravel()
+        first = (a[:, None] * sent_step + first).ravel()
+        second = (b[:, None] * recv_step + second).ravel()
         lengths = (n[:, None] * lengths).ravel()
-        here, there = here * sent_shape[axis], there * received_shape[axis]
+        sent_step, recv_step = sent_step * sent_shape[axis], recv_step * received_shape[axis]
     return merge_maximal_runs(first, second, lengths)
 
 
 def _runs_along(sent: Places, received: Places) -> Runs:
     """Return the contiguous runs along one axis."""
     if isinstance(sent, slice) and isinstance(received, slice) and sent.step == received.step == 1:
-        whole = np.array([count_of(sent)])
-        return np.array([sent.start]), np.array([received.start]), whole
+        length = np.array([count_of(sent)])
+        return np.array([sent.start]), np.array([received.start]), length
     a, b = indices_as_array(sent), indices_as_array(received)
-    follows = (np.diff(a) == 1) & (np.diff(b) == 1)
-    starts = np.flatnonzero(np.concatenate([np.ones(min(len(a), 1), bool), ~follows]))
+    is_next = (np.diff(a) == 1) & (np.diff(b) == 1)
+    starts = np.flatnonzero(np.concatenate([np.ones(min(len(a), 1), bool), ~is_next]))
     return a[starts], b[starts], np.diff(np.append(starts, len(a)))
 
 
@@ -103,7 +103,7 @@ class Box:
     @property
     def shape(self) -> Shape:
         """Number of elements along each axis."""
-        return tuple(count_of(places) for places in self.sent)
+        return tuple(count_of(indices) for indices in self.sent)
 
     @cached_property
     def size(self) -> int:
@@ -190,7 +190,7 @@ class MessageSources:
         self._pairs: dict[Key, tuple[Places, Places]] = {}
 
     def boxes(
-        self, target: int, wanted: Sequence[Places], keys: Sequence[object]
+        self, target: int, requested: Sequence[Places], keys: Sequence[object]
     ) -> Iterator[tuple[int, Box]]:
         """Return the boxes that a rank requests, each with its sender, in the order of senders.
 
@@ -199,66 +199,66 @@ class MessageSources:
 
         Args:
             target: Rank that requests the elements.
-            wanted: Indices along each axis of the array, in the order of the receiver's memory.
+            requested: Indices along each axis of the array, in the order of the receiver's memory.
             keys: Cache key of the wanted indices of each axis.
         """
-        axes = [self._holders(k, places, keys[k]) for k, places in enumerate(wanted)]
-        here = self.source.mesh.coordinates(target)
+        axes = [self._holders(k, indices, keys[k]) for k, indices in enumerate(requested)]
+        coords = self.source.mesh.coordinates(target)
         found = []
         for parts in product(*axes):
-            at: list[Sequence[int]] = [(k,) for k in here]
+            candidates: list[Sequence[int]] = [(k,) for k in coords]
             for k in self.combined:
-                at[k] = range(self.source.mesh.shape[k])
+                candidates[k] = range(self.source.mesh.shape[k])
             for axis, (numbers, _, _) in enumerate(parts):
                 for cut, number in zip(self.source.cuts[axis].cuts, numbers, strict=True):
-                    at[cut.mesh_axis] = (number,)
+                    candidates[cut.mesh_axis] = (number,)
             box = Box(tuple(part[1] for part in parts), tuple(part[2] for part in parts))
-            found += [(self.source.mesh.rank(place), box) for place in product(*at)]
-        return iter(sorted(found, key=lambda each: each[0]))
+            found += [(self.source.mesh.rank(position), box) for position in product(*candidates)]
+        return iter(sorted(found, key=lambda item: item[0]))
 
     def box(
-        self, source: int, target: int, wanted: Sequence[Places], keys: Sequence[object]
+        self, source: int, target: int, requested: Sequence[Places], keys: Sequence[object]
     ) -> Box | None:
         """Return the box of these elements that one rank sends, or None if it sends none."""
-        there, here = self.source.mesh.coordinates(source), self.source.mesh.coordinates(target)
-        asked = {*self.source.mesh_axes(Shard), *self.combined}
-        if any(k not in asked and a != b for k, (a, b) in enumerate(zip(there, here, strict=True))):
+        src, dst = self.source.mesh.coordinates(source), self.source.mesh.coordinates(target)
+        varied = {*self.source.mesh_axes(Shard), *self.combined}
+        if any(k not in varied and a != b for k, (a, b) in enumerate(zip(src, dst, strict=True))):
             return None
         found = []
-        for axis, places in enumerate(wanted):
-            numbers = self.source.numbers(axis, there)
-            pair = self._common(axis, numbers, places, keys[axis])
+        for axis, indices in enumerate(requested):
+            numbers = self.source.numbers(axis, src)
+            pair = self._common(axis, numbers, indices, keys[axis])
             if not count_of(pair[0]):
                 return None
             found.append(pair)
         return Box(tuple(pair[0] for pair in found), tuple(pair[1] for pair in found))
 
     def _common(
-        self, axis: int, numbers: Shape, wanted: Places, key: object
+        self, axis: int, numbers: Shape, requested: Places, key: object
     ) -> tuple[Places, Places]:
         """Return the positions of the wanted indices of a part at sender and receiver."""
         found = self._pairs.get((axis, numbers, key))
         if found is None:
-            found = common(self.source.part(axis, numbers), wanted)
+            found = common(self.source.part(axis, numbers), requested)
             self._pairs[axis, numbers, key] = found
         return found
 
     def _holders(
-        self, axis: int, wanted: Places, key: object
+        self, axis: int, requested: Places, key: object
     ) -> list[tuple[Shape, Places, Places]]:
         """Return the parts of an axis with wanted indices: number, positions at both sides."""
         found = self._sources_by_axis.get((axis, key))
         if found is None:
             found = []
-            for numbers in product(*self.source.holders(axis, wanted)):
-                sent, received = self._common(axis, numbers, wanted, key)
+            for numbers in product(*self.source.holders(axis, requested)):
+                sent, received = self._common(axis, numbers, requested, key)
                 if count_of(sent):
                     found.append((numbers, sent, received))
             self._sources_by_axis[axis, key] = found
         return found
 
 
-def _index(places: Index) -> Index:
-    if all(isinstance(each, slice) for each in places):
-        return places
-    return tuple(np.ix_(*(indices_as_array(each) for each in places)))
+def _index(indices: Index) -> Index:
+    if all(isinstance(item, slice) for item in indices):
+        return indices
+    return tuple(np.ix_(*(indices_as_array(item) for item in indices)))

@@ -93,8 +93,8 @@ class Partition:
                 "partition: mesh must be a Mesh, such as Mesh((4,)), got {mesh!r}",
                 kind="partition", mesh=mesh,
             )
-        placed = check_placements(placements, mesh.ndim, len(sizes))
-        fields = (sizes, _dtype(dtype), mesh, placed, windows)
+        checked = check_placements(placements, mesh.ndim, len(sizes))
+        fields = (sizes, _dtype(dtype), mesh, checked, windows)
         for name, value in zip(self.__dataclass_fields__, fields, strict=True):
             object.__setattr__(self, name, value)
         self.cuts  # noqa: B018  # raises for sizes that do not match
@@ -123,14 +123,14 @@ class Partition:
     @cached_property
     def cuts(self) -> tuple[AxisSplits, ...]:
         """Splits of each axis of the array; for a view, the splits of the base array."""
-        made = []
+        splits = []
         for axis, extent in enumerate(self._extents):
             shards = [
-                (k, self.mesh.shape[k], placed) for k, placed in enumerate(self.placements)
-                if isinstance(placed, Shard) and placed.axis == axis
+                (k, self.mesh.shape[k], placement) for k, placement in enumerate(self.placements)
+                if isinstance(placement, Shard) and placement.axis == axis
             ]
-            made.append(AxisSplits.of(extent, axis, shards))
-        return tuple(made)
+            splits.append(AxisSplits.of(extent, axis, shards))
+        return tuple(splits)
 
     @property
     def _extents(self) -> Shape:
@@ -143,7 +143,7 @@ class Partition:
         >>> Partition((10, 4), "int8", Mesh((2, 3)), [Replicate(), Shard(1)]).mesh_axes(Shard)
         (1,)
         """
-        return tuple(k for k, placed in enumerate(self.placements) if isinstance(placed, kind))
+        return tuple(k for k, entry in enumerate(self.placements) if isinstance(entry, kind))
 
     @property
     def op(self) -> str | None:
@@ -181,9 +181,9 @@ class Partition:
         >>> dealt.local_index(0)
         (array([0, 1, 4, 5]),)
         """
-        at = self.mesh.coordinates(rank)
+        coords = self.mesh.coordinates(rank)
         return tuple(
-            self.part(axis, self.numbers(axis, at)) for axis in range(len(self.shape))
+            self.part(axis, self.numbers(axis, coords)) for axis in range(len(self.shape))
         )
 
     local_slice = local_index
@@ -198,7 +198,7 @@ class Partition:
         >>> rows.local_shape(0), rows.local_shape(3)
         ((3, 4), (1, 4))
         """
-        return tuple(count_of(places) for places in self.local_index(rank))
+        return tuple(count_of(indices) for indices in self.local_index(rank))
 
     def local_nbytes(self, rank: int) -> int:
         """Return the number of bytes of the local array of a rank.
@@ -233,7 +233,7 @@ class Partition:
         (2, 3)
         """
         inside = len(index) == len(self.shape) and all(
-            0 <= at < extent for at, extent in zip(index, self.shape, strict=True)
+            0 <= position < extent for position, extent in zip(index, self.shape, strict=True)
         )
         if not inside:
             raise LayoutError(
@@ -242,12 +242,12 @@ class Partition:
                 kind="partition", index=tuple(index), shape=list(self.shape),
                 rank=len(self.shape),
             )
-        places: list[Sequence[int]] = [range(extent) for extent in self.mesh.shape]
-        for cuts, window, at in zip(self.cuts, self._windows, index, strict=True):
-            owner = cuts.owner(window.start + window.step * at)
+        candidates: list[Sequence[int]] = [range(extent) for extent in self.mesh.shape]
+        for cuts, window, position in zip(self.cuts, self._windows, index, strict=True):
+            owner = cuts.owner(window.start + window.step * position)
             for cut, k in zip(cuts.cuts, owner, strict=True):
-                places[cut.mesh_axis] = (k,)
-        return tuple(self.mesh.rank(place) for place in product(*places))
+                candidates[cut.mesh_axis] = (k,)
+        return tuple(self.mesh.rank(coords) for coords in product(*candidates))
 
     def view(self, slices: Sequence[slice]) -> Partition:
         """Return the partition of a view, whose elements stay on their ranks.
@@ -269,10 +269,10 @@ class Partition:
                 kind="partition", slices=list(slices), rank=len(self.shape),
             )
         windows, shape = [], []
-        for taken, extent, under in zip(slices, self.shape, self._windows, strict=True):
-            span = range(*taken.indices(extent))
-            start, step = under.start + under.step * span.start, under.step * span.step
-            windows.append(StridedWindow(start if span else 0, step, under.of))
+        for item, extent, window in zip(slices, self.shape, self._windows, strict=True):
+            span = range(*item.indices(extent))
+            start, step = window.start + window.step * span.start, window.step * span.step
+            windows.append(StridedWindow(start if span else 0, step, window.of))
             shape.append(len(span))
         return Partition(shape, self.dtype, self.mesh, self.placements, tuple(windows))
 
@@ -296,10 +296,10 @@ class Partition:
                 kind="partition", shape=list(self.shape), base_shape=list(base.shape),
             )
         found = []
-        for axis, places in enumerate(self.local_index(rank)):
+        for axis, indices in enumerate(self.local_index(rank)):
             window = self._windows[axis]
             owned = base.local_index(rank)[axis]
-            found.append(_in_order(owned, window.start + window.step * indices_as_array(places)))
+            found.append(_in_order(owned, window.start + window.step * indices_as_array(indices)))
         return tuple(found)
 
     @cached_property
@@ -326,8 +326,8 @@ class Partition:
     def _expressed(self, *i: Expr) -> list[Expr]:
         parts: dict[int, Expr] = {}
         inside = []
-        for cuts, window, at in zip(self.cuts, self._windows, i, strict=True):
-            number = at if self.windows is None else at * window.step + window.start
+        for cuts, window, index in zip(self.cuts, self._windows, i, strict=True):
+            number = index if self.windows is None else index * window.step + window.start
             for cut in cuts.cuts:
                 parts[cut.mesh_axis], number = cut.expressed(number)
             inside.append(number)
@@ -348,24 +348,24 @@ class Partition:
 
 def _in_order(owned: Places, numbers: Numbers) -> Places:
     """Return the positions of owned numbers, as a slice if they are evenly spaced."""
-    at = indices_as_array(common(owned, numbers)[0])
-    if len(at) < 2 or at[1] > at[0]:
-        return indices_as_slice(at)
-    back = indices_as_slice(at[::-1])
-    if not isinstance(back, slice):
-        return at
-    return slice(back.stop - 1, back.start - 1 if back.start else None, -back.step)
+    positions = indices_as_array(common(owned, numbers)[0])
+    if len(positions) < 2 or positions[1] > positions[0]:
+        return indices_as_slice(positions)
+    rising = indices_as_slice(positions[::-1])
+    if not isinstance(rising, slice):
+        return positions
+    return slice(rising.stop - 1, rising.start - 1 if rising.start else None, -rising.step)
 
 
-def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
+def _dtype(value: npt.DTypeLike) -> np.dtype[Any]:
     try:
-        return np.dtype(given)
+        return np.dtype(value)
     except TypeError:
         pass
     try:
-        return DType(str(given)).numpy
+        return DType(str(value)).numpy
     except TecompError:
         raise LayoutError(
             "partition: {given!r} is not a valid dtype; pass a NumPy dtype, such as float32",
-            kind="partition", given=given,
+            kind="partition", given=value,
         ) from None

@@ -43,8 +43,8 @@ class Mesh:
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        given: Any = (self.shape,) if isinstance(self.shape, int) else self.shape
-        shape = as_ints(given)
+        raw_shape: Any = (self.shape,) if isinstance(self.shape, int) else self.shape
+        shape = as_ints(raw_shape)
         if not shape or min(shape) < 1:
             raise LayoutError(
                 "mesh: shape must be one or more positive integers, such as (2, 2), got {shape!r}",
@@ -85,8 +85,8 @@ class Mesh:
             )
         found = []
         for extent in reversed(self.shape):
-            rank, at = divmod(rank, extent)
-            found.append(at)
+            rank, coord = divmod(rank, extent)
+            found.append(coord)
         return tuple(reversed(found))
 
     def rank(self, coordinates: Sequence[int]) -> int:
@@ -99,7 +99,7 @@ class Mesh:
         3
         """
         inside = len(coordinates) == self.ndim and all(
-            0 <= at < extent for at, extent in zip(coordinates, self.shape, strict=True)
+            0 <= coord < extent for coord, extent in zip(coordinates, self.shape, strict=True)
         )
         if not inside:
             raise LayoutError(
@@ -108,8 +108,8 @@ class Mesh:
                 kind="partition", coordinates=tuple(coordinates), subject=self, ndim=self.ndim,
             )
         number = 0
-        for at, extent in zip(coordinates, self.shape, strict=True):
-            number = number * extent + at
+        for coord, extent in zip(coordinates, self.shape, strict=True):
+            number = number * extent + coord
         return number
 
     def __str__(self) -> str:
@@ -221,36 +221,36 @@ def check_placements(
         LayoutError: If the placements do not match the mesh or the array, or partial values would
             be combined by different reductions.
     """
-    given = (placements,) if isinstance(placements, Shard | Replicate | Partial) else placements
-    made = tuple(given)
-    if len(made) != mesh_ndim or not all(
-        isinstance(placed, Shard | Replicate | Partial) for placed in made
+    items = (placements,) if isinstance(placements, Shard | Replicate | Partial) else placements
+    checked = tuple(items)
+    if len(checked) != mesh_ndim or not all(
+        isinstance(placement, Shard | Replicate | Partial) for placement in checked
     ):
         raise LayoutError(
             "partition: placements {made} do not match the {mesh_ndim} axes of the mesh; pass one "
             "of Shard(axis), Replicate() or Partial(op) per axis",
-            kind="partition", made=list(made), mesh_ndim=mesh_ndim,
+            kind="partition", made=list(checked), mesh_ndim=mesh_ndim,
         )
-    ops = sorted({placed.op for placed in made if isinstance(placed, Partial)})
+    ops = sorted({placement.op for placement in checked if isinstance(placement, Partial)})
     if len(ops) > 1:
         raise LayoutError(
             "partition: partial values are combined by {ops}, so the result depends on the order; "
             "reduce along one mesh axis first",
             kind="partition", ops=" and ".join(ops),
         )
-    return tuple(_normal(placed, ndim) for placed in made)
+    return tuple(_normal(placement, ndim) for placement in checked)
 
 
-def _normal(placed: Placement, ndim: int) -> Placement:
-    if not isinstance(placed, Shard):
-        return placed
-    if not -ndim <= placed.axis < ndim:
+def _normal(placement: Placement, ndim: int) -> Placement:
+    if not isinstance(placement, Shard):
+        return placement
+    if not -ndim <= placement.axis < ndim:
         raise LayoutError(
             "partition: the axis of {placed} is out of bounds for an array of {ndim} axes; pass a "
             "valid axis, or Replicate()",
-            kind="partition", placed=placed, ndim=ndim,
+            kind="partition", placed=placement, ndim=ndim,
         )
-    return Shard(placed.axis % ndim, placed.block, placed.sizes)
+    return Shard(placement.axis % ndim, placement.block, placement.sizes)
 
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
@@ -273,18 +273,18 @@ def steps(start: int, stop: int, step: int = 1) -> slice:
     return slice(start, start + (count - 1) * step + 1, step if count > 1 else 1)
 
 
-def count_of(places: Places) -> int:
+def count_of(indices: Places) -> int:
     """Return the number of indices."""
-    if isinstance(places, slice):
-        return len(range(places.start, places.stop, places.step))
-    return len(places)
+    if isinstance(indices, slice):
+        return len(range(indices.start, indices.stop, indices.step))
+    return len(indices)
 
 
-def indices_as_array(places: Places) -> Numbers:
+def indices_as_array(indices: Places) -> Numbers:
     """Return the indices as an array."""
-    if isinstance(places, slice):
-        return np.arange(places.start, places.stop, places.step)
-    return places
+    if isinstance(indices, slice):
+        return np.arange(indices.start, indices.stop, indices.step)
+    return indices
 
 
 def indices_as_slice(numbers: Numbers) -> Places:
@@ -301,73 +301,73 @@ def indices_as_slice(numbers: Numbers) -> Places:
     return numbers
 
 
-def select_indices(places: Places, inner: Places) -> Places:
-    """Return the elements of `places` at the positions `inner`.
+def select_indices(indices: Places, inner: Places) -> Places:
+    """Return the elements of `indices` at the positions `inner`.
 
     >>> select_indices(slice(10, 20, 2), slice(1, 4, 2))
     slice(12, 17, 4)
     """
-    if isinstance(places, slice) and isinstance(inner, slice):
-        first, step = places.start + inner.start * places.step, places.step * inner.step
+    if isinstance(indices, slice) and isinstance(inner, slice):
+        first, step = indices.start + inner.start * indices.step, indices.step * inner.step
         return steps(first, first + count_of(inner) * step, step)
-    return indices_as_slice(indices_as_array(places)[inner])
+    return indices_as_slice(indices_as_array(indices)[inner])
 
 
-def common(owned: Places, wanted: Places) -> tuple[Places, Places]:
-    """Return the positions of the common indices in `owned` and in `wanted`.
+def common(owned: Places, requested: Places) -> tuple[Places, Places]:
+    """Return the positions of the common indices in `owned` and in `requested`.
 
-    `owned` must be ascending; `wanted` may have any order and duplicates.
+    `owned` must be ascending; `requested` may have any order and duplicates.
 
     >>> common(slice(0, 10, 1), slice(8, 14, 1))
     (slice(8, 10, 1), slice(0, 2, 1))
     """
-    if isinstance(owned, slice) and isinstance(wanted, slice):
-        return _intersect_slices(owned, wanted)
+    if isinstance(owned, slice) and isinstance(requested, slice):
+        return _intersect_slices(owned, requested)
     if not count_of(owned):
         return NONE, NONE
-    known, asked = indices_as_array(owned), indices_as_array(wanted)
-    at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
-    hits = np.flatnonzero(known[at] == asked)
-    return indices_as_slice(at[hits]), indices_as_slice(hits)
+    known, numbers = indices_as_array(owned), indices_as_array(requested)
+    positions = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+    hits = np.flatnonzero(known[positions] == numbers)
+    return indices_as_slice(positions[hits]), indices_as_slice(hits)
 
 
-def _intersect_slices(owned: slice, wanted: slice) -> tuple[slice, slice]:
+def _intersect_slices(owned: slice, requested: slice) -> tuple[slice, slice]:
     """Intersect two slices: the least common index, then every common multiple of the steps.
 
     Source:
         The Chinese remainder theorem.
     """
-    shared = gcd(owned.step, wanted.step)
-    apart, rest = divmod(wanted.start - owned.start, shared)
-    if rest:
+    shared = gcd(owned.step, requested.step)
+    quotient, remainder = divmod(requested.start - owned.start, shared)
+    if remainder:
         return NONE, NONE
-    period = wanted.step // shared
-    both = owned.start + apart * pow(owned.step // shared, -1, period) % period * owned.step
-    step, low = owned.step * period, max(owned.start, wanted.start)
-    first = both + -((both - low) // step) * step
-    count = count_of(steps(first, min(owned.stop, wanted.stop), step))
-    return _numbers(owned, first, step, count), _numbers(wanted, first, step, count)
+    period = requested.step // shared
+    meeting = owned.start + quotient * pow(owned.step // shared, -1, period) % period * owned.step
+    step, low = owned.step * period, max(owned.start, requested.start)
+    first = meeting + -((meeting - low) // step) * step
+    count = count_of(steps(first, min(owned.stop, requested.stop), step))
+    return _numbers(owned, first, step, count), _numbers(requested, first, step, count)
 
 
-def _numbers(places: slice, first: int, step: int, count: int) -> slice:
-    start, each = (first - places.start) // places.step, step // places.step
-    return steps(start, start + count * each, each)
+def _numbers(indices: slice, first: int, step: int, count: int) -> slice:
+    start, stride = (first - indices.start) // indices.step, step // indices.step
+    return steps(start, start + count * stride, stride)
 
 
-def window_positions(places: Places, start: int, step: int, extent: int) -> Places:
-    """Return all k in [0, extent), ascending, for which `start + step * k` is in `places`.
+def window_positions(indices: Places, start: int, step: int, extent: int) -> Places:
+    """Return all k in [0, extent), ascending, for which `start + step * k` is in `indices`.
 
     >>> window_positions(slice(4, 8, 1), 1, 2, 10)
     slice(2, 4, 1)
     """
-    if isinstance(places, slice) and places.step == 1:
+    if isinstance(indices, slice) and indices.step == 1:
         if step < 0:
-            first, last = -((places.stop - 1 - start) // -step), (start - places.start) // -step
+            first, last = -((indices.stop - 1 - start) // -step), (start - indices.start) // -step
         else:
-            first, last = -((start - places.start) // step), (places.stop - 1 - start) // step
-        return steps(max(first, 0), min(last + 1, extent)) if count_of(places) else NONE
-    numbers, rest = np.divmod(indices_as_array(places) - start, step)
-    hits = numbers[(rest == 0) & (numbers >= 0) & (numbers < extent)]
+            first, last = -((start - indices.start) // step), (indices.stop - 1 - start) // step
+        return steps(max(first, 0), min(last + 1, extent)) if count_of(indices) else NONE
+    numbers, remainder = np.divmod(indices_as_array(indices) - start, step)
+    hits = numbers[(remainder == 0) & (numbers >= 0) & (numbers < extent)]
     return indices_as_slice(hits[::-1] if step < 0 else hits)
 
 
@@ -463,22 +463,22 @@ class AxisSplits:
             LayoutError: If `sizes` do not match the mesh axis or the extent, or are combined with
                 another split.
         """
-        made: list[AxisSplit] = []
-        rest = extent
+        splits: list[AxisSplit] = []
+        size = extent
         for mesh_axis, count, shard in shards:
             if shard.sizes is not None:
                 _check_sizes(shard.sizes, count, extent, axis, len(shards))
-            block = shard.block or max(ceil_div(rest, count), 1)
-            made.append(AxisSplit(mesh_axis, count, block, shard.sizes))
-            rest = min(count_of(made[-1].part(0, rest)), rest) if shard.sizes is None else rest
-        return cls(extent, tuple(made))
+            block = shard.block or max(ceil_div(size, count), 1)
+            splits.append(AxisSplit(mesh_axis, count, block, shard.sizes))
+            size = min(count_of(splits[-1].part(0, size)), size) if shard.sizes is None else size
+        return cls(extent, tuple(splits))
 
-    def part(self, at: Sequence[int]) -> Places:
+    def part(self, numbers: Sequence[int]) -> Places:
         """Return the indices of a part given by its number in each split."""
-        places: Places = steps(0, self.extent)
-        for k, cut in zip(at, self.cuts, strict=True):
-            places = select_indices(places, cut.part(k, count_of(places)))
-        return places
+        indices: Places = steps(0, self.extent)
+        for k, cut in zip(numbers, self.cuts, strict=True):
+            indices = select_indices(indices, cut.part(k, count_of(indices)))
+        return indices
 
     def owner(self, index: int) -> tuple[int, ...]:
         """Return the number in each split of the part that has an index."""
@@ -488,11 +488,11 @@ class AxisSplits:
             found.append(k)
         return tuple(found)
 
-    def holders(self, wanted: Places) -> Sequence[range]:
+    def holders(self, requested: Places) -> Sequence[range]:
         """Return, for each split, the parts that may have one of the wanted indices."""
         ranges = [range(cut.count) for cut in self.cuts]
-        if self.cuts and isinstance(wanted, slice):
-            ranges[0] = self.cuts[0].holders(wanted.start, wanted.stop)
+        if self.cuts and isinstance(requested, slice):
+            ranges[0] = self.cuts[0].holders(requested.start, requested.stop)
         return ranges
 
 

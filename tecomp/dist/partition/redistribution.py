@@ -87,9 +87,9 @@ class Redistribution:
                 kind="partition", mesh=source.mesh, size=source.mesh.size,
                 target_mesh=target.mesh, mesh_size=target.mesh.size,
             )
-        wanted = target.mesh_axes(Partial)
-        kept = source.mesh.shape == target.mesh.shape and wanted == source.mesh_axes(Partial)
-        if wanted and not (kept and source.op == target.op):
+        partial = target.mesh_axes(Partial)
+        is_kept = source.mesh.shape == target.mesh.shape and partial == source.mesh_axes(Partial)
+        if partial and not (is_kept and source.op == target.op):
             raise LayoutError(
                 "redistribute: conversion from {placements} to {target_placements} with these "
                 "Partial placements is not supported; pass Shard or Replicate instead",
@@ -120,8 +120,8 @@ class Redistribution:
         """Partition from which messages are sent: `source` with the `reduced` values combined."""
         source = self.source
         placements = [
-            Replicate() if k in self.reduced else placed
-            for k, placed in enumerate(source.placements)
+            Replicate() if k in self.reduced else placement
+            for k, placement in enumerate(source.placements)
         ]
         return Partition(source.shape, source.dtype, source.mesh, placements, source.windows)
 
@@ -142,8 +142,8 @@ class Redistribution:
     @cached_property
     def op(self) -> str | None:
         """Reduction of messages for the same elements; None if there are none to combine."""
-        keeps = bool(self.target.mesh_axes(Partial))
-        return None if keeps else self.combined.op
+        keeps_partial = bool(self.target.mesh_axes(Partial))
+        return None if keeps_partial else self.combined.op
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
@@ -157,12 +157,12 @@ class Redistribution:
         An `all_reduce` of n bytes among p ranks counts as 2 * (p - 1) * n: every element is
         combined on one rank and sent to the others.
         """
-        moved = sum(m.nbytes for m in self.messages if m.source != m.target)
+        total = sum(m.nbytes for m in self.messages if m.source != m.target)
         shape = self.source.mesh.shape
-        held = sum(map(self.source.local_nbytes, range(self.source.mesh.size)))
+        local_bytes = sum(map(self.source.local_nbytes, range(self.source.mesh.size)))
         for k in self.reduced:
-            moved += 2 * (shape[k] - 1) * held // shape[k]
-        return moved
+            total += 2 * (shape[k] - 1) * local_bytes // shape[k]
+        return total
 
     def received_by(self, rank: int) -> tuple[Message, ...]:
         """Return the messages to a rank, in the order of senders.
@@ -208,8 +208,8 @@ class Redistribution:
 
     def _wanted(self, rank: int) -> tuple[tuple[Places, ...], list[object]]:
         """Return the indices that a rank requests, and the cache key of each axis."""
-        target, at = self.target, self.target.mesh.coordinates(rank)
-        keys: list[object] = [target.numbers(axis, at) for axis in range(len(target.shape))]
+        target, coords = self.target, self.target.mesh.coordinates(rank)
+        keys: list[object] = [target.numbers(axis, coords) for axis in range(len(target.shape))]
         return target.local_index(rank), keys
 
     def _message(self, source: int, rank: int, box: Box) -> Message:

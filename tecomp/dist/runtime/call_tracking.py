@@ -38,7 +38,7 @@ class SingleControllerState:
     def __exit__(self, *_: object) -> None:
         self.is_serving = True
 
-    def check(self, what: str) -> None:
+    def check(self, name: str) -> None:
         """Raise if a collective call is made while the other processes wait for commands.
 
         Raises:
@@ -49,7 +49,7 @@ class SingleControllerState:
                 "{what}: not supported with --controller, where one process runs the script and "
                 "the others run only commands sent by tecomp.array; use functions of "
                 "tecomp.array, or start without --controller",
-                what=what,
+                what=name,
             )
 
 
@@ -90,8 +90,8 @@ class CollectiveLog:
 
     def __init__(self, comm: Any, mpi: Any) -> None:
         node = comm.Split_type(mpi.COMM_TYPE_SHARED, key=comm.rank)
-        own = _SLOT.itemsize * node.size if node.rank == 0 else 0
-        self._window = mpi.Win.Allocate_shared(own, 1, comm=node)
+        nbytes = _SLOT.itemsize * node.size if node.rank == 0 else 0
+        self._window = mpi.Win.Allocate_shared(nbytes, 1, comm=node)
         memory, _ = self._window.Shared_query(0)
         slots = np.ndarray(node.size, _SLOT, buffer=memory)
         self.ranks: list[int] = node.allgather(comm.rank)
@@ -109,24 +109,24 @@ class CollectiveLog:
         The last process to start the call sees the entries of all others, before MPI can match
         different calls.
         """
-        said = name.encode()[:_MAX_NAME_BYTES]
-        numbers, own, total = self._numbers, self._own_calls * _STRIDE, crc32(said)
-        count = numbers[own]
-        at = _SUMS + count % KEPT_CALLS
-        self._names[self._own_calls, count % KEPT_CALLS] = said
-        numbers[own + at] = total
-        numbers[own] = count + 1
-        if not self._is_other(count, at, total):
+        text = name.encode()[:_MAX_NAME_BYTES]
+        numbers, base, total = self._numbers, self._own_calls * _STRIDE, crc32(text)
+        count = numbers[base]
+        sum_index = _SUMS + count % KEPT_CALLS
+        self._names[self._own_calls, count % KEPT_CALLS] = text
+        numbers[base + sum_index] = total
+        numbers[base] = count + 1
+        if not self._is_other(count, sum_index, total):
             return True
         # Writes of another process may become visible out of order; look again once they settled.
         time.sleep(_VISIBLE_AFTER_SECONDS)
-        return not self._is_other(count, at, total)
+        return not self._is_other(count, sum_index, total)
 
-    def _is_other(self, count: int, at: int, total: int) -> bool:
+    def _is_other(self, count: int, sum_index: int, total: int) -> bool:
         """Return whether a process has started a different call with the same number."""
         numbers = self._numbers
         for other in range(0, len(numbers), _STRIDE):
-            if 0 < numbers[other] - count < KEPT_CALLS and numbers[other + at] != total:
+            if 0 < numbers[other] - count < KEPT_CALLS and numbers[other + sum_index] != total:
                 return True
         return False
 
@@ -138,16 +138,16 @@ class CollectiveLog:
         """Record that this process makes no more calls, and whether an error is the reason."""
         self._ended[self._own_calls] = _FAILED if by_error else _DONE
 
-    def failed_with(self, said: str) -> None:
+    def failed_with(self, text: str) -> None:
         """Record the error that ends this process."""
-        self._waits[self._own_calls] = said.encode()
+        self._waits[self._own_calls] = text.encode()
         self.record_end(by_error=True)
 
-    def is_told(self, said: str) -> bool:
+    def is_told(self, text: str) -> bool:
         """Return whether a process with a lower node rank ends with the same error."""
         before = slice(self._own_calls)
-        same = self._waits[before] == said.encode()[:_MAX_NAME_BYTES]
-        return bool(np.any(same & (self._ended[before] == _FAILED)))
+        matches = self._waits[before] == text.encode()[:_MAX_NAME_BYTES]
+        return bool(np.any(matches & (self._ended[before] == _FAILED)))
 
     @property
     def failed(self) -> bool:
@@ -170,34 +170,34 @@ class CollectiveLog:
         """Describe a call that differs between ranks."""
         last = int(slots["calls"].max())
         for number in range(max(last - KEPT_CALLS + 1, 0), last):
-            begun = slots["calls"] > number
+            started = slots["calls"] > number
             names = slots["names"][:, number % KEPT_CALLS]
-            found = sorted(set(names[begun].tolist()))
+            found = sorted(set(names[started].tolist()))
             if len(found) == 1:
                 continue
-            said = " and ".join(
-                f"`{name.decode()}` on {_ranks(self._where(begun & (names == name)))}"
+            description = " and ".join(
+                f"`{name.decode()}` on {_ranks(self._where(started & (names == name)))}"
                 for name in found
             )
-            return f"call {number + 1} is {said}; {SAME}"
+            return f"call {number + 1} is {description}; {SAME}"
         return None
 
     def _missing(self, slots: Any) -> str | None:
         """Describe ranks that ended before they made the calls in which other ranks wait."""
         waiting = (slots["waits"] != b"") & (slots["ended"] == 0)
-        gone = slots["ended"] != 0
-        if not (waiting.any() and gone.any()):
+        finished = slots["ended"] != 0
+        if not (waiting.any() and finished.any()):
             return None
-        made = int(slots["calls"][gone].min())
-        late = waiting & (slots["calls"] > made)
-        if not late.any():
+        num_calls = int(slots["calls"][finished].min())
+        stuck = waiting & (slots["calls"] > num_calls)
+        if not stuck.any():
             return None
-        name = slots["waits"][np.flatnonzero(late)[0]].decode()
-        ended = self._where(gone & (slots["calls"] == made))
+        name = slots["waits"][np.flatnonzero(stuck)[0]].decode()
+        ended = self._where(finished & (slots["calls"] == num_calls))
         have = "has" if len(ended) == 1 else "have"
         return (
-            f"{_ranks(ended)} {have} ended after {made} calls, and "
-            f"{_ranks(self._where(late))} {'waits' if late.sum() == 1 else 'wait'} in `{name}`; "
+            f"{_ranks(ended)} {have} ended after {num_calls} calls, and "
+            f"{_ranks(self._where(stuck))} {'waits' if stuck.sum() == 1 else 'wait'} in `{name}`; "
             f"{SAME}"
         )
 
@@ -206,8 +206,8 @@ class CollectiveLog:
 
 
 def _ranks(ranks: Sequence[int]) -> str:
-    listed = ", ".join(map(str, ranks))
-    return f"rank {listed}" if len(ranks) == 1 else f"ranks {listed}"
+    numbers = ", ".join(map(str, ranks))
+    return f"rank {numbers}" if len(ranks) == 1 else f"ranks {numbers}"
 
 
 KEPT_WAITS = 10_000
@@ -302,15 +302,15 @@ def _end(message: str, rank: int) -> NoReturn:
     abort_all(f"rank {rank} is here:\n{stack}tecomp.TeamError: {message}\n")
 
 
-def _told_once(tell: Hook) -> Hook:
+def _told_once(show: Hook) -> Hook:
     """Return an excepthook that shows an error unless a lower rank ends with the same error."""
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        said = f"{kind.__name__}: {error}"
+        text = f"{kind.__name__}: {error}"
         for calls, _ in _WATCHED.values():
-            calls.failed_with(said)
+            calls.failed_with(text)
         time.sleep(_AGREED)
-        if not any(calls.is_told(said) for calls, _ in _WATCHED.values()):
-            tell(kind, error, trace)
+        if not any(calls.is_told(text) for calls, _ in _WATCHED.values()):
+            show(kind, error, trace)
 
     return hook
 

@@ -40,9 +40,9 @@ def allreduce(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array:
     >>> allreduce(1, [1.0, 2.0])
     array([1., 2.])
     """
-    found, given = team_of(team), _check_array(array, op, "allreduce")
-    with found.call(f"allreduce {op} {_describe_array(given)}"):
-        return combine_over_communicator(found.comm, given, op)
+    found, data = team_of(team), _check_array(array, op, "allreduce")
+    with found.call(f"allreduce {op} {_describe_array(data)}"):
+        return combine_over_communicator(found.comm, data, op)
 
 
 def allreduce_all(
@@ -64,18 +64,18 @@ def allreduce_all(
     >>> allreduce_all(1, [np.ones(2), np.zeros((1, 1))], "max")
     [array([1., 1.]), array([[0.]])]
     """
-    found, given = team_of(team), [_check_array(x, op, "allreduce_all") for x in arrays]
-    made = list(given)
-    for dtype in dict.fromkeys(array.dtype for array in given):
-        chosen = [k for k, array in enumerate(given) if array.dtype == dtype]
-        flat = np.concatenate([given[k].reshape(-1) for k in chosen])
-        shapes = " and ".join(_describe_array(given[k]) for k in chosen)
+    found, inputs = team_of(team), [_check_array(x, op, "allreduce_all") for x in arrays]
+    results = list(inputs)
+    for dtype in dict.fromkeys(array.dtype for array in inputs):
+        chosen = [k for k, array in enumerate(inputs) if array.dtype == dtype]
+        flat = np.concatenate([inputs[k].reshape(-1) for k in chosen])
+        shapes = " and ".join(_describe_array(inputs[k]) for k in chosen)
         with found.call(f"allreduce {op} {shapes}"):
             parts = combine_over_communicator(found.comm, flat, op)
-        ends = np.cumsum([given[k].size for k in chosen])[:-1]
+        ends = np.cumsum([inputs[k].size for k in chosen])[:-1]
         for k, part in zip(chosen, np.split(parts, ends), strict=True):
-            made[k] = part.reshape(given[k].shape)
-    return made
+            results[k] = part.reshape(inputs[k].shape)
+    return results
 
 
 def reduce(
@@ -98,13 +98,13 @@ def reduce(
     >>> reduce(1, [1.0, 2.0], root=0)
     array([1., 2.])
     """
-    found, given = team_of(team), _check_array(array, op, "reduce")
-    made = np.empty_like(given) if found.rank == root else None
-    with found.call(f"reduce {op} {_describe_array(given)} to {root}"):
-        kind, combine = operation(given.dtype, op, is_ordered=False)
-        into = None if made is None else _buffer(made, kind)
-        found.comm.Reduce(_buffer(given, kind), into, op=combine, root=root)
-    return made
+    found, data = team_of(team), _check_array(array, op, "reduce")
+    result = np.empty_like(data) if found.rank == root else None
+    with found.call(f"reduce {op} {_describe_array(data)} to {root}"):
+        kind, combine = operation(data.dtype, op, is_ordered=False)
+        dest = None if result is None else _buffer(result, kind)
+        found.comm.Reduce(_buffer(data, kind), dest, op=combine, root=root)
+    return result
 
 
 def exscan(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array | None:
@@ -124,12 +124,12 @@ def exscan(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array | None
     >>> print(exscan(1, [1.0, 2.0]))
     None
     """
-    found, given = team_of(team), _check_array(array, op, "exscan")
-    made = np.empty_like(given)
-    with found.call(f"exscan {op} {_describe_array(given)}"):
-        kind, combine = operation(given.dtype, op, is_ordered=False)
-        found.comm.Exscan(_buffer(given, kind), _buffer(made, kind), op=combine)
-    return made if found.rank else None
+    found, data = team_of(team), _check_array(array, op, "exscan")
+    result = np.empty_like(data)
+    with found.call(f"exscan {op} {_describe_array(data)}"):
+        kind, combine = operation(data.dtype, op, is_ordered=False)
+        found.comm.Exscan(_buffer(data, kind), _buffer(result, kind), op=combine)
+    return result if found.rank else None
 
 
 def allgather(team: AnyTeam, array: npt.ArrayLike) -> Array:
@@ -148,15 +148,15 @@ def allgather(team: AnyTeam, array: npt.ArrayLike) -> Array:
     >>> allgather(1, [[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
-    found, given = team_of(team), np.ascontiguousarray(array)
-    rest = given.shape[1:]
-    with found.call(f"allgather {_name(given.dtype)}{['any', *rest]}"):
+    found, data = team_of(team), np.ascontiguousarray(array)
+    row_shape = data.shape[1:]
+    with found.call(f"allgather {_name(data.dtype)}{['any', *row_shape]}"):
         counts = np.empty(found.size, np.int64)
-        found.comm.Allgather(np.array([given.shape[0]]), counts)
-        made = np.empty((int(counts.sum()), *rest), given.dtype)
-        each = given.dtype.itemsize * int(np.prod(rest, dtype=np.int64))
-        found.comm.Allgatherv(_bytes(given), [_bytes(made), (counts * each).tolist()])
-    return made
+        found.comm.Allgather(np.array([data.shape[0]]), counts)
+        result = np.empty((int(counts.sum()), *row_shape), data.dtype)
+        row_size = data.dtype.itemsize * int(np.prod(row_shape, dtype=np.int64))
+        found.comm.Allgatherv(_bytes(data), [_bytes(result), (counts * row_size).tolist()])
+    return result
 
 
 def alltoall(team: AnyTeam, parts: Sequence[npt.ArrayLike]) -> list[Array]:
@@ -176,24 +176,24 @@ def alltoall(team: AnyTeam, parts: Sequence[npt.ArrayLike]) -> list[Array]:
     >>> alltoall(1, [np.arange(3)])
     [array([0, 1, 2])]
     """
-    found, given = team_of(team), [np.ascontiguousarray(part) for part in parts]
-    if len(given) != found.size:
+    found, inputs = team_of(team), [np.ascontiguousarray(part) for part in parts]
+    if len(inputs) != found.size:
         raise TeamError(
             "alltoall: got {given_count} parts for the {size} processes of team {id}; pass one "
             "part per process, an empty array if there is nothing to send",
-            given_count=len(given), size=found.size, id=found.id,
+            given_count=len(inputs), size=found.size, id=found.id,
         )
-    rest, dtype = given[0].shape[1:], given[0].dtype
-    with found.call(f"alltoall {_name(dtype)}{['any', *rest]}"):
+    row_shape, dtype = inputs[0].shape[1:], inputs[0].dtype
+    with found.call(f"alltoall {_name(dtype)}{['any', *row_shape]}"):
         counts = np.empty(found.size, np.int64)
-        found.comm.Alltoall(np.array([len(part) for part in given]), counts)
-        each = dtype.itemsize * int(np.prod(rest, dtype=np.int64))
-        made = np.empty((int(counts.sum()), *rest), dtype)
-        sent = [len(part) * each for part in given]
+        found.comm.Alltoall(np.array([len(part) for part in inputs]), counts)
+        row_size = dtype.itemsize * int(np.prod(row_shape, dtype=np.int64))
+        result = np.empty((int(counts.sum()), *row_shape), dtype)
+        nbytes = [len(part) * row_size for part in inputs]
         found.comm.Alltoallv(
-            [_bytes(np.concatenate(given)), sent], [_bytes(made), (counts * each).tolist()]
+            [_bytes(np.concatenate(inputs)), nbytes], [_bytes(result), (counts * row_size).tolist()]
         )
-    return np.split(made, np.cumsum(counts)[:-1])
+    return np.split(result, np.cumsum(counts)[:-1])
 
 
 def bcast(team: AnyTeam, value: Any, root: int = 0) -> Any:
@@ -243,22 +243,22 @@ def combine_over_communicator(comm: Any, array: Array, op: str, out: Array | Non
         op: Name of the reduction.
         out: C-contiguous array for the result. Default: a new array.
     """
-    made = np.empty_like(array) if out is None else out
+    result = np.empty_like(array) if out is None else out
     is_ordered = op in ("min", "max") and array.dtype.kind == "f" and _are_numbers(comm, array)
     kind, combine = operation(array.dtype, op, is_ordered=is_ordered)
-    comm.Allreduce(_buffer(array, kind), _buffer(made, kind), op=combine)
-    return made
+    comm.Allreduce(_buffer(array, kind), _buffer(result, kind), op=combine)
+    return result
 
 
 def combine_along_mesh(
     team: Team, mesh: Mesh, axes: tuple[int, ...], array: Array, op: str, out: Array | None = None
 ) -> Array:
     """Combine the arrays of the ranks along axes of a mesh, as `combine_over_communicator` does."""
-    made = _operand(array, op)
+    data = _operand(array, op)
     for axis in axes:
         is_last = axis == axes[-1] and out is not None and out.flags.c_contiguous
-        made = combine_over_communicator(team.along(mesh, axis), made, op, out if is_last else None)
-    return made
+        data = combine_over_communicator(team.along(mesh, axis), data, op, out if is_last else None)
+    return data
 
 
 def _are_numbers(comm: Any, array: Array) -> bool:

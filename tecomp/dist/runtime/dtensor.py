@@ -300,12 +300,12 @@ def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
     with found.call(f"finalize_reduce {partition}"):
         ltensor[...] = combine_along_mesh(found, partition.mesh, axes, ltensor, op)
     placements = [
-        Replicate() if isinstance(placed, Partial) else placed for placed in partition.placements
+        Replicate() if isinstance(entry, Partial) else entry for entry in partition.placements
     ]
-    whole = Partition(
+    combined = Partition(
         partition.shape, partition.dtype, partition.mesh, placements, partition.windows
     )
-    _TENSORS[dtensor_id] = DTensor(dtensor_id, whole)
+    _TENSORS[dtensor_id] = DTensor(dtensor_id, combined)
 
 
 def start_halo(team: AnyTeam, halo: Halo, padded: Array) -> Transfer:
@@ -363,15 +363,15 @@ def start_halos(team: AnyTeam, wanted: Sequence[tuple[Halo, Array]]) -> Transfer
 
 
 def _start_halos(
-    team: AnyTeam, wanted: Sequence[tuple[Halo, Array]], where: str
+    team: AnyTeam, requests: Sequence[tuple[Halo, Array]], where: str
 ) -> Transfer:
     found = team_of(team)
     jobs = []
-    for halo, padded in wanted:
+    for halo, padded in requests:
         found.check_mesh(halo.partition.mesh)
         _check_shape(halo.shape(found.rank), halo.partition, padded, f"{where}: padded")
         jobs.append(TransferJob(halo, padded[halo.core(found.rank)], padded))
-    return Transfer(found, " and ".join(str(halo) for halo, _ in wanted), jobs)
+    return Transfer(found, " and ".join(str(halo) for halo, _ in requests), jobs)
 
 
 def update_halo(team: AnyTeam, halo: Halo, padded: Array) -> None:
@@ -444,12 +444,12 @@ def check_local(team: Team, partition: Partition, array: Array, where: str) -> N
 def _check_shape(shape: Shape, partition: Partition, array: Array, where: str) -> None:
     if isinstance(array, np.ndarray) and (array.shape, array.dtype) == (shape, partition.dtype):
         return
-    given = repr(array)
+    actual = repr(array)
     if isinstance(array, np.ndarray):
-        given = f"{array.dtype.name}{list(array.shape)}"
+        actual = f"{array.dtype.name}{list(array.shape)}"
     raise TeamError(
         "{where} is {given}; pass the local NumPy array of this rank, {dtype}{shape}",
-        where=where, given=given, dtype=partition.dtype.name, shape=list(shape),
+        where=where, given=actual, dtype=partition.dtype.name, shape=list(shape),
     )
 
 
@@ -477,9 +477,9 @@ def redistribute(team: AnyTeam, source: Partition, target: Partition, local: Arr
     found = team_of(team)
     found.check_mesh(source.mesh)
     check_local(found, source, local, "redistribute: local")
-    made = np.empty(target.local_shape(found.rank), target.dtype)
-    start_redistribution(found, redistribution(source, target), local, made).wait()
-    return made
+    result = np.empty(target.local_shape(found.rank), target.dtype)
+    start_redistribution(found, redistribution(source, target), local, result).wait()
+    return result
 
 
 def gather(team: AnyTeam, partition: Partition, local: Array) -> Array:
@@ -501,8 +501,8 @@ def gather(team: AnyTeam, partition: Partition, local: Array) -> Array:
     array([0., 1., 2., 3.])
     """
     mesh = partition.mesh
-    whole = Partition(partition.shape, partition.dtype, mesh, [Replicate()] * mesh.ndim)
-    return redistribute(team, partition, whole, local)
+    replicated = Partition(partition.shape, partition.dtype, mesh, [Replicate()] * mesh.ndim)
+    return redistribute(team, partition, replicated, local)
 
 
 def partition_of_parts(team: AnyTeam, local: Array, axis: int = 0) -> Partition:
@@ -522,9 +522,9 @@ def partition_of_parts(team: AnyTeam, local: Array, axis: int = 0) -> Partition:
     """
     found = team_of(team)
     with found.call(f"partition_of_parts along {axis}"):
-        told = found.comm.allgather((local.dtype.name, local.shape))
-    name, first = told[0]
-    for rank, (other, shape) in enumerate(told):
+        reported = found.comm.allgather((local.dtype.name, local.shape))
+    name, first = reported[0]
+    for rank, (other, shape) in enumerate(reported):
         if not 0 <= axis < len(first) or (other, _rest(shape, axis)) != (name, _rest(first, axis)):
             raise TeamError(
                 "partition_of_parts: {name}{first} on rank 0 and {other}{shape} on rank {rank} "
@@ -533,7 +533,7 @@ def partition_of_parts(team: AnyTeam, local: Array, axis: int = 0) -> Partition:
                 name=name, first=list(first), other=other, shape=list(shape), rank=rank,
                 axis=axis,
             )
-    sizes = tuple(shape[axis] for _, shape in told)
+    sizes = tuple(shape[axis] for _, shape in reported)
     shape = (*first[:axis], sum(sizes), *first[axis + 1 :])
     return Partition(shape, local.dtype, Mesh((found.size,)), [Shard(axis, sizes=sizes)])
 

@@ -114,10 +114,10 @@ def _is_mpi_dtype(dtype: np.dtype[Any], op: str, *, is_ordered: bool) -> bool:
 @cache
 def _as_bytes(dtype: np.dtype[Any]) -> Any:
     """Return an MPI type of `dtype.itemsize` bytes that carries the name of the dtype."""
-    made = mpi().BYTE.Create_contiguous(dtype.itemsize).Commit()
-    made.Set_name(dtype.name)
+    mpi_type = mpi().BYTE.Create_contiguous(dtype.itemsize).Commit()
+    mpi_type.Set_name(dtype.name)
     _NAMED[dtype.name] = dtype
-    return made
+    return mpi_type
 
 
 @cache

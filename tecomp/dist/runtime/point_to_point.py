@@ -107,9 +107,9 @@ class Transfer:
         seen: set[tuple[int, int]] = set()
         for message, job, data in self._received:
             for box, part in _parts(message, job, data):
-                place = id(job), id(box)  # arrays of one partition share boxes
-                _store(job, box, part, is_first=place not in seen)
-                seen.add(place)
+                key = id(job), id(box)  # arrays of one partition share boxes
+                _store(job, box, part, is_first=key not in seen)
+                seen.add(key)
         for buffer in self._packed:
             self._team.buffers.give(buffer)
         self._requests, self._received, self._packed = [], [], []
@@ -168,7 +168,7 @@ def _place(parts: Parts) -> Bytes | None:
     if len(parts) > 1 or len(message.boxes) > 1 or job.op is not None:
         return None
     (box,) = message.boxes
-    if not all(isinstance(each, slice) for each in box.received):
+    if not all(isinstance(indices, slice) for indices in box.received):
         return None
     data: Array = job.target[box.received_index]
     return _bytes(data) if data.flags.c_contiguous else None

@@ -113,9 +113,9 @@ class Team:
         1
         """
         with self.call("split"):
-            told = self.comm.allgather((max(_TEAMS), color))
-            colors = sorted({each for _, each in told})
-            number = max(highest for highest, _ in told) + 1 + colors.index(color)
+            reported = self.comm.allgather((max(_TEAMS), color))
+            colors = sorted({value for _, value in reported})
+            number = max(highest for highest, _ in reported) + 1 + colors.index(color)
             return Team(self.comm.Split(color, self.rank), number)
 
     def check_mesh(self, mesh: Mesh) -> None:
@@ -138,9 +138,9 @@ class Team:
         """
         key = mesh.shape, axis
         if key not in self._axis_communicators:
-            at = list(mesh.coordinates(self.rank))
-            at[axis] = 0
-            self._axis_communicators[key] = self.comm.Split(mesh.rank(at), self.rank)
+            coords = list(mesh.coordinates(self.rank))
+            coords[axis] = 0
+            self._axis_communicators[key] = self.comm.Split(mesh.rank(coords), self.rank)
         return self._axis_communicators[key]
 
     def wait_all(self, requests: Sequence[Any]) -> None:

@@ -149,16 +149,16 @@ class ConstraintContext:
 
     def assume(self, condition: Expr, *, holds: bool = True) -> None:
         """Assume that `condition` is true, or false if `holds` is False."""
-        todo = [(condition, holds)]
-        while todo:
-            node, truth = todo.pop()
+        worklist = [(condition, holds)]
+        while worklist:
+            node, truth = worklist.pop()
             match node:
                 case Binary(BinOp.AND, a, b) if truth:
-                    todo += [(b, truth), (a, truth)]
+                    worklist += [(b, truth), (a, truth)]
                 case Binary(BinOp.OR, a, b) if not truth:
-                    todo += [(b, truth), (a, truth)]
+                    worklist += [(b, truth), (a, truth)]
                 case Not(a):
-                    todo.append((a, not truth))
+                    worklist.append((a, not truth))
                 case _ if node.dtype.lanes == 1 and not self.is_data(node):
                     self._holds[self.terms.key(node)] = truth
                     if isinstance(node, Compare) and node.a.dtype == INT64:
@@ -174,14 +174,14 @@ class ConstraintContext:
         Conditions on data give no facts. Opening a scope for them would discard the memo and double
         the work at each nesting level.
         """
-        todo = [condition]
-        while todo:
-            node = todo.pop()
+        worklist = [condition]
+        while worklist:
+            node = worklist.pop()
             match node:
                 case Binary(BinOp.AND | BinOp.OR, a, b):
-                    todo += [a, b]
+                    worklist += [a, b]
                 case Not(a):
-                    todo.append(a)
+                    worklist.append(a)
                 case _ if node.dtype.lanes == 1 and not self.is_data(node):
                     return True
         return False
@@ -221,12 +221,12 @@ class ConstraintContext:
         low, high = known.interval
         lows, highs = known.low, known.high
         if c > 0:
-            least = self.interval(rest)[0]
-            high = less(high, -least // c if least is not None else None)
+            rest_min = self.interval(rest)[0]
+            high = less(high, -rest_min // c if rest_min is not None else None)
             highs = (*highs, rest.times(-1)) if c == 1 and rest.terms else highs
         else:
-            least = self.interval(rest)[0]
-            low = greater(low, -(-least // -c) if least is not None else None)
+            rest_min = self.interval(rest)[0]
+            low = greater(low, -(-rest_min // -c) if rest_min is not None else None)
             lows = (*lows, rest) if c == -1 and rest.terms else lows
         self._facts[inner] = _VariableBounds(known.depth, (low, high), lows[-4:], highs[-4:])
         self.memo, self._intervals = {}, {}
@@ -246,8 +246,8 @@ class ConstraintContext:
         if not data.terms:
             return True
         low, high = self.interval(data)
-        least, most = integer_range(INT64)
-        return low is not None and high is not None and least <= low and high <= most
+        type_min, type_max = integer_range(INT64)
+        return low is not None and high is not None and type_min <= low and high <= type_max
 
     def is_data(self, expr: Expr) -> bool:
         """Return whether the value of `expr` depends on the contents of a buffer."""
@@ -268,11 +268,11 @@ class ConstraintContext:
         low, high = interval_of_sum(total.const, total.terms, self._interval_of)
         if self._sums:
             parts, scale = _canonical(total)
-            least, most = self._sums.get(parts, UNKNOWN)
+            lower, upper = self._sums.get(parts, UNKNOWN)
             if scale < 0:
-                least, most = most, least
-            low = greater(low, None if least is None else scale * least + total.const)
-            high = less(high, None if most is None else scale * most + total.const)
+                lower, upper = upper, lower
+            low = greater(low, None if lower is None else scale * lower + total.const)
+            high = less(high, None if upper is None else scale * upper + total.const)
         return low, high
 
     def is_within(self, total: QuasiAffine, end: int) -> bool:
@@ -297,8 +297,8 @@ class ConstraintContext:
         chosen = self._next(total)
         if chosen is None:
             return False
-        bounds, every = chosen
-        decide: Callable[[Any], bool] = all if every else any
+        bounds, needs_all = chosen
+        decide: Callable[[Any], bool] = all if needs_all else any
         return decide(self._search(bound, limit, steps, depth - 1) for bound in bounds)
 
     def greatest(self, total: QuasiAffine) -> int | None:
@@ -346,13 +346,13 @@ class ConstraintContext:
         rest = _drop_term(total, term, total.const)
         if isinstance(term, Digit) and term.low > 1:
             # (x - d + 1) / d <= x // d <= x / d
-            above = term.whole if c > 0 else term.whole.shifted(1 - term.low)
-            return [rest.plus(above, c // term.low)], True
+            bound = term.whole if c > 0 else term.whole.shifted(1 - term.low)
+            return [rest.plus(bound, c // term.low)], True
         sum_of = self.terms.sum_of
         match self.terms.text(term):
             case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
-                both = [rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)]
-                return both, (op is BinOp.MIN) != (c > 0)
+                sums = [rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)]
+                return sums, (op is BinOp.MIN) != (c > 0)
             case Select(_, a, b) | Call("if_then_else", (_, a, b)):
                 return [rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)], True
         known = self._facts[term]
@@ -412,10 +412,10 @@ class ConstraintContext:
         return self._any(atom)
 
     def _within(self, atom: Expr, interval: Interval) -> Interval:
-        least, most = integer_range(INT64)
+        type_min, type_max = integer_range(INT64)
         low, high = interval
-        fits = low is not None and high is not None and least <= low and high <= most
-        return interval if fits or not self.is_data(atom) else (least, most)
+        fits = low is not None and high is not None and type_min <= low and high <= type_max
+        return interval if fits or not self.is_data(atom) else (type_min, type_max)
 
 
 def _drop_term(total: QuasiAffine, term: Term, const: int) -> QuasiAffine:

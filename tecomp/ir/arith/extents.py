@@ -41,17 +41,17 @@ def start_and_strides(array: ArrayArgument) -> tuple[tuple[Expr, ...], tuple[Exp
     strides: list[Expr] = []
     expected = start
     for var in array.variables:
-        one = _at(last, {**zero, var: index_value(1)})
-        stride = simplify(binary(BinOp.SUB, one, start))
+        at_one = _at(last, {**zero, var: index_value(1)})
+        stride = simplify(binary(BinOp.SUB, at_one, start))
         strides.append(stride)
         expected = binary(BinOp.ADD, expected, binary(BinOp.MUL, var, stride))
     ranges: Mapping[Var, Any] = {
         var: (0, binary(BinOp.SUB, extent, index_value(1)))
         for var, extent in zip(array.variables, array.shape, strict=True)
     }
-    rest = simplify(binary(BinOp.SUB, last, expected), ranges)
-    moving = [var for row in rows for var in array.variables if row is not _at(row, {var: ZERO})]
-    if not (isinstance(rest, Const) and rest.value == 0) or moving:
+    residual = simplify(binary(BinOp.SUB, last, expected), ranges)
+    varying = [var for row in rows for var in array.variables if row is not _at(row, {var: ZERO})]
+    if not (isinstance(residual, Const) and residual.value == 0) or varying:
         raise InternalError("`{array}` is not an array: its elements have no strides", array=array)
     return (*rows, start), tuple(strides)
 
@@ -117,8 +117,8 @@ def ceil_div(extent: Extent, divisor: Extent) -> Extent:
             return -(-extent // divisor)
         if divisor == 1:
             return extent
-        if (whole := _quotient(extent, divisor)) is not None:
-            return whole
+        if (quotient := _quotient(extent, divisor)) is not None:
+            return quotient
         return binary(BinOp.FLOORDIV, plus(extent, divisor - 1), Const(divisor, INT64))
     return binary(BinOp.FLOORDIV, index_value(extent) + (divisor - 1), divisor)
 

@@ -43,9 +43,9 @@ def floordiv_bound(a: int | None, d: int) -> int | None:
 
 def digit_of(x: Interval, low: int, size: int | None) -> Interval:
     """Return the interval of `x // low % size`, or of `x // low` if `size` is None."""
-    least, most = floordiv_bound(x[0], low), floordiv_bound(x[1], low)
-    if size is None or (least is not None and most is not None and least >= 0 and most < size):
-        return least, most
+    lower, upper = floordiv_bound(x[0], low), floordiv_bound(x[1], low)
+    if size is None or (lower is not None and upper is not None and lower >= 0 and upper < size):
+        return lower, upper
     return 0, size - 1
 
 
@@ -56,11 +56,11 @@ def interval_of_sum(
     low: int | None = const
     high: int | None = const
     for term, n in terms.items():
-        least, most = interval_of(term)
+        lower, upper = interval_of(term)
         if n < 0:
-            least, most = most, least
-        low = None if low is None or least is None else low + n * least
-        high = None if high is None or most is None else high + n * most
+            lower, upper = upper, lower
+        low = None if low is None or lower is None else low + n * lower
+        high = None if high is None or upper is None else high + n * upper
     return low, high
 
 

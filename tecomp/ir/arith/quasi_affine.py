@@ -108,8 +108,8 @@ class QuasiAffine:
         try:
             return self._unknowns
         except AttributeError:
-            own = (t.of for t in self.terms if isinstance(t, Digit) and isinstance(t.of, int))
-            found = frozenset(own).union(*(total.unknowns for total in self._inner()))
+            direct = (t.of for t in self.terms if isinstance(t, Digit) and isinstance(t.of, int))
+            found = frozenset(direct).union(*(total.unknowns for total in self._inner()))
             object.__setattr__(self, "_unknowns", found)
             return found
 
@@ -169,14 +169,14 @@ class QuasiAffine:
 
         No coefficient of r is a multiple of `divisor`, and the constant of r is in `[0, divisor)`.
         """
-        whole, rest = divmod(self.const, divisor)
+        quotient, remainder = divmod(self.const, divisor)
         multiples, others = {}, {}
         for term, c in self.terms.items():
             if c % divisor == 0:
                 multiples[term] = c // divisor
             else:
                 others[term] = c
-        return QuasiAffine(multiples, whole), QuasiAffine(others, rest)
+        return QuasiAffine(multiples, quotient), QuasiAffine(others, remainder)
 
     def only(self) -> tuple[Term, int] | None:
         """Return the term and its coefficient if there is only one and no constant, else None."""
@@ -199,15 +199,15 @@ class QuasiAffine:
             self.terms.get(term) == factor * c for term, c in part.terms.items()
         )
 
-    def replaced(self, gone: Iterable[Term], by: QuasiAffine) -> QuasiAffine:
-        """Return the sum with the terms `gone` replaced by `by`, at the position of the first."""
-        out = set(gone)
+    def replaced(self, old: Iterable[Term], new: QuasiAffine) -> QuasiAffine:
+        """Return the sum with the terms `old` replaced by `new`, at the position of the first."""
+        dropped = set(old)
         parts: list[tuple[QuasiAffine, int]] = [(QuasiAffine({}, self.const), 1)]
-        placed = False
+        is_placed = False
         for term, c in self.terms.items():
-            if term not in out:
+            if term not in dropped:
                 parts.append((QuasiAffine({term: c}), 1))
-            elif not placed:
-                parts.append((by, 1))
-                placed = True
+            elif not is_placed:
+                parts.append((new, 1))
+                is_placed = True
         return QuasiAffine.added(parts)

@@ -35,10 +35,10 @@ def format_sum(
         const: Constant summand.
         numbers_first: If True, print `4 * x` instead of `x * 4`. Default: False.
     """
-    rest = list(terms)
-    head = next((k for k, (_, n) in enumerate(rest) if n > 0), None)
-    total = Const(const, INT64) if head is None else _scale(*rest.pop(head), numbers_first)
-    for expr, n in rest:
+    remaining = list(terms)
+    head = next((k for k, (_, n) in enumerate(remaining) if n > 0), None)
+    total = Const(const, INT64) if head is None else _scale(*remaining.pop(head), numbers_first)
+    for expr, n in remaining:
         part = _scale(expr, abs(n), numbers_first)
         total = Binary(BinOp.ADD if n > 0 else BinOp.SUB, total, part)
     if head is None or not const:
@@ -48,14 +48,14 @@ def format_sum(
 
 def same_spelling(a: Expr, b: Expr) -> bool:
     """Return whether two sums have the same syntax tree over identical unknowns."""
-    todo = [(a, b)]
-    while todo:
-        x, y = todo.pop()
+    worklist = [(a, b)]
+    while worklist:
+        x, y = worklist.pop()
         if x is y:
             continue
         match x, y:
             case Binary(op, p, q), Binary(other, r, s) if op is other and op in _INDEX_OPS:
-                todo += [(p, r), (q, s)]
+                worklist += [(p, r), (q, s)]
             case Const(value), Const(other) if value == other and x.dtype == y.dtype:
                 pass
             case _:
@@ -193,21 +193,21 @@ class TermTable:
             text = Binary(BinOp.FLOORDIV, self._whole_text(term.of), Const(term.low, INT64))
         return text if term.size is None else Binary(BinOp.MOD, text, Const(term.size, INT64))
 
-    def _whole_text(self, of: int | QuasiAffine) -> Expr:
-        return self._texts[Digit(of)] if isinstance(of, int) else self.expr(of)
+    def _whole_text(self, dividend: int | QuasiAffine) -> Expr:
+        return self._texts[Digit(dividend)] if isinstance(dividend, int) else self.expr(dividend)
 
     def _visit(self, root: Expr) -> None:
         """Enter `root` and all nodes below it into the table, children first."""
-        todo: list[Expr | None] = [root]
-        while todo:
-            node = todo.pop()
+        worklist: list[Expr | None] = [root]
+        while worklist:
+            node = worklist.pop()
             if node is None:  # the children of the next node have been entered
-                node = todo.pop()
+                node = worklist.pop()
                 assert node is not None
             elif not isinstance(node, Var | Const) and (
                 id(node) not in self._keys and id(node) not in self._sums
             ):
-                todo += (node, None, *children(node)[::-1])
+                worklist += (node, None, *children(node)[::-1])
                 continue
             if id(node) not in self._keys:
                 self._enter(node)
@@ -271,8 +271,8 @@ class TermTable:
             return None
         term = _digit_of(total, node.op, int(node.b.value))
         if term not in self._texts:
-            made = self._text(term)
-            self._texts[term] = node if same_spelling(made, node) else made
+            spelling = self._text(term)
+            self._texts[term] = node if same_spelling(spelling, node) else spelling
             text = self._texts[term]
             self._sums.setdefault(id(text), (text, QuasiAffine({term: 1})))
         return QuasiAffine({term: 1})
@@ -285,10 +285,10 @@ class TermTable:
         """
         parts: list[int] = []
         factors: list[tuple[Expr, int]] = []
-        for side, total in ((node.a, a), (node.b, b)):
-            alone = total.only()
-            expr, c = (self.text(alone[0]), alone[1]) if alone else (side, 1)
-            key = self._number_of_sum(QuasiAffine({alone[0]: 1})) if alone else self.key(side)
+        for operand, total in ((node.a, a), (node.b, b)):
+            single = total.only()
+            expr, c = (self.text(single[0]), single[1]) if single else (operand, 1)
+            key = self._number_of_sum(QuasiAffine({single[0]: 1})) if single else self.key(operand)
             if key not in self._factors:
                 self._single.setdefault(key, expr)
             parts.extend(self._factors.get(key, (key,)))

@@ -15,30 +15,30 @@ from tecomp.ir.nodes.operators import MIRRORED
 
 def extremum(facts: ConstraintContext, op: BinOp, operands: list[Expr]) -> Expr:
     """Return the minimum or maximum of operands without operands that are provably dominated."""
-    least = op is BinOp.MIN
-    kept: list[tuple[Expr, QuasiAffine]] = []
+    is_min = op is BinOp.MIN
+    candidates: list[tuple[Expr, QuasiAffine]] = []
     for operand in operands:
         total = facts.terms.sum_of(operand)
         if not facts.is_exact(total):
-            kept.append((operand, total))
+            candidates.append((operand, total))
             continue
         # min(a, b) == a  where a <= b
-        if any(_in_order(facts, other, total, least=least) for _, other in kept):
+        if any(_in_order(facts, other, total, is_min=is_min) for _, other in candidates):
             continue
-        kept = [
-            (expr, other) for expr, other in kept
-            if not _in_order(facts, total, other, least=least)
+        candidates = [
+            (expr, other) for expr, other in candidates
+            if not _in_order(facts, total, other, is_min=is_min)
         ]
-        kept.append((operand, total))
-    result = kept[0][0]
-    for operand, _ in kept[1:]:
+        candidates.append((operand, total))
+    result = candidates[0][0]
+    for operand, _ in candidates[1:]:
         result = Binary(op, result, operand)
     return result
 
 
-def _in_order(facts: ConstraintContext, a: QuasiAffine, b: QuasiAffine, *, least: bool) -> bool:
+def _in_order(facts: ConstraintContext, a: QuasiAffine, b: QuasiAffine, *, is_min: bool) -> bool:
     return facts.is_exact(a) and (
-        facts.at_most(a.plus(b, -1), 0) if least else facts.at_least(a.plus(b, -1), 0)
+        facts.at_most(a.plus(b, -1), 0) if is_min else facts.at_least(a.plus(b, -1), 0)
     )
 
 
@@ -46,14 +46,14 @@ def decide_comparison(facts: ConstraintContext, op: CmpOp, total: QuasiAffine) -
     """Return whether `total op 0` holds, or None if undecided."""
     match op:
         case CmpOp.LT | CmpOp.GE:
-            less, answer = -1, op is CmpOp.LT
+            limit, answer = -1, op is CmpOp.LT
         case CmpOp.LE | CmpOp.GT:
-            less, answer = 0, op is CmpOp.LE
+            limit, answer = 0, op is CmpOp.LE
         case _:
             return _decide_equal(facts, total, answer=op is CmpOp.EQ)
-    if facts.at_most(total, less):
+    if facts.at_most(total, limit):
         return answer
-    return not answer if facts.at_least(total, less + 1) else None
+    return not answer if facts.at_least(total, limit + 1) else None
 
 
 def _decide_equal(facts: ConstraintContext, total: QuasiAffine, *, answer: bool) -> bool | None:
@@ -134,26 +134,26 @@ class FactsProtocol(Protocol):
 def floordiv(known: FactsProtocol, total: QuasiAffine, d: int) -> QuasiAffine:
     """Return `total // d` for a constant `d > 0`."""
     # (d*q + r) // d == q + r // d
-    whole, rest = total.split(d)
+    quotient, rest = total.split(d)
     if (k := _only_quotient(known, rest, d)) is not None:
-        return whole.shifted(k)
+        return quotient.shifted(k)
     # (g*x + r) // (g*c) == x // c  where 0 <= r < g
     for g in _divisors(rest, d):
         x, r = rest.split(g)
         if known.is_within(r, g):
-            return whole.plus(floordiv(known, x, d // g))
+            return quotient.plus(floordiv(known, x, d // g))
     if _is_mirrored(rest, d):
         # (d - 1 - x) // d == -(x // d)
-        return whole.plus(floordiv(known, rest.times(-1).shifted(d - 1), d), -1)
+        return quotient.plus(floordiv(known, rest.times(-1).shifted(d - 1), d), -1)
     if (digit := _divisible(rest.single(), d)) is not None:
-        return whole.plus(_rewrite_digit_quotient(known, digit, d))
+        return quotient.plus(_rewrite_digit_quotient(known, digit, d))
     if (y := _lift_constant(known, rest)) is not None:
         # (x // c + k) // d == (x + c*k) // (c*d)
-        return whole.plus(floordiv(known, y[0], y[1] * d))
+        return quotient.plus(floordiv(known, y[0], y[1] * d))
     if (k := _carry(known, rest, d)) is not None:
         # (x + c) // d == x // d + k  where k*d <= x % d + c < (k + 1)*d
-        return whole.plus(floordiv(known, rest.shifted(-rest.const), d)).shifted(k)
-    return whole.plus(QuasiAffine({Digit(rest, d): 1}))
+        return quotient.plus(floordiv(known, rest.shifted(-rest.const), d)).shifted(k)
+    return quotient.plus(QuasiAffine({Digit(rest, d): 1}))
 
 
 def modulo(known: FactsProtocol, total: QuasiAffine, d: int) -> QuasiAffine:
@@ -252,8 +252,8 @@ def _neighbours(
         step = high.low // low.low
         if high.low == low.high and total.terms[high] == n * step:
             # n * (x // l % s) + n*s * (x // (l*s) % t) == n * (x // l % (s*t))
-            whole = _digit_as_sum(known, Digit(low.of, low.low, high.high))
-            yield total.replaced((low, high), whole.times(n))
+            merged = _digit_as_sum(known, Digit(low.of, low.low, high.high))
+            yield total.replaced((low, high), merged.times(n))
         elif high.high == low.high and total.terms[high] == -n * step:
             # n * (x // l % (s*t)) - n*s * (x // (l*s) % t) == n * (x // l % s)
             digit = Digit(low.of, low.low, high.low)
@@ -290,12 +290,12 @@ def _complete_digit(
             continue
         if quotient.shifted(-quotient.const).single() == other:
             # (c*m) * (y // m) + c * (y % m) == c*y
-            whole = y.shifted(-quotient.const * m).times(c)
-            yield total.replaced((digit, other), whole)
+            merged = y.shifted(-quotient.const * m).times(c)
+            yield total.replaced((digit, other), merged)
         elif other.size is not None and modulo(known, quotient, other.size).single() == other:
             # (c*m) * ((y // m) % n) + c * (y % m) == c * (y % (m*n))
-            whole = modulo(known, y, m * other.size).times(c)
-            yield total.replaced((digit, other), whole)
+            merged = modulo(known, y, m * other.size).times(c)
+            yield total.replaced((digit, other), merged)
 
 
 def _only_quotient(known: FactsProtocol, total: QuasiAffine, d: int) -> int | None:
@@ -334,8 +334,8 @@ def _reduce_dividend(known: FactsProtocol, total: QuasiAffine, d: int) -> QuasiA
         ):
             part = _digit_as_sum(known, Digit(term.of, term.low))
         parts.append((part, c))
-    opened = QuasiAffine.added(parts)
-    return opened.split(d)[1] if known.is_exact(opened) else rest
+    expanded = QuasiAffine.added(parts)
+    return expanded.split(d)[1] if known.is_exact(expanded) else rest
 
 
 def recombine_terms(facts: ConstraintContext, total: QuasiAffine) -> QuasiAffine:
@@ -357,8 +357,8 @@ def _better(facts: ConstraintContext, total: QuasiAffine) -> Iterator[QuasiAffin
                 yield from _join_scaled(facts, total, term, c)
             case Binary(BinOp.MOD, y, m) if facts.at_least(facts.terms.sum_of(m), 1):
                 # c * ((y // m) * m) + c * (y % m) == c*y  where m >= 1
-                whole = Binary(BinOp.MUL, Binary(BinOp.FLOORDIV, y, m), m)
-                yield from _complete_product(total, term, facts.terms.sum_of(whole), c,
+                product = Binary(BinOp.MUL, Binary(BinOp.FLOORDIV, y, m), m)
+                yield from _complete_product(total, term, facts.terms.sum_of(product), c,
                                       facts.terms.sum_of(y))
 
 
@@ -388,7 +388,7 @@ def _join_scaled(
             quotient, times, left = terms.sum_of(Binary(BinOp.FLOORDIV, y, m)), 1, [m]
         else:
             continue
-        if (alone := quotient.only()) is not None:
-            text = terms.text(alone[0])
-            whole = terms.product([text, *left, *scale]).times(alone[1] * times)
-            yield from _complete_product(total, term, whole, c, terms.product([y, *scale]))
+        if (single := quotient.only()) is not None:
+            text = terms.text(single[0])
+            product = terms.product([text, *left, *scale]).times(single[1] * times)
+            yield from _complete_product(total, term, product, c, terms.product([y, *scale]))

@@ -199,20 +199,20 @@ def _place(facts: ConstraintContext, stmt: Prefetch | OperandTransfer) -> Task:
 
 
 def _outside(facts: ConstraintContext, stmt: ExternCall) -> Task:
-    passed: list[Passed] = []
-    for each in stmt.arguments:
-        if isinstance(each, ArrayArgument):
-            passed.append((yield _array(facts, each)))
-        elif isinstance(each, Expr):
-            passed.append((yield expression(facts, each)))
+    args: list[Passed] = []
+    for arg in stmt.arguments:
+        if isinstance(arg, ArrayArgument):
+            args.append((yield _array(facts, arg)))
+        elif isinstance(arg, Expr):
+            args.append((yield expression(facts, arg)))
         else:
-            passed.append(each)
+            args.append(arg)
     work = stmt.multiply_adds
     if work is not None:
         work = yield expression(facts, work)
-    if work is stmt.multiply_adds and all(map(is_, passed, stmt.arguments)):
+    if work is stmt.multiply_adds and all(map(is_, args, stmt.arguments)):
         return stmt
-    return replace(stmt, arguments=tuple(passed), multiply_adds=work)
+    return replace(stmt, arguments=tuple(args), multiply_adds=work)
 
 
 def _array(facts: ConstraintContext, stmt: ArrayArgument) -> Task:
@@ -223,13 +223,13 @@ def _array(facts: ConstraintContext, stmt: ArrayArgument) -> Task:
     state = facts.enter()
     for var, extent in zip(stmt.variables, shape, strict=True):
         enter_loop(facts, var, Const(0, INT64), extent)
-    place, indices = stmt.element, list[Expr]()
-    for index in place.indices:
+    element, indices = stmt.element, list[Expr]()
+    for index in element.indices:
         indices.append((yield expression(facts, index)))
-    buffer = facts.buffer(place.buffer)
+    buffer = facts.buffer(element.buffer)
     facts.leave(state)
-    same = (*shape, *indices), (*stmt.shape, *place.indices)
-    if buffer is place.buffer and all(map(is_, *same)):
+    pairs = (*shape, *indices), (*stmt.shape, *element.indices)
+    if buffer is element.buffer and all(map(is_, *pairs)):
         return stmt
     return array_argument(
         buffer, stmt.variables, tuple(shape), tuple(indices), is_written=stmt.is_written)

@@ -100,24 +100,24 @@ def _simplify_children(facts: ConstraintContext, node: Expr) -> Task:
 def _sum(facts: ConstraintContext, root: Binary) -> Task:
     """Simplify all additions, subtractions and multiplications below `root` as one sum."""
     parts: list[tuple[QuasiAffine, int]] = []
-    opened: set[int] = set()
-    todo: list[tuple[Expr, int]] = [(root, 1)]
-    while todo:
-        node, factor = todo.pop()
+    expanded: set[int] = set()
+    worklist: list[tuple[Expr, int]] = [(root, 1)]
+    while worklist:
+        node, factor = worklist.pop()
         value = simplify_cheap(facts, node)
-        if value is None and id(node) not in opened and (
+        if value is None and id(node) not in expanded and (
             isinstance(node, Binary) and node.op in _SUMS
         ):
-            opened.add(id(node))
+            expanded.add(id(node))
             match node:
                 case Binary(BinOp.ADD, a, b):
-                    todo += [(b, factor), (a, factor)]
+                    worklist += [(b, factor), (a, factor)]
                     continue
                 case Binary(BinOp.SUB, a, b):
-                    todo += [(b, -factor), (a, factor)]
+                    worklist += [(b, -factor), (a, factor)]
                     continue
                 case Binary(BinOp.MUL, a, Const(c)) | Binary(BinOp.MUL, Const(c), a):
-                    todo.append((a, factor * int(c)))
+                    worklist.append((a, factor * int(c)))
                     continue
                 case Binary(_, a, b):
                     x = yield expression(facts, a)
@@ -368,8 +368,8 @@ def _simplify_select(
 ) -> Expr:
     known = constant_truth(condition)
     if known is None:
-        alike = facts.terms.key(a) == facts.terms.key(b)
-        return a if alike and is_pure(condition) else node
+        is_same = facts.terms.key(a) == facts.terms.key(b)
+        return a if is_same and is_pure(condition) else node
     return a if known else b
 
 
@@ -382,9 +382,9 @@ def _simplify_cast(facts: ConstraintContext, node: Cast, dtype: Any, value: Expr
         case Cast(_, inner) if inner.dtype == dtype == INT64 and value.dtype.is_integer:
             # A cast back to int64 of an index that was narrowed without loss.
             total = facts.terms.sum_of(inner)
-            least, most = integer_range(value.dtype)
-            if facts.is_exact(total) and facts.at_least(total, least) and (
-                facts.at_most(total, most)
+            type_min, type_max = integer_range(value.dtype)
+            if facts.is_exact(total) and facts.at_least(total, type_min) and (
+                facts.at_most(total, type_max)
             ):
                 return inner
     return node

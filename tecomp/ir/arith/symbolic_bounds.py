@@ -130,13 +130,13 @@ class SymbolicBounds:
         """Return `a * b`, with the symbols of known groups of factors."""
         product = a.times(b)
         for group, number in self._groups.items():
-            if any(not Counter(group) - Counter(each) for each in product.terms):
-                whole, rest = _divide(product, Polynomial({group: 1}))
-                product = rest.plus(whole.times(Polynomial({(number,): 1})))
+            if any(not Counter(group) - Counter(term) for term in product.terms):
+                quotient, remainder = _divide(product, Polynomial({group: 1}))
+                product = remainder.plus(quotient.times(Polynomial({(number,): 1})))
         return product
 
-    def _number(self, what: Any) -> int:
-        return self._numbers.setdefault(what, len(self._numbers))
+    def _number(self, key: Any) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
 
     def _polynomial(self, expr: Expr) -> Polynomial | None:
         """Return an expression of sizes as a polynomial; None if an axis or a read occurs."""
@@ -157,7 +157,7 @@ class SymbolicBounds:
                 case Binary(op):
                     a, b = operands
                     found = None if a is None or b is None else self._combined(op, a, b)
-                    is_large = found and max(len(each.terms) for each in found) > _MAX_TERMS
+                    is_large = found and max(len(bound.terms) for bound in found) > _MAX_TERMS
                     return None if is_large else found
             return None
 
@@ -184,8 +184,8 @@ class SymbolicBounds:
                 if self._is_natural(a[0]) and self._is_natural(last.plus(a[1], -1)):
                     return a
                 if is_exact:
-                    whole = self._quotient(a[0], b[0]).times(b[0])
-                    return _exact(a[0].plus(whole, -1))
+                    multiple = self._quotient(a[0], b[0]).times(b[0])
+                    return _exact(a[0].plus(multiple, -1))
                 return Polynomial.constant(0), last
         return None
 
@@ -193,20 +193,20 @@ class SymbolicBounds:
         """Return `a // d` for `d >= 1`; a remainder that is not resolved gives a new symbol."""
         if (found := self._resolved(a, d)) is not None:
             return found
-        whole, rest = _divide(a, d)
-        number = self._number((rest.key(), d.key()))
-        self._quotients[number] = rest, d
-        if self._is_natural(rest):
+        quotient, remainder = _divide(a, d)
+        number = self._number((remainder.key(), d.key()))
+        self._quotients[number] = remainder, d
+        if self._is_natural(remainder):
             self._lower_bounds.setdefault(number, 0)
-        return whole.plus(Polynomial({(number,): 1}))
+        return quotient.plus(Polynomial({(number,): 1}))
 
     def _resolved(self, a: Polynomial, d: Polynomial) -> Polynomial | None:
         """Return `a // d` as a polynomial in the known symbols, or None."""
-        whole, rest = _divide(a, d)
+        quotient, rest = _divide(a, d)
         if self._is_natural(rest) and self._is_natural(d.plus(rest, -1).shifted(-1)):
-            return whole
+            return quotient
         if self._is_natural(rest.plus(d)) and self._is_natural(rest.plus(_ONE).times(_MINUS)):
-            return whole.shifted(-1)
+            return quotient.shifted(-1)
         return None
 
     def _largest_quotient(self, a: Polynomial, d: Polynomial) -> Polynomial:
@@ -214,8 +214,8 @@ class SymbolicBounds:
         if (found := self._resolved(a, d)) is not None:
             return found
         # Replace `divisor * (top // divisor)` by `top`.
-        above = self._relaxed(a.times(_MINUS))
-        found = None if above is None else self._resolved(above.times(_MINUS), d)
+        upper = self._relaxed(a.times(_MINUS))
+        found = None if upper is None else self._resolved(upper.times(_MINUS), d)
         return self._quotient(a, d) if found is None else found
 
     def _assume_positive(self, a: Polynomial) -> None:
@@ -241,9 +241,9 @@ class SymbolicBounds:
         for number in set(product):
             self._set_least(number, 1)
 
-    def _set_least(self, number: int, least: int) -> None:
-        self._lower_bounds[number] = max(self._lower_bounds.get(number, least), least)
-        if number in self._quotients and least >= 1:
+    def _set_least(self, number: int, lower: int) -> None:
+        self._lower_bounds[number] = max(self._lower_bounds.get(number, lower), lower)
+        if number in self._quotients and lower >= 1:
             top, d = self._quotients[number]
             self._assume_positive(top.plus(d, -1).shifted(1))
 
@@ -253,10 +253,10 @@ class SymbolicBounds:
         if len(products) != 1 or a.terms[products[0]] < 0:
             return
         (product,) = products
-        least = -((a.terms.get((), 0) - 1) // a.terms[product])
+        lower = -((a.terms.get((), 0) - 1) // a.terms[product])
         if len(product) == 1:
-            self._set_least(product[0], least)
-        elif least >= 1:
+            self._set_least(product[0], lower)
+        elif lower >= 1:
             self._assume_factors(product)
 
     def _is_natural(self, a: Polynomial, steps: int = _MAX_STEPS) -> bool:
@@ -302,8 +302,8 @@ class SymbolicBounds:
             for number in product:
                 if number not in self._lower_bounds:
                     return None
-                least = self._lower_bounds[number]
-                term = term.times(Polynomial({(number,): 1}).shifted(least))
+                lower = self._lower_bounds[number]
+                term = term.times(Polynomial({(number,): 1}).shifted(lower))
             total = total.plus(term)
         return total
 
@@ -317,18 +317,18 @@ def _exact(a: Polynomial) -> Bounds:
 
 def _divide(a: Polynomial, d: Polynomial) -> tuple[Polynomial, Polynomial]:
     """Return `q, r` with `a == q * d + r`; the leading product of `d` divides no term of `r`."""
-    lead = max(d.terms, key=lambda product: (len(product), product))
-    whole = Polynomial({})
+    leading = max(d.terms, key=lambda product: (len(product), product))
+    quotient = Polynomial({})
     for _ in range(_MAX_STEPS):
-        steps = ((p, _step(p, c, d.terms[lead])) for p, c in a.terms.items()
-                 if not Counter(lead) - Counter(p))
+        steps = ((p, _step(p, c, d.terms[leading])) for p, c in a.terms.items()
+                 if not Counter(leading) - Counter(p))
         found = next(((p, step) for p, step in steps if step), None)
         if found is None:
             break
-        others = Counter(found[0]) - Counter(lead)
+        others = Counter(found[0]) - Counter(leading)
         factor = Polynomial({tuple(sorted(others.elements())): found[1]})
-        whole, a = whole.plus(factor), a.plus(factor.times(d), -1)
-    return whole, a
+        quotient, a = quotient.plus(factor), a.plus(factor.times(d), -1)
+    return quotient, a
 
 
 def _step(product: Monomial, c: int, divisor: int) -> int:

@@ -67,8 +67,8 @@ def array_at(
         full, steps = (*full, lanes), [*steps, kind.itemsize]
     if 0 in full:
         return as_call_argument(np.empty(full, kind), is_written=is_written)
-    reach = [(extent - 1) * step for extent, step in zip(full, steps, strict=True)]
-    before, after = -sum(min(n, 0) for n in reach), sum(max(n, 0) for n in reach)
+    spans = [(extent - 1) * step for extent, step in zip(full, steps, strict=True)]
+    before, after = -sum(min(n, 0) for n in spans), sum(max(n, 0) for n in spans)
     memory: Any = (ctypes.c_uint8 * (before + after + kind.itemsize)).from_address(address - before)
     found = ArgumentArray(full, kind, memory, before, steps)
     if not is_written:
@@ -122,7 +122,7 @@ def bind(calls: Calls) -> ExternBindings:
 
 def words_of(callee: CallSignature) -> int:
     """Return the number of 64-bit words that a call of a Python function passes."""
-    return sum(_size(each) for each in callee.arguments)
+    return sum(_size(arg) for arg in callee.arguments)
 
 
 def _size(argument: ArrayType | NumberType | str) -> int:
@@ -170,13 +170,13 @@ def _guard(function: Callable[..., Any], callee: CallSignature) -> Callable[[int
 
 def _values(words: Sequence[int], callee: CallSignature) -> list[Any]:
     found: list[Any] = []
-    at = 0
-    for k, each in enumerate(callee.arguments):
-        size = _size(each)
-        given = words[at : at + size]
-        at += size
-        if isinstance(each, ArrayType):
-            address, shape, strides = given[0], given[1 : 1 + each.rank], given[1 + each.rank :]
+    offset = 0
+    for k, arg in enumerate(callee.arguments):
+        size = _size(arg)
+        chunk = words[offset : offset + size]
+        offset += size
+        if isinstance(arg, ArrayType):
+            address, shape, strides = chunk[0], chunk[1 : 1 + arg.rank], chunk[1 + arg.rank :]
             if any(extent < 0 for extent in shape):
                 raise CallError(
                     "{where}: argument {k} of {function} begins {size} elements past the end of "
@@ -185,11 +185,11 @@ def _values(words: Sequence[int], callee: CallSignature) -> list[Any]:
                     size=-min(shape),
                 )
             found.append(
-                array_at(address, each.dtype, shape, strides, is_written=each.is_written))
-        elif isinstance(each, NumberType):
-            found.append(_number(each, given[0]))
+                array_at(address, arg.dtype, shape, strides, is_written=arg.is_written))
+        elif isinstance(arg, NumberType):
+            found.append(_number(arg, chunk[0]))
         else:
-            found.append(each)
+            found.append(arg)
     return found
 
 

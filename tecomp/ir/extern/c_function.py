@@ -112,7 +112,7 @@ class CFunction:
 
     def __call__(self, *values: Any) -> Any:
         """Call the function with numbers and addresses; return a number if `result` is known."""
-        kinds = [_ctype(each) for each in self.arguments]
+        kinds = [_ctype(arg) for arg in self.arguments]
         result = None if self.result is None else _ctype(CArgument(self.result))
         return ctypes.CFUNCTYPE(result, *kinds)(self.address)(*values)
 
@@ -153,9 +153,9 @@ def _find(function: Any, symbol: str | None) -> Any:
         ) from None
 
 
-def _arguments(name: str, found: Any, given: Sequence[str] | None) -> tuple[CArgument, ...]:
+def _arguments(name: str, found: Any, types: Sequence[str] | None) -> tuple[CArgument, ...]:
     where = f"CFunction {name}: arguments"
-    if given is None:
+    if types is None:
         declared = getattr(found, "argtypes", None)
         if declared is None:
             raise DefinitionError(
@@ -164,16 +164,16 @@ def _arguments(name: str, found: Any, given: Sequence[str] | None) -> tuple[CArg
                 kind="external-function", name=name,
             )
         return tuple(_of_ctypes(kind, where) for kind in declared)
-    check_list(given, str, where, "pass a list of types", TypeMismatchError)
-    return tuple(_argument(text, where) for text in given)
+    check_list(types, str, where, "pass a list of types", TypeMismatchError)
+    return tuple(_argument(text, where) for text in types)
 
 
 def _argument(text: str, where: str) -> CArgument:
     words = text.split()
     is_const = words[:1] == ["const"]
-    rest = "".join(words[1:] if is_const else words)
-    is_pointer = rest.endswith("*")
-    kind = rest.removesuffix("*")
+    type_name = "".join(words[1:] if is_const else words)
+    is_pointer = type_name.endswith("*")
+    kind = type_name.removesuffix("*")
     if kind == ANY_POINTER and not is_pointer:
         return CArgument(ANY_POINTER, is_pointer=True, is_const=is_const)
     if is_pointer and kind not in _SCALARS:

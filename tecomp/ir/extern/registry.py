@@ -143,10 +143,10 @@ def _check_name(name: object, where: str) -> None:
 
 def unknown_function_message(name: str) -> str:
     """Return the message for an unregistered name: the nearest match and the remedy."""
-    near = get_close_matches(str(name), list(_REGISTERED), n=1)
-    meant = f"write {safe_repr(near[0])} if that is meant, or " if near else ""
+    matches = get_close_matches(str(name), list(_REGISTERED), n=1)
+    suggestion = f"write {safe_repr(matches[0])} if that is meant, or " if matches else ""
     return (
-        f"no function is registered as {safe_repr(name)}; {meant}call "
+        f"no function is registered as {safe_repr(name)}; {suggestion}call "
         f"tecomp.register_func({safe_repr(name)}, f) "
         "first"
     )
@@ -178,18 +178,18 @@ def python_function(name: str, where: str, count: int | None = None) -> Callable
 
 def _check_count(function: Any, name: str, where: str, count: int) -> None:
     try:
-        taken = signature(function)
+        accepted = signature(function)
     except (TypeError, ValueError):
         return  # built-in functions may lack a signature
     try:
-        taken.bind(*range(count))
+        accepted.bind(*range(count))
     except TypeError:
-        named = [p.replace(annotation=p.empty) for p in taken.parameters.values()]
-        plain = taken.replace(parameters=named, return_annotation=taken.empty)
+        named = [p.replace(annotation=p.empty) for p in accepted.parameters.values()]
+        unannotated = accepted.replace(parameters=named, return_annotation=accepted.empty)
         raise DefinitionError(
             "{where}: {name}{plain} is called with {count} argument{plural}; pass the expected "
             "number",
-            kind="external-function", where=where, name=name, plain=plain, count=count,
+            kind="external-function", where=where, name=name, plain=unannotated, count=count,
             plural="s" * (count != 1),
         ) from None
 
@@ -280,48 +280,48 @@ def function_of(callee: CallSignature) -> Any:
     found = c_function(name, where)
     _check_types(found.arguments, callee)
     if callee.result is not None and found.result != str(callee.result):
-        said = f"gives a {found.result}" if found.result else "does not declare a result type"
+        text = f"gives a {found.result}" if found.result else "does not declare a result type"
         raise DefinitionError(
             "{where}: {name} {description}, but a {result} is expected; pass result= to its "
             "tecomp.CFunction",
-            kind="external-function", where=where, name=name, description=said,
+            kind="external-function", where=where, name=name, description=text,
             result=callee.result,
         )
     return found
 
 
 def _check_types(declared: Sequence[CArgument], callee: CallSignature) -> None:
-    given, where = callee.arguments, callee.where
+    args, where = callee.arguments, callee.where
     name = callee.function
     takes = f"{name}({', '.join(map(str, declared))})"
-    if len(given) != len(declared):
+    if len(args) != len(declared):
         raise DefinitionError(
             "{where}: {takes} is called with {given_count} argument{plural}; pass the expected "
             "number",
-            kind="external-function", where=where, takes=takes, given_count=len(given),
-            plural="s" * (len(given) != 1),
+            kind="external-function", where=where, takes=takes, given_count=len(args),
+            plural="s" * (len(args) != 1),
         )
-    for number, (kind, each) in enumerate(zip(declared, given, strict=True)):
-        if (problem := _mismatch(kind, each)) is not None:
+    for number, (kind, arg) in enumerate(zip(declared, args, strict=True)):
+        if (problem := _mismatch(kind, arg)) is not None:
             raise DefinitionError(
                 "{where}: argument {number} of {takes} is {problem}",
                 kind="external-function", where=where, number=number, takes=takes, problem=problem,
             )
 
 
-def _mismatch(kind: CArgument, given: ArrayType | NumberType | str) -> str | None:
-    if isinstance(given, str):
-        return f"the text {safe_repr(given)}; texts are passed to Python functions only"
-    if isinstance(given, NumberType):
+def _mismatch(kind: CArgument, arg: ArrayType | NumberType | str) -> str | None:
+    if isinstance(arg, str):
+        return f"the text {safe_repr(arg)}; texts are passed to Python functions only"
+    if isinstance(arg, NumberType):
         if kind.is_pointer:
-            return f"a {given.dtype}; pass an array, such as ins[0].access_ptr(\"r\")"
-        if str(given.dtype) != kind.dtype:
-            return f'a {given.dtype}; convert it with .astype("{kind.dtype}")'
+            return f"a {arg.dtype}; pass an array, such as ins[0].access_ptr(\"r\")"
+        if str(arg.dtype) != kind.dtype:
+            return f'a {arg.dtype}; convert it with .astype("{kind.dtype}")'
         return None
     if not kind.is_pointer:
-        return f"an array of {given.dtype}; pass a number"
-    if kind.dtype not in (ANY_POINTER, str(given.dtype), str(given.dtype.scalar)):
-        return f"an array of {given.dtype}; pass one of {kind.dtype}"
-    if kind.is_const and given.is_written:
+        return f"an array of {arg.dtype}; pass a number"
+    if kind.dtype not in (ANY_POINTER, str(arg.dtype), str(arg.dtype.scalar)):
+        return f"an array of {arg.dtype}; pass one of {kind.dtype}"
+    if kind.is_const and arg.is_written:
         return 'an array that is written to; pass access_ptr("r"), or declare it without const'
     return None

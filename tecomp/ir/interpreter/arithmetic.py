@@ -123,8 +123,8 @@ def _integer_function(op: BinOp, dtype: DType) -> Dyadic:
             return lambda a, b: a % b if b else 0
         case BinOp.SHL | BinOp.SHR:
             return _shift(op, dtype)
-    plain = _PLAIN[op]
-    return lambda a, b: wrap(plain(a, b))
+    raw = _PLAIN[op]
+    return lambda a, b: wrap(raw(a, b))
 
 
 def _shift(op: BinOp, dtype: DType) -> Dyadic:
@@ -141,10 +141,10 @@ def _shift(op: BinOp, dtype: DType) -> Dyadic:
 
 def compare_function(op: CmpOp, dtype: DType) -> Dyadic:
     """Return the function that evaluates the comparison `a op b` for operands of `dtype`."""
-    plain = COMPARISONS[op]
+    compare = COMPARISONS[op]
     if dtype.lanes == 1 and dtype.is_float:
-        return lambda a, b: bool(plain(a, b))
-    return plain
+        return lambda a, b: bool(compare(a, b))
+    return compare
 
 
 def cast_function(source: DType, target: DType) -> Unary:
@@ -157,19 +157,19 @@ def cast_function(source: DType, target: DType) -> Unary:
         # ml_dtypes compares integers of less than 8 bits only with each other.
         return (lambda v: v.astype(bool)) if source.lanes > 1 else (lambda v: bool(v != 0))
     if target.is_float:
-        given = source.numpy
+        source_kind = source.numpy
         # No conversions between dtypes of ml_dtypes; float64 holds every value of narrow dtypes.
         steps = (np.float64, kind) if source.bits < 16 else (kind,)
 
         def to_float(value: Data) -> Data:
-            for step in (given, *steps):
+            for step in (source_kind, *steps):
                 value = np.asarray(value).astype(step)
             return value[()]
 
         return to_float
     if source.is_float:
-        one = saturating_conversion(target.scalar)
-        return lanewise(one, target) if source.lanes > 1 else lambda v: one(float(v))
+        convert = saturating_conversion(target.scalar)
+        return lanewise(convert, target) if source.lanes > 1 else lambda v: convert(float(v))
     wrap = wrap_to_dtype(target.scalar)
     wide = np.int64 if source.bits < 8 else source.numpy
     return (lambda v: v.astype(wide).astype(kind)) if source.lanes > 1 else lambda v: wrap(int(v))
@@ -228,8 +228,8 @@ def call_function(name: str, dtype: DType) -> Callable[..., Data]:
         test = getattr(np, name)
         return test if dtype.lanes > 1 else lambda x: bool(test(x))
     if name in ("popcount", "abs"):
-        one = _popcount(dtype.scalar) if name == "popcount" else _absolute(dtype.scalar)
-        return lanewise(one, dtype) if dtype.lanes > 1 else one
+        scalar_call = _popcount(dtype.scalar) if name == "popcount" else _absolute(dtype.scalar)
+        return lanewise(scalar_call, dtype) if dtype.lanes > 1 else scalar_call
     if name == "pow" and dtype.is_integer:
         return _lanes_of_two(_power(dtype.scalar), dtype)
     if name == "dot":
@@ -252,11 +252,11 @@ def call_function(name: str, dtype: DType) -> Callable[..., Data]:
 def _dot(dtype: DType) -> Dyadic:
     """Return the function that sums products within groups of 32 bits; int32 sums wrap around."""
     group = 32 // dtype.bits
-    wide, narrow = (np.float32, np.float32) if dtype.is_float else (np.int64, np.int32)
+    wide_type, narrow_type = (np.float32, np.float32) if dtype.is_float else (np.int64, np.int32)
 
     def call(a: Data, b: Data) -> Data:
-        products = (a.astype(wide) * b.astype(wide)).reshape(-1, group)
-        sums = products.sum(axis=1, dtype=wide).astype(narrow)
+        products = (a.astype(wide_type) * b.astype(wide_type)).reshape(-1, group)
+        sums = products.sum(axis=1, dtype=wide_type).astype(narrow_type)
         if sums.size > 1:
             return sums
         return sums[0] if dtype.is_float else int(sums[0])
@@ -302,9 +302,9 @@ def _erf(x: Data) -> Data:
 
 
 def _half_away(x: Data) -> Data:
-    whole = np.trunc(x)
+    truncated = np.trunc(x)
     # This is exact, unlike `floor(x + 0.5)`, where the sum is rounded.
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
+    return np.where(np.abs(x - truncated) >= 0.5, truncated + np.copysign(1.0, x), truncated)
 
 
 _MATH: dict[str, Callable[..., Data]] = {

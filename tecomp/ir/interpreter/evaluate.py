@@ -154,11 +154,11 @@ def bind(
 
 def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
     if not isinstance(arg, np.ndarray) or arg.dtype != buffer.dtype.numpy:
-        given = f"{arg.dtype} array" if isinstance(arg, np.ndarray) else type(arg).__name__
+        actual = f"{arg.dtype} array" if isinstance(arg, np.ndarray) else type(arg).__name__
         raise CallError(
             "{func}: {buffer} must be an array of {dtype}, got {given}",
             kind="argument-mismatch", func=func.name, buffer=buffer.name, dtype=buffer.dtype,
-            given=given,
+            given=actual,
         )
     lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
     rank = (1 if buffer.has_offset else len(buffer.shape)) + len(lanes)
@@ -175,15 +175,15 @@ def _check_strides(
     func: PrimFunc, param: BufferParameter, array: NDArray[Any], env: Environment
 ) -> None:
     name, element = param.buffer.name, param.buffer.dtype
-    wanted = param.strides(env)
+    expected = param.strides(env)
     if element.lanes > 1:
-        wanted = (*(step * element.lanes for step in wanted), 1)
-    found = tuple(step // array.itemsize for step in array.strides)
-    axes = zip(array.shape, wanted, array.strides, strict=True)
-    if array.size and any(n > 1 and want * array.itemsize != step for n, want, step in axes):
+        expected = (*(step * element.lanes for step in expected), 1)
+    actual = tuple(step // array.itemsize for step in array.strides)
+    axes = zip(array.shape, expected, array.strides, strict=True)
+    if array.size and any(n > 1 and stride * array.itemsize != step for n, stride, step in axes):
         raise CallError(
             "{func}: {name} has strides {found}, expected {wanted}",
-            kind="argument-mismatch", func=func.name, name=name, wanted=wanted, found=found,
+            kind="argument-mismatch", func=func.name, name=name, wanted=expected, found=actual,
         )
 
 
@@ -240,11 +240,11 @@ def _array(scope: SlotScope, node: ArrayArgument) -> Callable[[Environment], Any
     indices = [compile_expr(scope, index) for index in node.element.indices]
     slot, dtype = scope.view_slot(node.element.buffer), node.element.buffer.dtype
 
-    def offset(env: Environment, view: BufferView, at: tuple[int, ...]) -> int:
-        for each, value in zip(slots, at, strict=True):
-            env[each] = value
-        place = view.flat_index([index(env) for index in indices])
-        return sum(map(int.__mul__, place, view.array.strides))
+    def offset(env: Environment, view: BufferView, position: tuple[int, ...]) -> int:
+        for var_slot, value in zip(slots, position, strict=True):
+            env[var_slot] = value
+        location = view.flat_index([index(env) for index in indices])
+        return sum(map(int.__mul__, location, view.array.strides))
 
     def array(env: Environment) -> Any:
         view: BufferView = env[slot]
@@ -364,8 +364,8 @@ def _store(scope: SlotScope, node: BufferStore) -> Action:
     value = compile_expr(scope, node.value)
     indices = [compile_expr(scope, index) for index in node.indices]
     predicate = None if node.predicate is None else compile_expr(scope, node.predicate)
-    seen = None if scope.watch is None else scope.watch.writer(node)
-    return store_function(node, scope.view_slot(node.buffer), value, indices, predicate, seen)
+    record = None if scope.watch is None else scope.watch.writer(node)
+    return store_function(node, scope.view_slot(node.buffer), value, indices, predicate, record)
 
 
 def _prefetch(scope: SlotScope, node: Prefetch) -> Action:
@@ -408,8 +408,8 @@ def _touch(scope: SlotScope, node: OperandTransfer) -> Action:
 
 def _operation(scope: SlotScope, node: TensorOp) -> Action:
     watch = scope.watch
-    told = None if watch is None else watch.operation(node)
-    if told is None:
+    notify = None if watch is None else watch.operation(node)
+    if notify is None:
         return _compile(scope, node.body)
     operands = _compile(scope, node.operands)
     scope.watch = None
@@ -417,7 +417,7 @@ def _operation(scope: SlotScope, node: TensorOp) -> Action:
     scope.watch = watch
 
     def run(env: Environment) -> None:
-        told()
+        notify()
         operands(env)
         body(env)
 
@@ -475,12 +475,12 @@ def _check_bounds(
     body = _compile(scope, node.body)
     scope.forget_view(node.buffer)
 
-    keeps = isinstance(node, BufferRealize) and node.carried is not None
+    is_carried = isinstance(node, BufferRealize) and node.carried is not None
 
     def run(env: Environment) -> None:
         last = env[view]
         env[view], env[memory] = make(env)
-        if keeps:
+        if is_carried:
             _keep(last, env[view])
         body(env)
 

@@ -122,10 +122,10 @@ class SlotScope:
         for known, slot in reversed(views):
             if known is buffer or known == buffer:
                 return slot
-        seen = "; ".join(str(known) for known, _ in views) or "nothing"
+        declared = "; ".join(str(known) for known, _ in views) or "nothing"
         raise InternalError(
             "{buffer} is not declared where it is used; its memory has {seen}",
-            buffer=buffer, seen=seen,
+            buffer=buffer, seen=declared,
         )
 
 
@@ -310,8 +310,8 @@ def _outside_value(node: Call, name: str) -> Rule:
 
     def run(env: Environment) -> Data:
         values = [operand(env) for operand in operands]
-        given = [number(value, each) for value, each in zip(values, kinds, strict=True)]
-        found: Data = function(*given)
+        args = [number(value, arg_kind) for value, arg_kind in zip(values, kinds, strict=True)]
+        found: Data = function(*args)
         return found if kind is None else kind(found)
 
     return run
@@ -343,14 +343,14 @@ def _check_index(compiler: _Compiler, node: Call) -> Rule:
         inside = (value >= 0) & (value < limit)
         if inside is True:
             return True
-        bad = np.logical_and(np.logical_not(inside), env[ACTIVE])
-        if bad.any():
-            lane = int(np.argmax(bad))
-            at = int(np.broadcast_to(value, bad.shape).flat[lane])
-            number = int(np.broadcast_to(site(env), bad.shape).flat[lane])
+        failing = np.logical_and(np.logical_not(inside), env[ACTIVE])
+        if failing.any():
+            lane = int(np.argmax(failing))
+            position = int(np.broadcast_to(value, failing.shape).flat[lane])
+            number = int(np.broadcast_to(site(env), failing.shape).flat[lane])
             raise CallError(
                 "index {at} is out of bounds for {site}",
-                kind="out-of-bounds", at=at, site=sites[number],
+                kind="out-of-bounds", at=position, site=sites[number],
             )
         return inside
 
@@ -363,21 +363,21 @@ def _load(compiler: _Compiler, node: BufferLoad) -> Rule:
         indices.append((yield index))
     predicate = None if node.predicate is None else (yield node.predicate)
     scope = compiler.scope
-    seen = None if scope.watch is None else scope.watch.reader(node)
-    return load_function(node, scope.view_slot(node.buffer), indices, predicate, seen)
+    record = None if scope.watch is None else scope.watch.reader(node)
+    return load_function(node, scope.view_slot(node.buffer), indices, predicate, record)
 
 
 def _ramp(compiler: _Compiler, node: Ramp) -> Rule:
     base = yield node.base
     stride = yield node.stride
     wrap, lanes, kind = wrap_to_dtype(node.dtype.scalar), range(node.lanes), node.dtype.numpy
-    counted = np.arange(node.lanes)
+    lane_ids = np.arange(node.lanes)
 
     def run(env: Environment) -> Data:
         first, step = base(env), stride(env)
         last = first + lanes[-1] * step
         if max(abs(first), abs(step), abs(last)) < _SAFE:
-            return (counted * step + first).astype(kind)
+            return (lane_ids * step + first).astype(kind)
         return np.array([wrap(first + lane * step) for lane in lanes], kind)
 
     return run

@@ -44,35 +44,35 @@ class BufferView:
         Raises:
             CallError: If an index is out of bounds; negative indices do not count from the end.
         """
-        moved = False
+        is_shifted = False
         for index, low, high in zip(indices, self.low, self.high, strict=True):
             if not low <= index < high:
                 self.refuse(indices)
-            moved |= low != 0
-        if not moved:
+            is_shifted |= low != 0
+        if not is_shifted:
             return tuple(indices)
         return tuple([index - low for index, low in zip(indices, self.low, strict=True)])
 
     def lanes(
-        self, outer: Sequence[int], across: NDArray[Any], part: NDArray[Any] | None = None
+        self, outer: Sequence[int], inner: NDArray[Any], part: NDArray[Any] | None = None
     ) -> tuple[Any, ...]:
-        """Return the index into `array` of the elements at `outer` and each last index in `across`.
+        """Return the index into `array` of the elements at `outer` and each last index in `inner`.
 
         Args:
             outer: Indices of all axes but the last, common to all lanes.
-            across: Last index of each lane; not empty.
+            inner: Last index of each lane; not empty.
             part: Lane within the vector element that each lane accesses; None for whole elements.
 
         Raises:
             CallError: If an index is out of bounds.
         """
         low, high = self.low[-1], self.high[-1]
-        shared = self.flat_index([*outer, int(across[0])])[:-1]
-        outside = (across < low) | (across >= high)
+        shared = self.flat_index([*outer, int(inner[0])])[:-1]
+        outside = (inner < low) | (inner >= high)
         if outside.any():
-            self.refuse([*outer, int(across[outside.argmax()])])
-        at = (*shared, across - low)
-        return at if part is None or self.array.ndim == len(at) else (*at, part)
+            self.refuse([*outer, int(inner[outside.argmax()])])
+        index = (*shared, inner - low)
+        return index if part is None or self.array.ndim == len(index) else (*index, part)
 
     def refuse(self, indices: Sequence[int]) -> None:
         """Raise the out-of-bounds error.
@@ -80,13 +80,13 @@ class BufferView:
         Raises:
             CallError: Always.
         """
-        at = ", ".join(map(str, indices))
+        text = ", ".join(map(str, indices))
         shape = tuple(high - low for low, high in zip(self.low, self.high, strict=True))
         start = f" starting at {self.low}" if any(self.low) else ""
         raise CallError(
             "{name}[{at}] is out of bounds: shape {shape}{start}; correct the index in the "
             "function, or pass a larger array",
-            kind="out-of-bounds", name=self.name, at=at, shape=shape, start=start,
+            kind="out-of-bounds", name=self.name, at=text, shape=shape, start=start,
         )
 
 
@@ -161,8 +161,8 @@ def part_of(
     Raises:
         CallError: If an extent is negative, or an element of the part is outside of the array.
     """
-    reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
-    low, high = sum(min(n, 0) for n in reach), sum(max(n, 0) for n in reach)
+    spans = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+    low, high = sum(min(n, 0) for n in spans), sum(max(n, 0) for n in spans)
     is_inside = 0 in shape or (offset + low >= 0 and offset + high < len(array))
     if min(shape, default=0) < 0 or not is_inside:
         raise CallError(
@@ -225,9 +225,9 @@ def memory_of(array: NDArray[Any]) -> tuple[Bytes, int]:
     """
     if array.size == 0:
         return np.empty(0, np.uint8), 0
-    reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
-    before, after = -sum(min(n, 0) for n in reach), sum(max(n, 0) for n in reach)
-    ends = tuple(slice(-1, None) if n < 0 else slice(1) for n in reach)
+    spans = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    before, after = -sum(min(n, 0) for n in spans), sum(max(n, 0) for n in spans)
+    ends = tuple(slice(-1, None) if n < 0 else slice(1) for n in spans)
     # Indexing a zero-dimensional array would copy its element.
     lowest = (array[ends] if array.ndim else array).reshape(1).view(np.uint8)
     size = before + after + array.itemsize
@@ -246,9 +246,9 @@ def places_of(name: str, array: NDArray[Any], axes: int) -> BufferView:
     """
     lanes = array.shape[axes:]
     memory, first = memory_of(array)
-    places = memory.view(array.dtype).reshape(-1, *lanes)
+    elements = memory.view(array.dtype).reshape(-1, *lanes)
     before = first // (array.itemsize * prod(lanes))
-    return BufferView(name, places, (-before,), (len(places) - before,))
+    return BufferView(name, elements, (-before,), (len(elements) - before,))
 
 
 Closure: TypeAlias = "Callable[[list[Any]], Data]"
@@ -282,11 +282,11 @@ def load_function(
     slot: int,
     indices: Sequence[Closure],
     predicate: Closure | None,
-    seen: Seen | None = None,
+    record: Seen | None = None,
 ) -> Closure:
     """Return the closure of a load from the buffer in `slot`.
 
-    `seen` is called with the position of every element that is read.
+    `record` is called with the position of every element that is read.
     """
     _check_rank(node)
     if node.indices and node.indices[-1].dtype.lanes > 1:
@@ -296,10 +296,10 @@ def load_function(
 
     def load(env: list[Any]) -> Data:
         view: BufferView = env[slot]
-        place = view.flat_index([index(env) for index in indices])
-        if seen is not None:
-            seen(place)
-        return read(view.array, place)
+        position = view.flat_index([index(env) for index in indices])
+        if record is not None:
+            record(position)
+        return read(view.array, position)
 
     if predicate is None:
         return load
@@ -324,12 +324,12 @@ def _check_rank(node: BufferLoad | BufferStore) -> None:
 def _reader(dtype: DType) -> Callable[[Any, tuple[int, ...]], Data]:
     """Return the conversion of an element to an int, a bool, a NumPy float or a vector copy."""
     if dtype.lanes > 1:
-        return lambda array, place: array[place].copy()
+        return lambda array, position: array[position].copy()
     if dtype.is_float:
-        return lambda array, place: array[place]
+        return lambda array, position: array[position]
     if dtype.is_bool:
-        return lambda array, place: bool(array[place])
-    return lambda array, place: int(array[place])
+        return lambda array, position: bool(array[position])
+    return lambda array, position: int(array[position])
 
 
 def _gather(
@@ -343,23 +343,23 @@ def _gather(
 
     def gather(env: list[Any]) -> Data:
         view: BufferView = env[slot]
-        rest, across = [index(env) for index in outer], last(env)
+        prefix, inner = [index(env) for index in outer], last(env)
         if predicate is None:
-            return view.array[view.lanes(rest, across)].reshape(lanes)
-        values = np.zeros(lanes, kind).reshape(len(across), -1)
+            return view.array[view.lanes(prefix, inner)].reshape(lanes)
+        values = np.zeros(lanes, kind).reshape(len(inner), -1)
         lane, part = np.nonzero(_live(predicate(env), *values.shape))
         if lane.size:
-            values[lane, part] = view.array[view.lanes(rest, across[lane], part)]
+            values[lane, part] = view.array[view.lanes(prefix, inner[lane], part)]
         return values.reshape(lanes)
 
     return gather
 
 
-def _live(mask: Data, lanes: int, each: int) -> Any:
+def _live(mask: Data, lanes: int, width: int) -> Any:
     """Return a mask with a row for each index lane and a column for each lane of the element."""
-    given = np.asarray(mask)
-    whole = given if given.size == lanes * each else np.repeat(given, lanes * each // given.size)
-    return whole.reshape(lanes, each)
+    bits = np.asarray(mask)
+    full = bits if bits.size == lanes * width else np.repeat(bits, lanes * width // bits.size)
+    return full.reshape(lanes, width)
 
 
 def store_function(
@@ -368,11 +368,11 @@ def store_function(
     value: Closure,
     indices: Sequence[Closure],
     predicate: Closure | None,
-    seen: Seen | None = None,
+    record: Seen | None = None,
 ) -> Closure:
     """Return the closure of a store to the buffer in `slot`.
 
-    `seen` is called with the position of every element that is written.
+    `record` is called with the position of every element that is written.
     """
     _check_rank(node)
     if node.indices and node.indices[-1].dtype.lanes > 1:
@@ -380,31 +380,31 @@ def store_function(
 
     def store(env: list[Any]) -> None:
         view: BufferView = env[slot]
-        place = view.flat_index([index(env) for index in indices])
-        view.array[place] = value(env)
-        if seen is not None:
-            seen(place)
+        position = view.flat_index([index(env) for index in indices])
+        view.array[position] = value(env)
+        if record is not None:
+            record(position)
 
     if predicate is None:
         return store
 
     def masked(env: list[Any]) -> None:
         view: BufferView = env[slot]
-        at, mask, new = [index(env) for index in indices], predicate(env), value(env)
+        idx, mask, new = [index(env) for index in indices], predicate(env), value(env)
         if not np.any(mask):
             return
-        place = view.flat_index(at)
+        position = view.flat_index(idx)
         if isinstance(mask, np.ndarray):
-            new = np.where(mask, new, view.array[place])
-        view.array[place] = new
-        if seen is not None:
-            seen(place)
+            new = np.where(mask, new, view.array[position])
+        view.array[position] = new
+        if record is not None:
+            record(position)
 
     return masked
 
 
 def _scatter(
-    each: int,
+    width: int,
     slot: int,
     value: Closure,
     indices: Sequence[Closure],
@@ -414,12 +414,12 @@ def _scatter(
 
     def scatter(env: list[Any]) -> None:
         view: BufferView = env[slot]
-        rest, across = [index(env) for index in outer], last(env)
+        prefix, inner = [index(env) for index in outer], last(env)
         mask = True if predicate is None else predicate(env)
-        values = np.asarray(value(env)).reshape(len(across), each)
+        values = np.asarray(value(env)).reshape(len(inner), width)
         lane, part = np.nonzero(_live(mask, *values.shape))
         if lane.size:
             # If several lanes write the same element, the last lane wins.
-            view.array[view.lanes(rest, across[lane], part)] = values[lane, part]
+            view.array[view.lanes(prefix, inner[lane], part)] = values[lane, part]
 
     return scatter

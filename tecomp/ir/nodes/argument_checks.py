@@ -16,111 +16,111 @@ from tecomp.ir.nodes.structural_equality import structural_equal
 Kind = type | tuple[type, ...] | UnionType
 
 
-def check_kind(given: Any, kind: Kind, where: str, cure: str, error: type[TecompError]) -> None:
+def check_kind(value: Any, kind: Kind, where: str, remedy: str, error: type[TecompError]) -> None:
     """Raise `error` if an argument is not an instance of a type.
 
     Args:
-        given: Value passed by the caller.
+        value: Value passed by the caller.
         kind: Accepted types, as for `isinstance`.
         where: Beginning of the message.
-        cure: Remedy at the end of the message.
+        remedy: Remedy at the end of the message.
         error: Exception class to raise.
 
     Raises:
-        TecompError: If `given` is not an instance of `kind`; of class `error`.
+        TecompError: If `value` is not an instance of `kind`; of class `error`.
     """
-    if not isinstance(given, kind):
+    if not isinstance(value, kind):
         raise error(
             "{where} is {given!r}; {remedy}",
-            kind="invalid-type", where=where, given=given, remedy=cure,
+            kind="invalid-type", where=where, given=value, remedy=remedy,
         )
 
 
-def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[TecompError]) -> None:
+def check_list(value: Any, kind: Kind, where: str, remedy: str, error: type[TecompError]) -> None:
     """Raise `error` if an argument is not a list or tuple of instances of a type.
 
     Raises:
-        TecompError: If `given` is not a list or tuple, or an item is not an instance of `kind`; of
+        TecompError: If `value` is not a list or tuple, or an item is not an instance of `kind`; of
             class `error`.
     """
-    if not isinstance(given, (tuple, list)):
+    if not isinstance(value, (tuple, list)):
         raise error(
             "{where} is {given!r}; {remedy}",
-            kind="invalid-type", where=where, given=given, remedy=cure,
+            kind="invalid-type", where=where, given=value, remedy=remedy,
         )
-    for each in given:
-        if not isinstance(each, kind):
+    for item in value:
+        if not isinstance(item, kind):
             raise error(
                 "{where} is {given!r}; {remedy}",
-                kind="invalid-type", where=where, given=given, remedy=cure,
+                kind="invalid-type", where=where, given=value, remedy=remedy,
             )
 
 
 def check_function(
-    given: Any, count: int, where: str, cure: str, error: type[TecompError]
+    value: Any, count: int, where: str, remedy: str, error: type[TecompError]
 ) -> None:
     """Raise `error` if an argument cannot be called with `count` positional arguments.
 
     Raises:
-        TecompError: If `given` is not callable with `count` arguments, or its signature is not
+        TecompError: If `value` is not callable with `count` arguments, or its signature is not
             available; of class `error`.
     """
     # `signature` formats an object that is not callable with `repr`, which may raise any error.
-    if not callable(given):
+    if not callable(value):
         raise error(
             "{where} is {given!r}; {remedy}",
-            kind="invalid-type", where=where, given=given, remedy=cure,
+            kind="invalid-type", where=where, given=value, remedy=remedy,
         )
     try:
-        signature(given).bind(*range(count))
+        signature(value).bind(*range(count))
     except (TypeError, ValueError):
         raise error(
             "{where} is {given!r}; {remedy}",
-            kind="invalid-type", where=where, given=given, remedy=cure,
+            kind="invalid-type", where=where, given=value, remedy=remedy,
         ) from None
 
 
 def dictionary_of(
-    given: Any, keys: Kind, values: Kind, where: str, cure: str, error: type[TecompError]
+    mapping: Any, keys: Kind, values: Kind, where: str, remedy: str, error: type[TecompError]
 ) -> dict[Any, Any]:
     """Return a mapping as a dict after checking key and value types; None gives an empty dict.
 
     Raises:
-        TecompError: If `given` is not a mapping, or a key or value has another type; of class
+        TecompError: If `mapping` is not a mapping, or a key or value has another type; of class
             `error`.
     """
-    if given is None:
+    if mapping is None:
         return {}
-    is_right = isinstance(given, Mapping) and all(
-        isinstance(key, keys) and isinstance(value, values) for key, value in given.items()
+    is_valid = isinstance(mapping, Mapping) and all(
+        isinstance(key, keys) and isinstance(value, values) for key, value in mapping.items()
     )
-    if not is_right:
+    if not is_valid:
         raise error(
             "{where} is {given!r}; {remedy}",
-            kind="invalid-type", where=where, given=given, remedy=cure,
+            kind="invalid-type", where=where, given=mapping, remedy=remedy,
         )
-    return dict(given)
+    return dict(mapping)
 
 
-def as_int(given: Any) -> int | None:
+def as_int(value: Any) -> int | None:
     """Return a Python or NumPy integer as an int; None for bools, strings and other values.
 
     Objects that only implement `__index__` conditionally, such as arrays with several elements and
     symbolic expressions, also give None.
     """
-    if isinstance(given, bool) or not hasattr(given, "__index__"):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     try:
-        return index(given)
+        return index(value)
     except (TypeError, TecompError):
         return None
 
 
-def as_ints(given: Any) -> tuple[int, ...] | None:
+def as_ints(value: Any) -> tuple[int, ...] | None:
     """Return an iterable of Python or NumPy integers as a tuple of ints; None for other values."""
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes):
         return None
-    values = tuple(given)
+    values = tuple(value)
     numbers = tuple(n for n in map(as_int, values) if n is not None)
     return numbers if len(numbers) == len(values) else None
 
@@ -156,11 +156,11 @@ def broadcast_shape(shapes: Sequence[Sequence[Extent]], where: str) -> tuple[Ext
             if _is_one(extents[k]):
                 extents[k] = extent
             elif not _is_one(extent) and not structural_equal(as_expr(extents[k]), as_expr(extent)):
-                told = " and ".join(map(shape_text, shapes))
+                shape_list = " and ".join(map(shape_text, shapes))
                 raise DefinitionError(
                     "{where}: shapes {told} do not broadcast: axis {axis} has extents {extent} "
                     "and {extent2}; make them equal, or one of them 1",
-                    kind="shapes", where=where, told=told, axis=k - rank, extent=extents[k],
+                    kind="shapes", where=where, told=shape_list, axis=k - rank, extent=extents[k],
                     extent2=extent,
                 )
     return tuple(extents)
@@ -168,10 +168,10 @@ def broadcast_shape(shapes: Sequence[Sequence[Extent]], where: str) -> tuple[Ext
 
 def broadcast_index(shape: Sequence[Extent], index: Sequence[Expr]) -> tuple[Expr, ...]:
     """Return the index at which an operand is read for an element of the broadcast result."""
-    own = index[len(index) - len(shape):]
+    aligned = index[len(index) - len(shape):]
     return tuple(
-        const(0, place.dtype) if _is_one(extent) else place
-        for extent, place in zip(shape, own, strict=True)
+        const(0, expr.dtype) if _is_one(extent) else expr
+        for extent, expr in zip(shape, aligned, strict=True)
     )
 
 

@@ -81,15 +81,15 @@ class Buffer(Printed):
     elem_offset: Extent = 0
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "shape", tuple(map(_extent, self.shape)))
-        put(self, "dtype", DType(self.dtype))
-        put(self, "axis_separators", check_ascending(self.axis_separators, len(self.shape)))
+        set_field = object.__setattr__
+        set_field(self, "shape", tuple(map(_extent, self.shape)))
+        set_field(self, "dtype", DType(self.dtype))
+        set_field(self, "axis_separators", check_ascending(self.axis_separators, len(self.shape)))
         if self.strides is not None:
-            put(self, "strides", tuple(map(_extent, self.strides)))
-        put(self, "elem_offset", _extent(self.elem_offset))
+            set_field(self, "strides", tuple(map(_extent, self.strides)))
+        set_field(self, "elem_offset", _extent(self.elem_offset))
         if self.data is None:
-            put(self, "data", Var(self.name, HANDLE))
+            set_field(self, "data", Var(self.name, HANDLE))
 
     @property
     def has_offset(self) -> bool:
@@ -264,7 +264,7 @@ def end_of(view: Buffer) -> int | None:
 def is_longer(extents: Sequence[Extent], others: Sequence[Extent]) -> bool:
     """Return whether the product of `extents` provably exceeds that of `others` for some sizes."""
     count, factors = _factors(extents)
-    most, left = _factors(others)
+    other_count, left = _factors(others)
     if len(factors) != len(left):
         return False
     for factor in factors:
@@ -272,20 +272,20 @@ def is_longer(extents: Sequence[Extent], others: Sequence[Extent]) -> bool:
         if found is None:
             return False
         del left[found]
-    return count > most
+    return count > other_count
 
 
 def _factors(extents: Sequence[Extent]) -> tuple[int, list[Expr]]:
     """Return a product as its constant factor and its symbolic factors."""
-    number, factors, todo = 1, list[Expr](), list(extents)
-    while todo:
-        match todo.pop():
+    number, factors, worklist = 1, list[Expr](), list(extents)
+    while worklist:
+        match worklist.pop():
             case int(value):
                 number *= value
             case Const(value):
                 number *= int(value)
             case Binary(BinOp.MUL, a, b):
-                todo += (a, b)
+                worklist += (a, b)
             case factor:
                 factors.append(factor)
     return number, factors
@@ -293,8 +293,8 @@ def _factors(extents: Sequence[Extent]) -> tuple[int, list[Expr]]:
 
 def _text(extents: Sequence[Extent]) -> str:
     number, factors = _factors(extents)
-    words = [str(number)] if number != 1 or not factors else []
-    return " * ".join([*words, *map(str, factors)])
+    parts = [str(number)] if number != 1 or not factors else []
+    return " * ".join([*parts, *map(str, factors)])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

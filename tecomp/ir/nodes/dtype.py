@@ -169,16 +169,16 @@ def represents_all(dtype: DType, other: DType) -> bool:
         return True
     if dtype.lanes != other.lanes or "handle" in (dtype.kind, other.kind):
         return False
-    to, own = dtype.scalar, other.scalar
-    row, own_row = element_type(to), element_type(own)
-    if own.is_float:
+    target, source = dtype.scalar, other.scalar
+    target_row, source_row = element_type(target), element_type(source)
+    if source.is_float:
         return (
-            row.fraction_bits >= own_row.fraction_bits
-            and row.exponent_bits >= own_row.exponent_bits
+            target_row.fraction_bits >= source_row.fraction_bits
+            and target_row.exponent_bits >= source_row.exponent_bits
         )
-    if to.is_bool or (own.kind == "int" and to.kind == "uint"):
+    if target.is_bool or (source.kind == "int" and target.kind == "uint"):
         return False
     # Magnitude bits exclude the sign bit of signed integers.
-    needed = own.bits - (own.kind == "int")
-    held = row.fraction_bits + 1 if to.is_float else to.bits - (to.kind == "int")
-    return bool(held >= needed)
+    required = source.bits - (source.kind == "int")
+    bits = target_row.fraction_bits + 1 if target.is_float else target.bits - (target.kind == "int")
+    return bool(bits >= required)

@@ -100,13 +100,13 @@ class Call(Expr):
 
     def print_tokens(self) -> Pieces:
         """Return the pieces of a call; include the dtype if the arguments do not determine it."""
-        follows = result_type(self.name, [arg.dtype for arg in self.args])
+        inferred = result_type(self.name, [arg.dtype for arg in self.args])
         arguments: list[Piece] = [ParenthesizedOperand(arg) for arg in self.args]
-        if follows != self.dtype:
+        if inferred != self.dtype:
             arguments.append(f'dtype="{self.dtype}"')
-        if follows is None:
+        if inferred is None:
             arguments.insert(0, quote_literal(self.name))
-        return ("call(" if follows is None else f"{self.name}(", *comma(arguments), ")")
+        return ("call(" if inferred is None else f"{self.name}(", *comma(arguments), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -200,12 +200,12 @@ def if_then_else(condition: Like, a: Like, b: Like) -> Expr:
     return Call("if_then_else", (test, x, y), x.dtype)
 
 
-def condition_of(value: Like, who: str) -> Expr:
+def condition_of(value: Like, operation: str) -> Expr:
     """Convert `value` to a boolean expression.
 
     Args:
         value: Boolean value or expression.
-        who: Name of the operation, for the message.
+        operation: Name of the operation, for the message.
 
     Raises:
         TypeMismatchError: If the dtype of `value` is not bool.
@@ -214,7 +214,7 @@ def condition_of(value: Like, who: str) -> Expr:
     if not node.dtype.is_bool:
         raise TypeMismatchError(
             "{who} expects a condition, got {dtype}; compare it with != 0",
-            who=who, dtype=node.dtype,
+            who=operation, dtype=node.dtype,
         )
     return node
 

@@ -90,8 +90,8 @@ class Expr(Printed):
         self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     ) -> Expr:
         """Apply a NumPy ufunc that corresponds to an operator, and reject other ufuncs."""
-        made: Expr = operator_of_ufunc(ufunc, method, inputs, options)(*map(as_expr, inputs))
-        return made
+        result: Expr = operator_of_ufunc(ufunc, method, inputs, options)(*map(as_expr, inputs))
+        return result
 
     def __index__(self) -> int:
         """Return the value of an integer literal.
@@ -448,8 +448,8 @@ def as_expr(
             kind="invalid-type", where=where, shape=value.shape, dtype=value.dtype,
         )
     # Objects that represent an expression, such as a tensor of rank 0, provide `as_expr`.
-    if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
-        return made
+    if isinstance(converted := getattr(value, "as_expr", lambda: None)(), Expr):
+        return converted
     raise TypeMismatchError(
         "{where}expected an expression or a number, got {value!r} ({type}); pass an element of a "
         "tensor, a variable or a number",
@@ -483,16 +483,16 @@ def cast(dtype: str, value: Like) -> Expr:
     node = value if isinstance(value, Expr) else as_expr(value)
     if node.dtype is dtype:
         return node
-    wanted = DType(dtype)
-    lanes = max(wanted.lanes, node.dtype.lanes)
+    target = DType(dtype)
+    lanes = max(target.lanes, node.dtype.lanes)
     if node.dtype.lanes not in (1, lanes):
         raise TypeMismatchError(
             "cannot convert {dtype} to {wanted}",
-            dtype=node.dtype, wanted=wanted,
+            dtype=node.dtype, wanted=target,
         )
-    if node.dtype.scalar != wanted.scalar:
-        folded = _cast_literal(node, wanted.scalar) if isinstance(node, Const) else None
-        node = Cast(wanted.scalar.with_lanes(node.dtype.lanes), node) if folded is None else folded
+    if node.dtype.scalar != target.scalar:
+        folded = _cast_literal(node, target.scalar) if isinstance(node, Const) else None
+        node = Cast(target.scalar.with_lanes(node.dtype.lanes), node) if folded is None else folded
     return node if node.dtype.lanes == lanes else Broadcast(node, lanes)
 
 
@@ -504,7 +504,7 @@ def _cast_literal(node: Const, dtype: DType) -> Const | None:
 
 
 def match_types(
-    a: Like, b: Like | np.ndarray[Any, Any], what: str
+    a: Like, b: Like | np.ndarray[Any, Any], operation: str
 ) -> tuple[Expr, Expr]:
     """Convert both operands to their common dtype; literals are converted from their exact value.
 
@@ -521,19 +521,19 @@ def match_types(
     if common is None:
         raise TypeMismatchError(
             "{what} of {dtype} and {y_dtype} has no common dtype; convert one with .astype(...)",
-            what=what, dtype=x.dtype, y_dtype=y.dtype,
+            what=operation, dtype=x.dtype, y_dtype=y.dtype,
         )
-    return _convert(x, common, y, what), _convert(y, common, x, what)
+    return _convert(x, common, y, operation), _convert(y, common, x, operation)
 
 
-def _convert(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
+def _convert(node: Expr, dtype: DType, other: Expr, operation: str) -> Expr:
     """Convert `node` to the common dtype; a literal must be representable in it."""
     if isinstance(node, Const) and not holds(dtype.scalar, node.value):
         raise TypeMismatchError(
             "{what} of {dtype} and the literal {node!r}: both become {dtype2}, which cannot "
             "represent the literal; convert the other operand to a dtype that can, with "
             ".astype(...)",
-            kind="literal", what=what, dtype=other.dtype, node=node.value, dtype2=dtype,
+            kind="literal", what=operation, dtype=other.dtype, node=node.value, dtype2=dtype,
         )
     return node if node.dtype is dtype else cast(dtype, node)
 
@@ -573,14 +573,14 @@ def build_division(op: BinOp, a: Like, b: Like) -> Expr:
         DefinitionError: If the divisor is the integer 0.
         TypeMismatchError: If the operator is not defined for the common dtype.
     """
-    made, divisor = binary(op, a, b), as_expr(b)
-    if made.dtype.is_integer and isinstance(divisor, Const) and divisor.value == 0:
+    result, divisor = binary(op, a, b), as_expr(b)
+    if result.dtype.is_integer and isinstance(divisor, Const) and divisor.value == 0:
         raise DefinitionError(
             "`{op}`: `{a}` is divided by constant 0; divide by another number, or by a variable, "
             "which gives 0 where it is 0",
             kind="division-by-zero", op=op.value, a=truncate(str(a)),
         )
-    return made
+    return result
 
 
 def compare(op: CmpOp, a: Like, b: Like | np.ndarray[Any, Any]) -> Expr:

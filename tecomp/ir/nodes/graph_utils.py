@@ -32,16 +32,16 @@ def preorder(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> 
     ['a', 'b', 'c']
     """
     # Hold references to the nodes, so that their ids are not reused.
-    seen: dict[Hashable, Any] = {}
-    todo: list[Any] = list(roots[::-1])
-    while todo:
-        node = todo.pop()
+    visited: dict[Hashable, Any] = {}
+    worklist: list[Any] = list(roots[::-1])
+    while worklist:
+        node = worklist.pop()
         name = key(node)
-        if name not in seen:
-            seen[name] = node
+        if name not in visited:
+            visited[name] = node
             yield node
             if inner := parts(node):
-                todo += inner[::-1]
+                worklist += inner[::-1]
 
 
 def post_order(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> Iterator[Any]:
@@ -52,16 +52,16 @@ def post_order(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -
     ['c', 'b', 'a']
     """
     done: dict[Hashable, Any] = {}
-    todo: list[Any] = list(roots[::-1])
-    while todo:
-        node = todo.pop()
+    worklist: list[Any] = list(roots[::-1])
+    while worklist:
+        node = worklist.pop()
         if node is _PARTS_ARE_DONE:
-            node = todo.pop()
+            node = worklist.pop()
             done[key(node)] = node
             yield node
         elif (name := key(node)) not in done:
             if inner := parts(node):
-                todo += (node, _PARTS_ARE_DONE, *inner[::-1])
+                worklist += (node, _PARTS_ARE_DONE, *inner[::-1])
             else:
                 done[name] = node
                 yield node

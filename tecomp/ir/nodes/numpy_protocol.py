@@ -47,7 +47,7 @@ def operator_of_ufunc(
     name = ufunc.__name__
     if method == "__call__" and not options and name in _OPERATORS:
         return _OPERATORS[name]
-    word = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
+    called = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
     if method != "__call__":
         instead = "reduce with te.sum, te.prod, te.min or te.max over a te.reduce_axis"
     elif name in _IN_TE:
@@ -57,11 +57,11 @@ def operator_of_ufunc(
     else:
         instead = "use the operators and functions of te"
     numbers = (np.ndarray, np.generic, int, float)
-    value = next(each for each in inputs if not isinstance(each, numbers))
+    value = next(x for x in inputs if not isinstance(x, numbers))
     raise TypeMismatchError(
         "{word} of `{value}`: NumPy requires concrete values, but this has a value only when the "
         "kernel runs; {instead}",
-        kind="symbolic-value", word=word, value=value, instead=instead,
+        kind="symbolic-value", word=called, value=value, instead=instead,
     )
 
 
@@ -117,5 +117,5 @@ def indexes_array(value: object, frame: FrameType) -> bool:
     calls `__index__` first and suppresses the error; so the conversion is an index if a failed
     `__index__` call of the same object at the same instruction was recorded. The record is cleared.
     """
-    at, _REFUSED.frame_key = _REFUSED.frame_key, None
-    return at == (id(value), id(frame), frame.f_lasti)
+    key, _REFUSED.frame_key = _REFUSED.frame_key, None
+    return key == (id(value), id(frame), frame.f_lasti)

@@ -105,25 +105,25 @@ def render(root: Any) -> str:
     return "".join(writer.out)
 
 
-def brief(value: Any, most: int = 400) -> str:
-    """Return the text of a value for a message, truncated to `most` characters.
+def brief(value: Any, limit: int = 400) -> str:
+    """Return the text of a value for a message, truncated to `limit` characters.
 
     The cost is bounded for values of any size, so shared subexpressions are not named.
     """
     writer = _TextWriter()
-    _write(writer, iter((ParenthesizedOperand(value),)), most + 1)
-    return truncate("".join(writer.out), most)
+    _write(writer, iter((ParenthesizedOperand(value),)), limit + 1)
+    return truncate("".join(writer.out), limit)
 
 
-def _write(writer: _TextWriter, pieces: Iterator[Piece], most: int) -> None:
-    """Expand and write pieces until `most` strings have been written."""
-    todo = [pieces]
-    while todo and len(writer.out) < most:
-        piece = next(todo[-1], None)
+def _write(writer: _TextWriter, pieces: Iterator[Piece], limit: int) -> None:
+    """Expand and write pieces until `limit` strings have been written."""
+    worklist = [pieces]
+    while worklist and len(writer.out) < limit:
+        piece = next(worklist[-1], None)
         if piece is None:
-            todo.pop()
+            worklist.pop()
         elif isinstance(piece, ParenthesizedOperand):
-            todo.append(writer.operand(piece))
+            worklist.append(writer.operand(piece))
         else:
             writer.write(piece)
 
@@ -169,24 +169,24 @@ def identifier(name: str) -> str:
     >>> identifier("C.local"), identifier("2d"), identifier("lambda")
     ('C_local', '_2d', 'lambda_')
     """
-    plain = unicodedata.normalize("NFKC", name)
-    legal = "".join([c if f"a{c}".isidentifier() else "_" for c in plain])
+    normalized = unicodedata.normalize("NFKC", name)
+    legal = "".join([c if f"a{c}".isidentifier() else "_" for c in normalized])
     if not legal.isidentifier():
         legal = f"_{legal}"
     return f"{legal}_" if keyword.iskeyword(legal) else legal
 
 
-def take_name(wish: str, taken: set[str]) -> str:
+def take_name(base: str, taken: set[str]) -> str:
     """Return a name that is not in `taken`, numbered if necessary, and add it to `taken`.
 
     >>> names = {"A"}
     >>> take_name("A", names), take_name("A", names), take_name("B", names)
     ('A_1', 'A_2', 'B')
     """
-    name, count = wish, 0
+    name, count = base, 0
     while name in taken:
         count += 1
-        name = f"{wish}_{count}"
+        name = f"{base}_{count}"
     taken.add(name)
     return name
 
@@ -287,11 +287,11 @@ class _TextWriter:
 
     def statement(self, pieces: Pieces) -> Iterator[Piece]:
         """Yield the pieces of a statement; names of shared subexpressions are scoped to it."""
-        own, around = list(pieces), self.parts
-        self.parts = _CommonParts(_values_in(own))
-        yield from own
+        tokens, outer_parts = list(pieces), self.parts
+        self.parts = _CommonParts(_values_in(tokens))
+        yield from tokens
         yield from map(ReleaseName, self.parts.written.values())
-        self.parts = around
+        self.parts = outer_parts
 
 
 class Printed:
@@ -336,8 +336,8 @@ class _NameScope:
             self._variables.setdefault(node, []).append(self._unique(node.name))
             return
         views = self._views.setdefault(node.data, [])
-        kept = None if views else self._reserved.get(node.data)
-        views.append((node, kept or self._unique(node.name)))
+        reserved = None if views else self._reserved.get(node.data)
+        views.append((node, reserved or self._unique(node.name)))
 
     def reserve(self, data: Any) -> None:
         self._reserved[data] = self._unique(data.name)
@@ -376,10 +376,10 @@ class _NameScope:
         return take_name(identifier(name), self._used_names)
 
 
-def format_count(count: int, word: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Format a count with a noun in the singular or plural.
 
     >>> format_count(1, "call"), format_count(2, "call")
     ('1 call', '2 calls')
     """
-    return f"{count} {word}{'s' * (count != 1)}"
+    return f"{count} {noun}{'s' * (count != 1)}"

@@ -269,10 +269,10 @@ class ArrayArgument(Stmt):
         Raises:
             InternalError: If the access is not a buffer access.
         """
-        place = self.access.value if isinstance(self.access, BufferStore) else self.access
-        if not isinstance(place, BufferLoad):
-            raise InternalError("`{place}` is not a valid element of an array", place=place)
-        return place
+        load = self.access.value if isinstance(self.access, BufferStore) else self.access
+        if not isinstance(load, BufferLoad):
+            raise InternalError("`{place}` is not a valid element of an array", place=load)
+        return load
 
     def print_tokens(self) -> Pieces:
         """Yield the pieces of `reads(lambda i, j: A[i, j], (4, 8))`, or of `writes(...)`."""
@@ -309,16 +309,16 @@ class ExternCall(Stmt):
     @property
     def arrays(self) -> tuple[ArrayArgument, ...]:
         """Array arguments."""
-        return tuple(each for each in self.arguments if isinstance(each, ArrayArgument))
+        return tuple(arg for arg in self.arguments if isinstance(arg, ArrayArgument))
 
     def print_tokens(self) -> Pieces:
         """Yield the pieces of `call_packed("gemm", reads(...), writes(...), 3)`."""
         yield f"{self.convention.value}("
-        given: list[Piece] = [quote_literal(self.function)]
-        for each in self.arguments:
-            given.append(quote_literal(each) if isinstance(each, str)
-                else ParenthesizedOperand(each))
-        yield from comma(given)
+        tokens: list[Piece] = [quote_literal(self.function)]
+        for arg in self.arguments:
+            tokens.append(quote_literal(arg) if isinstance(arg, str)
+                else ParenthesizedOperand(arg))
+        yield from comma(tokens)
         yield from () if self.multiply_adds is None else (
             ", multiply_adds=", ParenthesizedOperand(self.multiply_adds))
         yield ")"
@@ -333,8 +333,8 @@ def array_argument(
     is_written: bool,
 ) -> ArrayArgument:
     """Return the array argument whose element at `variables` is `buffer[indices]`."""
-    place = BufferLoad(buffer, indices)
-    access = BufferStore(buffer, place, indices) if is_written else place
+    load = BufferLoad(buffer, indices)
+    access = BufferStore(buffer, load, indices) if is_written else load
     return ArrayArgument(variables, shape, access)
 
 

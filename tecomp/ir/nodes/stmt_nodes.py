@@ -120,11 +120,11 @@ class BufferStore(Stmt):
 
     def print_tokens(self) -> Pieces:
         """Return the pieces of `A[i, j] = x`, or of `store(A[i, j], x, where=p)` if masked."""
-        place = access(self.buffer, self.indices)
+        element = access(self.buffer, self.indices)
         if self.predicate is None:
-            return (*place, " = ", ParenthesizedOperand(self.value))
+            return (*element, " = ", ParenthesizedOperand(self.value))
         where = (", where=", ParenthesizedOperand(self.predicate))
-        return ("store(", *place, ", ", ParenthesizedOperand(self.value), *where, ")")
+        return ("store(", *element, ", ", ParenthesizedOperand(self.value), *where, ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -318,9 +318,9 @@ def loops_over_elements(variables: Sequence[Var], shape: Sequence[int | Expr], b
 
 
 def _with_buffer(
-    word: str, buffer: Buffer, body: Stmt, more: Pieces = (), *, view: bool = False
+    kind: str, buffer: Buffer, body: Stmt, options: Pieces = (), *, view: bool = False
 ) -> Pieces:
-    yield from (f"with {word}(", *declaration(buffer, view=view), *more, ") as ")
+    yield from (f"with {kind}(", *declaration(buffer, view=view), *options, ") as ")
     yield from (BindName(buffer), PrintedName(buffer), ":")
     yield from block(body)
     yield ReleaseName(buffer)

@@ -21,9 +21,9 @@ def structural_equal(a: object, b: object) -> bool:
     deeper than Python's recursion limit.
     """
     pairing = _Pairing()
-    todo: list[tuple[Any, Any]] = [(a, b)]
-    while todo:
-        x, y = todo.pop()
+    worklist: list[tuple[Any, Any]] = [(a, b)]
+    while worklist:
+        x, y = worklist.pop()
         if (x is y and not pairing.renames) or (id(x), id(y)) in pairing.compared:
             continue
         x, y = getattr(x, "stands_for", x), getattr(y, "stands_for", y)
@@ -33,13 +33,13 @@ def structural_equal(a: object, b: object) -> bool:
         if kind is tuple:
             if len(x) != len(y):
                 return False
-            todo.extend(zip(reversed(x), reversed(y), strict=True))
+            worklist.extend(zip(reversed(x), reversed(y), strict=True))
         elif is_dataclass(kind):
             if not pairing.agrees(x, y):
                 return False
             pairing.compared[id(x), id(y)] = x, y
             names = () if hasattr(x, "is_variable") else _compared_fields(kind)
-            todo.extend((getattr(x, name), getattr(y, name)) for name in names)
+            worklist.extend((getattr(x, name), getattr(y, name)) for name in names)
         elif not _equal_values(x, y):
             return False
     return True
@@ -65,15 +65,15 @@ class _Pairing:
         if hasattr(x, "is_variable"):
             paired = self._partner.get(x, x) is y and self._paired.get(y, y) is x
             return paired and bool(x.dtype == y.dtype)
-        mine, theirs = _bound_variables(x), _bound_variables(y)
-        if len(mine) != len(theirs):
+        left_vars, right_vars = _bound_variables(x), _bound_variables(y)
+        if len(left_vars) != len(right_vars):
             return False
-        for left, right in zip(mine, theirs, strict=True):
+        for left, right in zip(left_vars, right_vars, strict=True):
             if left.dtype != right.dtype:
                 return False
             self._partner[left], self._paired[right] = right, left
             self.renames |= left is not right
-        if mine:
+        if left_vars:
             self.compared.clear()
         return True
 

@@ -142,21 +142,21 @@ class ParseContext:
         return -inner.value if sign else inner.value
 
     def arguments(
-        self, call: ast.Call, least: int, most: int | None = None, keywords: tuple[str, ...] = ()
+        self, call: ast.Call, lower: int, upper: int | None = None, keywords: tuple[str, ...] = ()
     ) -> dict[str, ast.expr]:
         """Check the arguments of a call and return its keyword arguments.
 
         Args:
             call: Call node.
-            least: Minimum number of positional arguments.
-            most: Maximum number of positional arguments. Default: `least`.
+            lower: Minimum number of positional arguments.
+            upper: Maximum number of positional arguments. Default: `lower`.
             keywords: Names of the accepted keyword arguments.
         """
-        if not least <= len(call.args) <= (least if most is None else most):
+        if not lower <= len(call.args) <= (lower if upper is None else upper):
             self.refuse(
                 call,
                 "expected {least} arguments, got {arg_count}",
-                least=least, arg_count=len(call.args),
+                least=lower, arg_count=len(call.args),
             )
         for keyword in call.keywords:
             if keyword.arg not in keywords:
@@ -316,11 +316,11 @@ def _masked_load(source: ParseContext, node: ast.Call, name: ast.expr) -> Plan:
 
 
 def _intrinsic(source: ParseContext, node: ast.Call, name: str, inner: list[ast.expr]) -> Plan:
-    said = source.arguments(node, 0, len(node.args), ("dtype",)).get("dtype")
-    given = None if said is None else source.dtype(said)
+    dtype_node = source.arguments(node, 0, len(node.args), ("dtype",)).get("dtype")
+    explicit = None if dtype_node is None else source.dtype(dtype_node)
 
     def build(*values: Expr) -> Expr:
-        dtype = given or result_type(name, [value.dtype for value in values])
+        dtype = explicit or result_type(name, [value.dtype for value in values])
         if dtype is None:
             source.refuse(node, "dtype of this call cannot be inferred; pass dtype=")
         return Call(name, values, dtype)
@@ -390,8 +390,8 @@ def parse_buffer(source: ParseContext, name: str, node: ast.expr, data: Var
     if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Buffer"):
         source.refuse(node, "expected Buffer(...)")
     known = ("scope", "axis_separators", "strides", "data", "flat", "elem_offset")
-    more = source.arguments(node, 2, None, known)
-    address = parse_expr(source, more["data"]) if "data" in more else data
+    kwargs = source.arguments(node, 2, None, known)
+    address = parse_expr(source, kwargs["data"]) if "data" in kwargs else data
     if address is not None and not isinstance(address, Var):
         source.refuse(node, "data= must be an address")
     try:
@@ -399,12 +399,12 @@ def parse_buffer(source: ParseContext, name: str, node: ast.expr, data: Var
             name,
             _extents(source, node.args[1]),
             source.dtype(node.args[0]),
-            source.string(more["scope"]) if "scope" in more else "global",
-            tuple(map(source.integer, entries(source, more.get("axis_separators")))),
-            _extents(source, more["strides"]) if "strides" in more else None,
+            source.string(kwargs["scope"]) if "scope" in kwargs else "global",
+            tuple(map(source.integer, entries(source, kwargs.get("axis_separators")))),
+            _extents(source, kwargs["strides"]) if "strides" in kwargs else None,
             Var(name, HANDLE) if address is None else address,
-            "flat" in more and _truth(source, more["flat"]),
-            parse_expr(source, more["elem_offset"]) if "elem_offset" in more else 0,
+            "flat" in kwargs and _truth(source, kwargs["flat"]),
+            parse_expr(source, kwargs["elem_offset"]) if "elem_offset" in kwargs else 0,
         )
     except ParseError:
         raise

@@ -127,7 +127,7 @@ def _function(source: ParseContext, node: ast.FunctionDef) -> PrimFunc:
         maps = tuple(
             (
                 named[str(entry.arg)],
-                tuple(_index_map(source, each) for each in entries(source, entry.value)),
+                tuple(_index_map(source, item) for item in entries(source, entry.value)),
             )
             for entry in _entries_of(decorators, "layout_transform_map")
         )
@@ -151,14 +151,14 @@ def _parameters(
 ) -> tuple[tuple[Var, ...], tuple[Buffer | Var, ...]]:
     """Return the sizes and the parameters; shapes may refer to any variable among them."""
     known: dict[str, Var | Buffer] = {}
-    seen: set[str] = set()
-    said = node.args
-    if said.vararg or said.kwarg or said.posonlyargs or said.defaults or any(said.kw_defaults):
+    names: set[str] = set()
+    args = node.args
+    if args.vararg or args.kwarg or args.posonlyargs or args.defaults or any(args.kw_defaults):
         source.refuse(node, "expected parameters with only a name and a type")
     for arg in (*node.args.args, *node.args.kwonlyargs):
-        if arg.arg in seen:
+        if arg.arg in names:
             source.refuse(arg, "duplicate parameter name")
-        seen.add(arg.arg)
+        names.add(arg.arg)
         match arg.annotation:
             case ast.Constant():
                 known[arg.arg] = Var(arg.arg, source.dtype(arg.annotation))
@@ -218,8 +218,8 @@ class _Body:
 
     def block(self, nodes: list[ast.stmt]) -> Stmt:
         """Parse statements in order; a named value is in scope for all following statements."""
-        around = self.source.names
-        self.source.names = dict(around)
+        outer_names = self.source.names
+        self.source.names = dict(outer_names)
         lets: list[tuple[Var, Expr]] = []
         parts: list[list[Stmt]] = [[]]
         for node in nodes:
@@ -231,7 +231,7 @@ class _Body:
                     parts.append([])
                 case _:
                     parts[-1].append(self.statement(node))
-        self.source.names = around
+        self.source.names = outer_names
         body = seq(*parts.pop())
         while lets:
             body = seq(*parts.pop(), Let(*lets.pop(), body))
@@ -264,8 +264,8 @@ class _Body:
             case _:
                 self.source.refuse(node, "unsupported statement")
 
-    def call(self, call: ast.Call, word: str) -> Stmt:
-        match word:
+    def call(self, call: ast.Call, callee: str) -> Stmt:
+        match callee:
             case "store":
                 mask = self.source.arguments(call, 2, None, ("where",)).get("where")
                 return self.store(call.args[0], call.args[1], mask)
@@ -274,16 +274,16 @@ class _Body:
                 return Prefetch(self.place(call.args[0]))
             case "reads" | "writes":
                 self.source.arguments(call, 1, None, ())
-                return OperandTransfer(self.place(call.args[0]), word == "writes")
-        return self.outside_call(call, CallingConvention(word))
+                return OperandTransfer(self.place(call.args[0]), callee == "writes")
+        return self.outside_call(call, CallingConvention(callee))
 
     def outside_call(self, call: ast.Call, convention: CallingConvention) -> Stmt:
-        more = self.source.arguments(call, 1, len(call.args) or 1, ("multiply_adds",))
-        name, *given = call.args
-        passed = tuple(map(self.passed, given))
+        kwargs = self.source.arguments(call, 1, len(call.args) or 1, ("multiply_adds",))
+        name, *args = call.args
+        operands = tuple(map(self.passed, args))
         self.source.parts = {}
-        work = parse_expr(self.source, more["multiply_adds"]) if more else None
-        return ExternCall(self.source.string(name), convention, passed, work)
+        work = parse_expr(self.source, kwargs["multiply_adds"]) if kwargs else None
+        return ExternCall(self.source.string(name), convention, operands, work)
 
     def passed(self, node: ast.expr) -> Passed:
         self.source.parts = {}
@@ -300,15 +300,15 @@ class _Body:
         if not isinstance(element, ast.Lambda):
             self.source.refuse(element, "expected a function of indices")
         shape = tuple(parse_expr(self.source, n) for n in entries(self.source, extents))
-        variables = {each.arg: Var(each.arg) for each in element.args.args}
+        variables = {arg.arg: Var(arg.arg) for arg in element.args.args}
         with self.source.bound(dict(variables)):
             self.source.parts = {}
-            place = self.place(element.body)
+            load = self.place(element.body)
         return array_argument(
-            place.buffer, tuple(variables.values()), shape, place.indices, is_written=is_written)
+            load.buffer, tuple(variables.values()), shape, load.indices, is_written=is_written)
 
     def operation(self, node: ast.With, call: ast.Call) -> Stmt:
-        more = self.source.arguments(call, 1, None, ("tile", "unit", "mode"))
+        kwargs = self.source.arguments(call, 1, None, ("tile", "unit", "mode"))
         match node.body:
             case [
                 ast.With(
@@ -319,9 +319,9 @@ class _Body:
                 operands = self.block(first)
             case _:
                 self.source.refuse(node, "expected `with Operands():` first")
-        tile = tuple(map(self.source.integer, entries(self.source, more.get("tile"))))
+        tile = tuple(map(self.source.integer, entries(self.source, kwargs.get("tile"))))
         unit, mode = (
-            self.source.string(more[key]) if key in more else "" for key in ("unit", "mode"))
+            self.source.string(kwargs[key]) if key in kwargs else "" for key in ("unit", "mode"))
         name = self.source.string(call.args[0])
         return TensorOp(name, operands, self.block(rest), tile, unit, mode)
 
@@ -330,11 +330,11 @@ class _Body:
         other = self.block(node.orelse) if node.orelse else None
         return IfThenElse(test, self.block(node.body), other)
 
-    def store(self, place: ast.expr, value: ast.expr, mask: ast.expr | None = None) -> Stmt:
-        where = self.place(place)
+    def store(self, target: ast.expr, value: ast.expr, mask: ast.expr | None = None) -> Stmt:
+        access = self.place(target)
         stored = parse_expr(self.source, value)
         predicate = None if mask is None else parse_expr(self.source, mask)
-        return BufferStore(where.buffer, stored, where.indices, predicate)
+        return BufferStore(access.buffer, stored, access.indices, predicate)
 
     def place(self, node: ast.expr) -> BufferLoad:
         where = parse_expr(self.source, node)
@@ -345,41 +345,41 @@ class _Body:
     def loop(self, node: ast.For, name: str) -> Stmt:
         match node.iter:
             case ast.Call(func=ast.Name(id=word)) as call if word in _LOOPS:
-                more = self.source.arguments(call, 1, None, ("extent", "dtype", "thread"))
+                kwargs = self.source.arguments(call, 1, None, ("extent", "dtype", "thread"))
             case _:
                 self.source.refuse(node.iter, "expected one of {loops}", loops=", ".join(_LOOPS))
         first = parse_expr(self.source, call.args[0])
-        extent = parse_expr(self.source, more["extent"]) if "extent" in more else first
-        start = first if "extent" in more else Const(0, extent.dtype)
-        dtype = self.source.dtype(more["dtype"]) if "dtype" in more else extent.dtype
-        thread = self.source.string(more["thread"]) if "thread" in more else ""
+        extent = parse_expr(self.source, kwargs["extent"]) if "extent" in kwargs else first
+        start = first if "extent" in kwargs else Const(0, extent.dtype)
+        dtype = self.source.dtype(kwargs["dtype"]) if "dtype" in kwargs else extent.dtype
+        thread = self.source.string(kwargs["thread"]) if "thread" in kwargs else ""
         var = Var(name, dtype)
         with self.source.bound({name: var}):
             return For(var, start, extent, _LOOPS[word], self.block(node.body), thread)
 
     def scope(self, node: ast.With, call: ast.Call, name: str) -> Stmt:
-        word = call.func.id if isinstance(call.func, ast.Name) else ""
+        kind = call.func.id if isinstance(call.func, ast.Name) else ""
         of_region = ("bounds", "aligns", "ahead", "carried")
-        known = {"Let": ("dtype",), "BufferRealize": of_region}.get(word, ())
-        more = self.source.arguments(call, 1, None, known)
-        if word == "Let":
+        known = {"Let": ("dtype",), "BufferRealize": of_region}.get(kind, ())
+        kwargs = self.source.arguments(call, 1, None, known)
+        if kind == "Let":
             value = parse_expr(self.source, call.args[0])
-            given = more.get("dtype")
-            var = Var(name, value.dtype if given is None else self.source.dtype(given))
+            dtype = kwargs.get("dtype")
+            var = Var(name, value.dtype if dtype is None else self.source.dtype(dtype))
             return Let(var, value, self.inside(node, name, var))
-        if word not in ("Allocate", "DeclBuffer", "BufferRealize"):
+        if kind not in ("Allocate", "DeclBuffer", "BufferRealize"):
             self.source.refuse(call, "unknown statement")
         buffer = parse_buffer(self.source, name, call.args[0], self.named.get(name))
         body = self.inside(node, name, buffer)
-        if word == "BufferRealize":
-            bounds = tuple(map(self.range, entries(self.source, more.get("bounds"))))
-            aligns = tuple(map(self.align, entries(self.source, more.get("aligns"))))
+        if kind == "BufferRealize":
+            bounds = tuple(map(self.range, entries(self.source, kwargs.get("bounds"))))
+            aligns = tuple(map(self.align, entries(self.source, kwargs.get("aligns"))))
             ahead, carried = (
-                parse_expr(self.source, more[loop]) if loop in more else None
+                parse_expr(self.source, kwargs[loop]) if loop in kwargs else None
                 for loop in ("ahead", "carried")
             )
             return BufferRealize(buffer, bounds, body, aligns, ahead, carried)
-        return Allocate(buffer, body) if word == "Allocate" else DeclBuffer(buffer, body)
+        return Allocate(buffer, body) if kind == "Allocate" else DeclBuffer(buffer, body)
 
     def inside(self, node: ast.With, name: str, meaning: Var | Buffer) -> Stmt:
         with self.source.bound({name: meaning}):

@@ -44,14 +44,14 @@ class PathCondition:
         found = [g.condition if g.is_true else Not(g.condition) for g in self.all()]
         return tuple(reversed(found))
 
-    def expr(self, within: PathCondition | None = None) -> Expr:
-        """Return the conjunction of all conditions inside the outer path condition `within`."""
-        own = []
+    def expr(self, outer: PathCondition | None = None) -> Expr:
+        """Return the conjunction of all conditions inside the outer path condition `outer`."""
+        conditions = []
         for guard in self.all():
-            if guard is within:
+            if guard is outer:
                 break
-            own.append(guard.condition if guard.is_true else Not(guard.condition))
-        return logical_and(*reversed(own))
+            conditions.append(guard.condition if guard.is_true else Not(guard.condition))
+        return logical_and(*reversed(conditions))
 
 
 Arms: TypeAlias = "Sequence[tuple[Any, Expr | None, bool]]"
@@ -104,20 +104,20 @@ class PathConditions:
         for node, inner in reversed(inside):
             guard = self._found[id(node)] = _weakest_common_condition(paths[id(node)])
             self._places[id(node)] = len(paths[id(node)])
-            own: dict[tuple[int, bool], PathCondition] = {}
+            branches: dict[tuple[int, bool], PathCondition] = {}
             for child, condition, holds in inner:
-                around = guard
+                path = guard
                 if condition is not None:
                     key = id(condition), holds
-                    around = own.setdefault(key, PathCondition(guard, condition, holds))
-                paths.setdefault(id(child), {})[around] = None
+                    path = branches.setdefault(key, PathCondition(guard, condition, holds))
+                paths.setdefault(id(child), {})[path] = None
 
 
-def _weakest_common_condition(many: dict[PathCondition | None, None]) -> PathCondition | None:
+def _weakest_common_condition(paths: dict[PathCondition | None, None]) -> PathCondition | None:
     """Return a path condition that is implied by each of several path conditions."""
-    if None in many:
+    if None in paths:
         return None
-    joined, *others = _without_pairs(many)
+    joined, *others = _without_pairs(paths)
     for other in others:
         joined = _either(joined, other)
         if joined is None:
@@ -125,24 +125,24 @@ def _weakest_common_condition(many: dict[PathCondition | None, None]) -> PathCon
     return joined
 
 
-def _without_pairs(many: dict[PathCondition | None, None]) -> list[PathCondition | None]:
+def _without_pairs(paths: dict[PathCondition | None, None]) -> list[PathCondition | None]:
     """Replace a path condition and its complement by the path condition that encloses them."""
-    left = dict(many)
-    todo = list(many)
-    sides: dict[tuple[int, int], PathCondition] = {}
-    while todo:
-        guard = todo.pop()
+    remaining = dict(paths)
+    worklist = list(paths)
+    by_condition: dict[tuple[int, int], PathCondition] = {}
+    while worklist:
+        guard = worklist.pop()
         if guard is None:
             return [None]
         key = id(guard.outer), id(guard.condition)
-        other = sides.setdefault(key, guard)
+        other = by_condition.setdefault(key, guard)
         if other.is_true != guard.is_true:
-            left.pop(guard, None)
-            left.pop(other, None)
-            left[guard.outer] = None
-            todo.append(guard.outer)
+            remaining.pop(guard, None)
+            remaining.pop(other, None)
+            remaining[guard.outer] = None
+            worklist.append(guard.outer)
     # Users are visited in reverse order of the text, so reverse the order again.
-    return list(left)[::-1]
+    return list(remaining)[::-1]
 
 
 def _either(a: PathCondition | None, b: PathCondition | None) -> PathCondition | None:
@@ -171,24 +171,24 @@ def lines_of(func: PrimFunc) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     count = 0
-    todo: list[Any] = [func.body]
-    while todo:
-        stmt = todo.pop()
+    worklist: list[Any] = [func.body]
+    while worklist:
+        stmt = worklist.pop()
         if stmt is None:
             # The line of the keyword `else`.
             count += 1
             continue
         if isinstance(stmt, SeqStmt) and stmt.stmts:
-            todo += reversed(stmt.stmts)
+            worklist += reversed(stmt.stmts)
             continue
         count += 1
         found.setdefault(id(stmt), count)
         inside = list(statements_in(stmt))
         if isinstance(stmt, IfThenElse) and len(inside) > 1:
             inside.insert(1, None)
-        todo += reversed(inside)
-    above = str(func).rstrip("\n").count("\n") + 1 - count
-    return {key: line + above for key, line in found.items()} if above >= 1 else {}
+        worklist += reversed(inside)
+    header_lines = str(func).rstrip("\n").count("\n") + 1 - count
+    return {key: line + header_lines for key, line in found.items()} if header_lines >= 1 else {}
 
 
 def nonnegative_variables(func: PrimFunc) -> tuple[Var, ...]:
@@ -200,8 +200,8 @@ def nonnegative_variables(func: PrimFunc) -> tuple[Var, ...]:
     if strides:
         signed.update(var for n in strides for var in free_variables(n))
         signed.difference_update(var for n in extents for var in free_variables(n))
-    plain = (n for n in extents if isinstance(n, Var))
-    return tuple(dict.fromkeys((*(var for var in func.sizes if var not in signed), *plain)))
+    variables = (n for n in extents if isinstance(n, Var))
+    return tuple(dict.fromkeys((*(var for var in func.sizes if var not in signed), *variables)))
 
 
 class ValueNumbering:
@@ -235,10 +235,10 @@ class ValueNumbering:
             return (id(node),)
         parts = [self._number_of_value[id(part)][1] for part in children(node)]
         kind: type = type(node)
-        said = [_attribute_values(getattr(node, name)) for name in _describe_fields(kind)]
+        attributes = [_attribute_values(getattr(node, name)) for name in _describe_fields(kind)]
         names = getattr(node, "bound_fields", ())
         bound = [id(var) for name in names for var in getattr(node, name)]
-        return (kind, *said, *bound, *parts)
+        return (kind, *attributes, *bound, *parts)
 
 
 @cache

@@ -48,10 +48,10 @@ class _Shapes(dict[type, tuple[tuple[str, ...], tuple[int, ...]]]):
 
     def __missing__(self, kind: type) -> tuple[tuple[str, ...], tuple[int, ...]]:
         binds = getattr(kind, "bound_fields", ())
-        made_from: Any = kind
-        made = [f for f in fields(made_from) if f.init]
-        inner = (k for k, f in enumerate(made) if f.name not in binds and f.type not in _PLAIN)
-        self[kind] = found = (tuple(f.name for f in made), tuple(inner))
+        cls: Any = kind
+        inits = [f for f in fields(cls) if f.init]
+        inner = (k for k, f in enumerate(inits) if f.name not in binds and f.type not in _PLAIN)
+        self[kind] = found = (tuple(f.name for f in inits), tuple(inner))
         return found
 
 
@@ -178,10 +178,10 @@ def replace_children(node: N, new: Mapping[int, Any]) -> N:
 def _replace_fields(node: N, names: Sequence[str], changed: Mapping[str, Any]) -> N:
     # Faster than `dataclasses.replace`, which inspects the fields at each call.
     kind: Any = type(node)
-    made: N = kind(*[
+    result: N = kind(*[
         changed[name] if name in changed else getattr(node, name) for name in names
     ])
-    return made
+    return result
 
 
 def walk(
@@ -204,16 +204,16 @@ def walk(
     if key is not id or (parts is not children and parts is not statements_in):
         return graph_utils.preorder(*roots, parts=parts, key=key)
     # Most traversals visit all nodes, so a loop without calls is faster than a generator.
-    seen: dict[int, Any] = {}
-    todo: list[Any] = list(roots[::-1])
-    while todo:
-        node = todo.pop()
-        if id(node) not in seen:
-            seen[id(node)] = node
+    visited: dict[int, Any] = {}
+    worklist: list[Any] = list(roots[::-1])
+    while worklist:
+        node = worklist.pop()
+        if id(node) not in visited:
+            visited[id(node)] = node
             read = _READERS[type(node)] if parts is children else parts
             if read and (inner := read(node)):
-                todo += inner[::-1]
-    return iter(seen.values())
+                worklist += inner[::-1]
+    return iter(visited.values())
 
 
 def nodes_of(kind: type[N], *roots: Any) -> list[N]:
@@ -253,16 +253,16 @@ def post_order(
 def _children_first(roots: Sequence[Any]) -> dict[int, Any]:
     """Return every node reachable from `roots` by its id, in postorder."""
     done: dict[int, Any] = {}
-    todo: list[Any] = list(roots[::-1])
-    while todo:
-        node = todo.pop()
+    worklist: list[Any] = list(roots[::-1])
+    while worklist:
+        node = worklist.pop()
         if node is _CHILDREN_ARE_DONE:
-            node = todo.pop()
+            node = worklist.pop()
             done[id(node)] = node
         elif id(node) not in done:
             read = _READERS[type(node)]
             if read and (inner := read(node)):
-                todo += (node, _CHILDREN_ARE_DONE, *inner[::-1])
+                worklist += (node, _CHILDREN_ARE_DONE, *inner[::-1])
             else:
                 done[id(node)] = node
     return done
@@ -278,16 +278,16 @@ def operands_of(op: BinOp, root: Expr, most: int | None = None) -> list[Expr]:
     [i, j * 2, 1]
     """
     found: dict[int, Expr] = {}
-    opened: dict[int, Expr] = {}
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if id(node) in opened:
+    expanded: dict[int, Expr] = {}
+    worklist = [root]
+    while worklist:
+        node = worklist.pop()
+        if id(node) in expanded:
             continue
-        may_open = most is None or len(opened) < most - 1
+        may_open = most is None or len(expanded) < most - 1
         if may_open and isinstance(node, Binary) and node.op is op:
-            opened[id(node)] = node
-            todo += (node.b, node.a)
+            expanded[id(node)] = node
+            worklist += (node.b, node.a)
         else:
             found.setdefault(id(node), node)
     return list(found.values())
@@ -345,18 +345,18 @@ def top_down(root: N, rule: Callable[[Any], Any]) -> N:
     If `rule` returns a node, this node is the replacement, and its children are not visited.
     """
     done: dict[int, Any] = {}
-    todo: list[Any] = [root]
-    while todo:
-        node = todo.pop()
+    worklist: list[Any] = [root]
+    while worklist:
+        node = worklist.pop()
         if node is _CHILDREN_ARE_DONE:
-            node = todo.pop()
+            node = worklist.pop()
             done[id(node)] = replace_children(node, done)
         elif id(node) not in done:
             result = rule(node)
             if result is not None:
                 done[id(node)] = result
             else:
-                todo += (node, _CHILDREN_ARE_DONE, *children(node)[::-1])
+                worklist += (node, _CHILDREN_ARE_DONE, *children(node)[::-1])
     final: N = done[id(root)]
     return final
 
@@ -430,12 +430,12 @@ def run_trampoline(
     value: Any = None
     while stack:
         try:
-            wanted = stack[-1].send(value)
+            subtask = stack[-1].send(value)
         except StopIteration as end:
             stack.pop()
             value = end.value
             continue
-        value = None if known is None else known(wanted)
+        value = None if known is None else known(subtask)
         if value is None:
-            stack.append(wanted if start is None else start(wanted))
+            stack.append(subtask if start is None else start(subtask))
     return value

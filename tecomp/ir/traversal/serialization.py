@@ -30,9 +30,9 @@ class _Plain(dict[type, bool]):
     """Cache by type of whether its values are encoded as one word."""
 
     def __missing__(self, kind: type) -> bool:
-        plain = kind in (str, int, bool, type(None), float, DType) or issubclass(kind, Enum)
-        self[kind] = plain
-        return plain
+        is_plain = kind in (str, int, bool, type(None), float, DType) or issubclass(kind, Enum)
+        self[kind] = is_plain
+        return is_plain
 
 
 _PLAIN = _Plain()
@@ -72,10 +72,10 @@ class _Form:
         parts = dict(zip(self.field_names, values, strict=True))
         if not self.is_whole:
             return kind(**parts)
-        made: Any = object.__new__(kind)
+        instance: Any = object.__new__(kind)
         for name, value in (*parts.items(), *((n, make()) for n, make in self.empty.items())):
-            object.__setattr__(made, name, value)
-        return made
+            object.__setattr__(instance, name, value)
+        return instance
 
 
 class _Forms(dict[type, _Form]):
@@ -89,17 +89,17 @@ class _Forms(dict[type, _Form]):
     def __missing__(self, kind: type) -> _Form:
         if not is_dataclass(kind):
             raise NotSerializableError(kind)
-        every = fields(kind)
+        all_fields = fields(kind)
         # Every dataclass has this attribute, but the stub of `type` does not declare it.
         is_called_otherwise = not kind.__dataclass_params__.init  # type: ignore[attr-defined]
-        kept = [f for f in every if is_called_otherwise or f.metadata.get("is_kept")]
-        made = [f for f in every if f.init or f in kept]
+        retained = [f for f in all_fields if is_called_otherwise or f.metadata.get("is_kept")]
+        encoded = [f for f in all_fields if f.init or f in retained]
         empty = {
-            f.name: f.default_factory for f in every
-            if f not in made and f.default_factory is not MISSING
+            f.name: f.default_factory for f in all_fields
+            if f not in encoded and f.default_factory is not MISSING
         }
-        names = tuple(f.name for f in made)
-        self[kind] = found = _Form(f"@{_name(kind)}", names, bool(kept), empty)
+        names = tuple(f.name for f in encoded)
+        self[kind] = found = _Form(f"@{_name(kind)}", names, bool(retained), empty)
         return found
 
 
@@ -130,9 +130,9 @@ def encode(
     numbers: dict[int, int] = {}
     count = 0
     rules = special or {}
-    todo: list[tuple[Any, str | None]] = [(root, None)]
-    while todo:
-        value, end = todo.pop()
+    worklist: list[tuple[Any, str | None]] = [(root, None)]
+    while worklist:
+        value, end = worklist.pop()
         kind = type(value)
         if end is not None:
             words.append(end)
@@ -143,8 +143,8 @@ def encode(
             words.append(_encode_word(value, kind, kinds))
         elif kind in _CONTAINER_MARKS:
             end, parts = _parts(value, kind)
-            todo.append((value, end))
-            todo += [(part, None) for part in reversed(parts)]
+            worklist.append((value, end))
+            worklist += [(part, None) for part in reversed(parts)]
         elif (number := numbers.get(id(value))) is not None:
             if number == _OPEN:
                 raise NotSerializableError(kind)
@@ -154,8 +154,8 @@ def encode(
         else:
             form = _FORMS[_check_allowed(kind, kinds)]
             numbers[id(value)] = _OPEN
-            todo.append((value, form.mark))
-            todo += [(getattr(value, field), None) for field in reversed(form.field_names)]
+            worklist.append((value, form.mark))
+            worklist += [(getattr(value, field), None) for field in reversed(form.field_names)]
     return words
 
 
@@ -186,8 +186,8 @@ def _encode_word(value: Any, kind: Any, kinds: Container[type] | None) -> Word:
         return f"f{struct.pack('>d', value).hex()}"
     if issubclass(kind, Enum):
         return f"={_name(_check_allowed(kind, kinds))}.{value.name}"
-    plain: Word = value
-    return plain
+    word: Word = value
+    return word
 
 
 def decode(words: Sequence[Word], kinds: Sequence[type]) -> Any:
@@ -201,48 +201,48 @@ def decode(words: Sequence[Word], kinds: Sequence[type]) -> Any:
         ValueError: If the words do not encode a value, or a class is not in `kinds`.
     """
     known: dict[str, Any] = {_name(kind): kind for kind in kinds}
-    made: list[Any] = []
+    objects: list[Any] = []
     stack: list[Any] = []
 
     def take(count: int) -> list[Any]:
         if count > len(stack):
             raise ValueError("words are missing")
-        taken = stack[len(stack) - count :]
+        popped = stack[len(stack) - count :]
         del stack[len(stack) - count :]
-        return taken
+        return popped
 
     for word in words:
-        rest: Any
-        mark, rest = (word[:1], word[1:]) if isinstance(word, str) else ("", word)
+        payload: Any
+        mark, payload = (word[:1], word[1:]) if isinstance(word, str) else ("", word)
         if mark == "(":
-            stack.append(tuple(take(int(rest))))
+            stack.append(tuple(take(int(payload))))
         elif mark == "[":
-            stack.append(take(int(rest)))
+            stack.append(take(int(payload)))
         elif mark == "{":
-            items = take(2 * int(rest))
+            items = take(2 * int(payload))
             stack.append(MappingProxyType(dict(zip(items[::2], items[1::2], strict=True))))
         elif mark == "#":
-            stack.append(made[int(rest)])
-        elif mark == "@" and rest in known:
-            form = _FORMS[known[rest]]
-            made.append(form.object(known[rest], take(len(form.field_names))))
-            stack.append(made[-1])
+            stack.append(objects[int(payload)])
+        elif mark == "@" and payload in known:
+            form = _FORMS[known[payload]]
+            objects.append(form.object(known[payload], take(len(form.field_names))))
+            stack.append(objects[-1])
         else:
-            stack.append(_value(mark, rest, known))
+            stack.append(_value(mark, payload, known))
     (value,) = stack
     return value
 
 
-def _value(mark: str, rest: Any, known: Mapping[str, Any]) -> object:
+def _value(mark: str, payload: Any, known: Mapping[str, Any]) -> object:
     """Return the value of a single word."""
     match mark:
         case "" | "'":
-            return rest
+            return payload
         case "d":
-            return DType(rest)
+            return DType(payload)
         case "f":
-            return struct.unpack(">d", bytes.fromhex(rest))[0]
+            return struct.unpack(">d", bytes.fromhex(payload))[0]
         case "=":
-            name, _, member = rest.rpartition(".")
+            name, _, member = payload.rpartition(".")
             return known[name].__members__[member]
-    raise ValueError(f"there is no meaning in {mark + rest!r}")
+    raise ValueError(f"there is no meaning in {mark + payload!r}")

@@ -100,15 +100,15 @@ class _Checker:
         if self.flat and (func.layout_maps or func.pad_values):
             self.refuse(func.name, "layout maps and pad values must be removed by flattening")
         described = (*func.layout_maps, *func.pad_values)
-        made: set[Var] = set()
+        allocated: set[Var] = set()
         if described:
             nodes = walk(func.body)
-            made = {n.buffer.data for n in nodes if isinstance(n, Allocate | BufferRealize)}
-        for data, what in described:
-            if data not in made and data not in self.views:
+            allocated = {n.buffer.data for n in nodes if isinstance(n, Allocate | BufferRealize)}
+        for data, spec in described:
+            if data not in allocated and data not in self.views:
                 self.refuse(data, "no buffer uses the memory of this layout map or pad value")
-            for each in what if isinstance(what, tuple) else (what,):
-                self.map(each)
+            for entry in spec if isinstance(spec, tuple) else (spec,):
+                self.map(entry)
 
     def map(self, node: IndexMapNode | PadValue) -> None:
         inner = node.bound()
@@ -136,8 +136,8 @@ class _Checker:
                 self.expression(extent)
                 if not (extent.dtype.is_integer and extent.dtype.lanes == 1):
                     self.refuse(buffer, "extents, strides and offsets must be integers")
-        least = buffer.shape if is_argument else (*buffer.shape, *(buffer.strides or ()))
-        if any(isinstance(n, int) and n < 0 for n in (*least, buffer.elem_offset)):
+        nonnegative = buffer.shape if is_argument else (*buffer.shape, *(buffer.strides or ()))
+        if any(isinstance(n, int) and n < 0 for n in (*nonnegative, buffer.elem_offset)):
             self.refuse(buffer, "extents, strides and offsets must not be negative")
 
     def body(self, root: Stmt) -> None:
@@ -229,9 +229,9 @@ class _Checker:
                     var=var.name, dtype=var.dtype,
                 )
             self.bind(var)
-        place = node.element
-        self.expression(place)
-        if place.dtype != place.buffer.dtype or place.predicate is not None:
+        element = node.element
+        self.expression(element)
+        if element.dtype != element.buffer.dtype or element.predicate is not None:
             self.refuse(node, "an argument must refer to one element")
         if isinstance(node.access, BufferStore):
             self.store(node.access)
@@ -304,12 +304,12 @@ class _Checker:
     def store(self, node: BufferStore) -> None:
         self.access(node)
         self.expression(node.value)
-        wanted = node.buffer.element_at(node.indices)
-        if node.value.dtype != wanted:
+        expected = node.buffer.element_at(node.indices)
+        if node.value.dtype != expected:
             self.refuse(
                 node,
                 "stored value is {dtype}, expected {wanted}",
-                dtype=node.value.dtype, wanted=wanted,
+                dtype=node.value.dtype, wanted=expected,
             )
 
     def access(self, node: BufferLoad | BufferStore) -> None:
@@ -317,12 +317,12 @@ class _Checker:
         known = self.views.get(buffer.data, ())
         if buffer not in known:
             self.refuse(node, "buffer is not declared where it is used")
-        wanted = len(buffer.axis_separators) + 1 if self.flat else buffer.index_count
-        if len(node.indices) != wanted or buffer.index_count != wanted:
+        expected = len(buffer.axis_separators) + 1 if self.flat else buffer.index_count
+        if len(node.indices) != expected or buffer.index_count != expected:
             self.refuse(
                 node,
                 "got {index_count} indices, expected {wanted}",
-                index_count=len(node.indices), wanted=wanted,
+                index_count=len(node.indices), wanted=expected,
             )
         for index in node.indices:
             if isinstance(node, BufferStore):
@@ -330,7 +330,7 @@ class _Checker:
             # Indices of a gather may have the dtype in which they are stored.
             if index.dtype != INT64 and not (index.dtype.lanes > 1 and index.dtype.is_integer):
                 self.refuse(node, "an index must be int64, got {dtype}", dtype=index.dtype)
-        if wanted > 1 and any(index.dtype.lanes > 1 for index in node.indices[:-1]):
+        if expected > 1 and any(index.dtype.lanes > 1 for index in node.indices[:-1]):
             self.refuse(node, "only the last index may have lanes")
         self.predicate(node)
 
@@ -363,8 +363,8 @@ class _Checker:
                     "unsupported expression {type}",
                     type=type(node).__name__,
                 )
-            if why := rule(self, node):
-                self.refuse(node, "{problem}", problem=why)
+            if problem := rule(self, node):
+                self.refuse(node, "{problem}", problem=problem)
 
 
 def _var(checker: _Checker, node: Var) -> str:
@@ -411,8 +411,8 @@ def _call(checker: _Checker, node: Call) -> str:
     kind = INTRINSICS.get(node.name)
     types = [arg.dtype for arg in node.args]
     if outside_function(node.name) is not None:
-        several = [dtype for dtype in (node.dtype, *types) if dtype.lanes > 1]
-        return f"a C function must take and return numbers, got {several[0]}" if several else ""
+        vectors = [dtype for dtype in (node.dtype, *types) if dtype.lanes > 1]
+        return f"a C function must take and return numbers, got {vectors[0]}" if vectors else ""
     if kind is None or len(types) != kind.arguments:
         return f"unknown function {node.name} of {len(types)} arguments"
     if kind.takes == "bits":

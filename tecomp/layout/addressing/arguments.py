@@ -54,10 +54,10 @@ def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple
     """
     numbers = as_ints(values)
     if not numbers or min(numbers) < 1 or count not in (None, len(numbers)):
-        many = "" if count is None else f"{count} "
+        count_text = "" if count is None else f"{count} "
         raise LayoutError(
             "{where} must be a sequence of {many}positive integers, such as (2, 4), got {values!r}",
-            kind="invalid-type", where=where, values=values, many=many,
+            kind="invalid-type", where=where, values=values, many=count_text,
         )
     check_bits(numbers, where)
     return numbers
@@ -79,22 +79,22 @@ def check_bits(numbers: Iterable[int], where: str) -> None:
         )
 
 
-def check_index_in_bounds(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
+def check_index_in_bounds(index: Any, shape: tuple[int, ...], subject: str) -> tuple[int, ...]:
     """Convert an index of a tensor, memory or grid to a tuple of Python ints, with bounds check.
 
     Raises:
         LayoutError: If `index` is not an index or is out of bounds of `shape`.
     """
-    at = as_int_tuple(index, f"layout: the {what}")
-    if len(at) != len(shape) or not all(
-        0 <= n < extent for n, extent in zip(at, shape, strict=True)
+    position = as_int_tuple(index, f"layout: the {subject}")
+    if len(position) != len(shape) or not all(
+        0 <= n < extent for n, extent in zip(position, shape, strict=True)
     ):
         raise LayoutError(
             "layout: {what} {at!r} is out of bounds for {shape}; pass one index per axis, from 0 "
             "to its extent - 1",
-            kind="index-out-of-bounds", what=what, at=at, shape=list(shape),
+            kind="index-out-of-bounds", what=subject, at=position, shape=list(shape),
         )
-    return at
+    return position
 
 
 def check_pad_value(value: object, dtype: DType, storage: Format) -> None:

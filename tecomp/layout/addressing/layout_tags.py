@@ -75,32 +75,32 @@ def layout_tag_of_maps(rank: int, maps: Sequence[IndexMap]) -> LayoutTag:
 
 @memoize("layout.equal_tags")
 def compatible_tags(
-    found: LayoutTag, places: Shape, wanted: LayoutTag, shape: Shape, stored: Shape
+    actual: LayoutTag, extents: Shape, expected: LayoutTag, shape: Shape, stored: Shape
 ) -> bool:
     """Return whether two tags describe the same layout of an array.
 
     See `tecomp.codegen.dispatch.array_interop.is_in_layout`.
 
     Args:
-        found: Tag of the array.
-        places: Shape of the array.
-        wanted: Tag of the required layout.
+        actual: Tag of the array.
+        extents: Shape of the array.
+        expected: Tag of the required layout.
         shape: Shape of the tensor.
         stored: Shape of arrays in the required layout.
     """
-    mine, theirs = found.index_map, wanted.index_map
-    if mine is None or theirs is None:
+    actual_map, expected_map = actual.index_map, expected.index_map
+    if actual_map is None or expected_map is None:
         return False
-    rank = len(mine.initial_indices)
-    if wanted is row_major_tag(len(shape)) and places == shape and (
-        rank != len(shape) or _places(mine, shape) != places
+    rank = len(actual_map.initial_indices)
+    if expected is row_major_tag(len(shape)) and extents == shape and (
+        rank != len(shape) or _places(actual_map, shape) != extents
     ):
         return True
-    if rank != len(shape) or len(places) != len(mine.final_indices) or (
-        prod(places) != prod(stored)
+    if rank != len(shape) or len(extents) != len(actual_map.final_indices) or (
+        prod(extents) != prod(stored)
     ):
         return False
-    return _in_order(mine, places).is_equivalent_to(_in_order(theirs, stored), shape)
+    return _in_order(actual_map, extents).is_equivalent_to(_in_order(expected_map, stored), shape)
 
 
 def _places(index_map: IndexMap, shape: Shape) -> tuple[Extent, ...] | None:
@@ -113,7 +113,7 @@ def _places(index_map: IndexMap, shape: Shape) -> tuple[Extent, ...] | None:
 
 def _in_order(index_map: IndexMap, shape: Shape) -> IndexMap:
     """Return the map from an index to the row-major address in arrays of a given shape."""
-    at: Expr = Const(0, INT64)
+    address: Expr = Const(0, INT64)
     for index, extent in zip(index_map.final_indices, shape, strict=True):
-        at = at * extent + index
-    return IndexMap(index_map.initial_indices, (at,))
+        address = address * extent + index
+    return IndexMap(index_map.initial_indices, (address,))

@@ -88,8 +88,8 @@ class StoredTensor:
         grid_axes = as_int_tuple(self.grid_axes, "layout: grid_axes")
         object.__setattr__(self, "grid_axes", grid_axes)
         check_pad_value(self.pad_value, self.dtype, self.storage)
-        if (clash := self._collision()) is not None:
-            first, second = clash
+        if (collision := self._collision()) is not None:
+            first, second = collision
             raise LayoutError(
                 "layout: {index_map} is not injective on {dtype}{shape}: elements {first} and "
                 "{second} map to the same address; keep every index in the map, e.g. both i // 4 "
@@ -224,16 +224,16 @@ class StoredTensor:
         return self._inverse[0].initial_indices, self._inverse[1]
 
 
-def check_layout(given: Any, where: str) -> None:
+def check_layout(value: Any, where: str) -> None:
     """Check that an argument is a layout.
 
     Raises:
-        LayoutError: If `given` is not a layout.
+        LayoutError: If `value` is not a layout.
     """
-    if not isinstance(given, StoredTensor):
+    if not isinstance(value, StoredTensor):
         raise LayoutError(
             "{where} must be a layout, got {given!r}; create one, for example with Layout.of",
-            kind="invalid-type", where=where, given=given,
+            kind="invalid-type", where=where, given=value,
         )
 
 
@@ -246,28 +246,28 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
-def offset_of(place: Sequence[Any], shape: Sequence[int]) -> Any:
+def offset_of(indices: Sequence[Any], shape: Sequence[int]) -> Any:
     """Return the row-major offset of a physical index.
 
     Args:
-        place: Index on each axis: numbers, arrays that broadcast, or expressions.
+        indices: Index on each axis: numbers, arrays that broadcast, or expressions.
         shape: Physical shape.
 
     >>> offset_of((1, 2, 3), (2, 3, 5))
     28
     """
-    total = place[0] if place else 0
-    for index, extent in zip(place[1:], shape[1:], strict=True):
+    total = indices[0] if indices else 0
+    for index, extent in zip(indices[1:], shape[1:], strict=True):
         total = total * extent + index
     return total
 
 
 def offsets_at(layout: StoredTensor, index: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the offsets of the elements at the given indices, which are broadcast."""
-    at = dict(zip(layout.index_map.initial_indices, map(np.asarray, index), strict=False))
-    place = [brute_force.values(expr, at) for expr in layout.index_map.final_indices]
+    bindings = dict(zip(layout.index_map.initial_indices, map(np.asarray, index), strict=False))
+    indices = [brute_force.values(expr, bindings) for expr in layout.index_map.final_indices]
     shape = np.broadcast_shapes(*(np.shape(n) for n in index))
-    return np.asarray(np.zeros(shape, np.int64) + offset_of(place, layout.physical_shape))
+    return np.asarray(np.zeros(shape, np.int64) + offset_of(indices, layout.physical_shape))
 
 
 def all_offsets(layout: StoredTensor) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -280,11 +280,11 @@ def elements_at(
     layout: StoredTensor, offsets: np.ndarray[Any, np.dtype[np.int64]]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the tensor index at each offset; -1 in all components for padding."""
-    places = np.unravel_index(offsets, layout.physical_shape)
+    indices = np.unravel_index(offsets, layout.physical_shape)
     inverse = layout.inverse
-    at = dict(zip(inverse.initial_indices, places, strict=True))
+    bindings = dict(zip(inverse.initial_indices, indices, strict=True))
     index = [
-        np.broadcast_to(brute_force.values(expr, at), offsets.shape)
+        np.broadcast_to(brute_force.values(expr, bindings), offsets.shape)
         for expr in inverse.final_indices
     ]
     if not index:

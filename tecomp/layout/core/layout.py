@@ -51,14 +51,14 @@ def formula(layout: StoredTensor) -> str:
     }
     results = ""
     for axis, expr in enumerate(index_map.final_indices):
-        mark = "" if axis == 0 else " | " if axis - 1 in layout.axis_separators else ", "
-        results += f"{mark}{simplify(expr, ranges)}"
+        separator = "" if axis == 0 else " | " if axis - 1 in layout.axis_separators else ", "
+        results += f"{separator}{simplify(expr, ranges)}"
     return f"({', '.join(v.name for v in index_map.initial_indices)}) -> ({results})"
 
 
 def describe_layout(layout: StoredTensor) -> str:
     """Return a multi-line description of a layout."""
-    elements, places = layout.num_elements, layout.num_places
+    elements, num_places = layout.num_elements, layout.num_places
     lines = [
         f"{layout.dtype}{list(layout.shape)} in {layout.memory}",
         f"  {formula(layout)}",
@@ -71,15 +71,15 @@ def describe_layout(layout: StoredTensor) -> str:
             f"{layout.shard_nbytes:,} B each"
         )
     lines.append(
-        f"  padding   {places - elements:,} of {places:,} places "
+        f"  padding   {num_places - elements:,} of {num_places:,} places "
         f"({100 * layout.padding_share:.1f} %){_padded_with(layout)}"
     )
     return "\n".join([*lines, *(f"  {line}" for line in _table(layout))])
 
 
 def _stored_as(layout: StoredTensor) -> str:
-    same = layout.storage.name == layout.dtype
-    return "" if same else f" as {layout.storage.name}"
+    is_same = layout.storage.name == layout.dtype
+    return "" if is_same else f" as {layout.storage.name}"
 
 
 def _padded_with(layout: StoredTensor) -> str:
@@ -125,8 +125,8 @@ class CopyCompiler(Protocol):
 
 def _copies() -> CopyCompiler:
     """Load the implementation of `pack` and `unpack`."""
-    made: CopyCompiler = load_upward("layout.copies")
-    return made
+    compiler: CopyCompiler = load_upward("layout.copies")
+    return compiler
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,8 +257,8 @@ class Layout(StoredTensor, Pictured):
         >>> "<html" in str(page)
         True
         """
-        made: HtmlPage = call_drawing_function("layout_explorer:explorer_page", self)
-        return made
+        page: HtmlPage = call_drawing_function("layout_explorer:explorer_page", self)
+        return page
 
     def place(self, index: Sequence[int]) -> Index:
         """Return the physical index of the element at `index`.
@@ -269,8 +269,8 @@ class Layout(StoredTensor, Pictured):
         >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).place((3, 130))
         (2, 3, 2)
         """
-        at = check_index_in_bounds(index, self.shape, "element")
-        return _numbers(self.index_map.map_indices(at))
+        position = check_index_in_bounds(index, self.shape, "element")
+        return _numbers(self.index_map.map_indices(position))
 
     def offset(self, index: Sequence[int]) -> int:
         """Return the row-major physical offset of the element at `index`, in elements.
@@ -290,11 +290,11 @@ class Layout(StoredTensor, Pictured):
         >>> sticks.element((3, 0, 7)), sticks.element((3, 0, 8))
         ((0, 199), None)
         """
-        where = check_index_in_bounds(place, self.physical_shape, "place")
-        index = _numbers(self.inverse.map_indices(where))
+        position = check_index_in_bounds(place, self.physical_shape, "place")
+        index = _numbers(self.inverse.map_indices(position))
         if not all(0 <= n < extent for n, extent in zip(index, self.shape, strict=True)):
             return None
-        return index if self.place(index) == where else None
+        return index if self.place(index) == position else None
 
     def is_equivalent_to(self, other: Layout) -> bool:
         """Return whether two layouts have equal shapes, storage formats and element addresses.

@@ -74,11 +74,11 @@ def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
         else positive_numbers(grid, "layout: the grid")
     )
     if prod(cores) > target.cores:
-        by = "x".join(map(str, cores))
+        grid_text = "x".join(map(str, cores))
         raise LayoutError(
             "layout: the grid <{by}> has {size} cores, but target {target} has only {cores}; use a "
             "smaller grid",
-            kind="unsupported-by-target", by=by, size=prod(cores), target=target.name,
+            kind="unsupported-by-target", by=grid_text, size=prod(cores), target=target.name,
             cores=target.cores,
         )
     return cores

@@ -109,12 +109,12 @@ class BlockFloat(Format):
         heads, body = self._exponents, self.units - self._exponents
 
         def unit(*i: Expr) -> Expr:
-            *lead, j = i
-            block, place = j // self.units, j % self.units
+            *outer, j = i
+            block, index = j // self.units, j % self.units
             return if_then_else(
-                place < heads,
-                exponents[(*lead, block * heads + place)],
-                codes[(*lead, block * body + place - heads)],
+                index < heads,
+                exponents[(*outer, block * heads + index)],
+                codes[(*outer, block * body + index - heads)],
             )
 
         shape = (*values.shape[:-1], count * self.units)
@@ -126,12 +126,12 @@ class BlockFloat(Format):
         per_byte = 8 // self.bits
 
         def value(*i: Expr) -> Expr:
-            *lead, j = i
-            start, place = j // self.elements * self.units, j % self.elements
-            exponent = stored[(*lead, start + place // self.run)]
-            byte = stored[(*lead, start + self._exponents + place // per_byte)]
-            down = cast(place % per_byte * self.bits, "uint32")
-            return cast(self._value(cast(byte, "uint32") >> down, exponent), dtype)
+            *outer, j = i
+            start, index = j // self.elements * self.units, j % self.elements
+            exponent = stored[(*outer, start + index // self.run)]
+            byte = stored[(*outer, start + self._exponents + index // per_byte)]
+            shift = cast(index % per_byte * self.bits, "uint32")
+            return cast(self._value(cast(byte, "uint32") >> shift, exponent), dtype)
 
         shape = (*stored.shape[:-1], count * self.elements)
         return compute(shape, value, name=f"{stored.name}_values")
@@ -140,12 +140,12 @@ class BlockFloat(Format):
         run = reduce_axis((0, self.run), name="run")
 
         def exponent(*i: Expr) -> Expr:
-            *lead, j = i
-            bits = _bits(values[(*lead, j * self.run + run)])
-            own = (bits >> _u32(_FRACTION_BITS)) & _u32(255)
+            *outer, j = i
+            bits = _bits(values[(*outer, j * self.run + run)])
+            biased = (bits >> _u32(_FRACTION_BITS)) & _u32(255)
             if self._least:
-                own = clip(own, self._least, self._least + 31) - _u32(self._least)
-            return greatest(cast(own, "uint8"), axis=run)
+                biased = clip(biased, self._least, self._least + 31) - _u32(self._least)
+            return greatest(cast(biased, "uint8"), axis=run)
 
         shape = (*values.shape[:-1], values.shape[-1] // self.run)
         return compute(shape, exponent, name=f"{values.name}_exponents")
@@ -154,14 +154,14 @@ class BlockFloat(Format):
         per_byte = 8 // self.bits
 
         def byte(*i: Expr) -> Expr:
-            *lead, j = i
-            whole = _u32(0)
+            *outer, j = i
+            packed = _u32(0)
             for k in range(per_byte):
-                place = j * per_byte + k
-                shared = cast(exponents[(*lead, place // self.run)], "uint32") + _u32(self._least)
-                code = self._code(_bits(values[(*lead, place)]), shared)
-                whole = whole | (code << _u32(k * self.bits))
-            return cast(whole, "uint8")
+                index = j * per_byte + k
+                shared = cast(exponents[(*outer, index // self.run)], "uint32") + _u32(self._least)
+                code = self._code(_bits(values[(*outer, index)]), shared)
+                packed = packed | (code << _u32(k * self.bits))
+            return cast(packed, "uint8")
 
         shape = (*values.shape[:-1], values.shape[-1] // per_byte)
         return compute(shape, byte, name=f"{values.name}_codes")
@@ -170,15 +170,15 @@ class BlockFloat(Format):
         magnitude_bits = self.bits - 1
         exponent = (bits >> _u32(_FRACTION_BITS)) & _u32(255)
         fraction = bits & _u32(_HIDDEN - 1)
-        whole = select(exponent == _u32(0), _u32(0), fraction | _u32(_HIDDEN))
+        significand = select(exponent == _u32(0), _u32(0), fraction | _u32(_HIDDEN))
         # All bits are shifted out from 25 on, so larger shifts are equivalent.
         shift = lesser(shared - exponent + _u32(24 - magnitude_bits), _u32(25))
         half = (_u32(1) << (shift - _u32(1))) - _u32(1)
-        rounded = (whole + half + ((whole >> shift) & _u32(1))) >> shift
-        most = _u32((1 << magnitude_bits) - 1)
-        magnitude = lesser(rounded, most)
+        rounded = (significand + half + ((significand >> shift) & _u32(1))) >> shift
+        max_code = _u32((1 << magnitude_bits) - 1)
+        magnitude = lesser(rounded, max_code)
         if self._least:
-            magnitude = select(exponent > shared, most, magnitude)
+            magnitude = select(exponent > shared, max_code, magnitude)
         else:
             top = 1 << (magnitude_bits - 1)
             special = select(fraction == _u32(0), _u32(top), _u32(top | top >> 1))
@@ -210,8 +210,8 @@ def _is_code(bits: int, elements: int, run: int, exponent_bits: int) -> bool:
 
 def _top_value(magnitude: Expr, top: int) -> Expr:
     """Return the float32 bits of a magnitude in a run with infinity or NaN."""
-    below = cast(cast(magnitude, "int32"), FLOAT32) * const(1 / top, FLOAT32)
-    finite = reinterpret("uint32", below * const(2.0**127, FLOAT32) * const(2.0, FLOAT32))
+    scaled = cast(cast(magnitude, "int32"), FLOAT32) * const(1 / top, FLOAT32)
+    finite = reinterpret("uint32", scaled * const(2.0**127, FLOAT32) * const(2.0, FLOAT32))
     return select(magnitude > _u32(top), _u32(0x7FC00000), finite)
 
 

@@ -42,8 +42,8 @@ class FormatCompiler(Protocol):
 
 def _converter() -> FormatCompiler:
     """Load the implementation of `encode_array` and `decode_array`."""
-    made: FormatCompiler = load_upward("layout.copies")
-    return made
+    compiler: FormatCompiler = load_upward("layout.copies")
+    return compiler
 
 
 @dataclass(frozen=True)
@@ -75,18 +75,18 @@ class Format:
     def __post_init__(self) -> None:
         check_kind(self.name, str, "format: the name", "give a text", LayoutError)
         object.__setattr__(self, "stored", dtype_of(self.stored, f"format {self.name}"))
-        for what in ("elements", "units"):
-            self._check_number(what, 1)
+        for field in ("elements", "units"):
+            self._check_number(field, 1)
 
-    def _check_number(self, what: str, low: int, high: float = math.inf) -> None:
+    def _check_number(self, field: str, low: int, high: float = math.inf) -> None:
         """Check that a field is an integer within bounds."""
-        given = getattr(self, what)
-        number = as_int(given)
+        value = getattr(self, field)
+        number = as_int(value)
         if number is None or not low <= number <= high:
             bounds = f"from {low} on" if high == math.inf else f"from {low} to {high}"
             raise LayoutError(
                 "format {name}: {what} must be an integer {bounds}, got {given!r}",
-                kind="storage-format", name=self.name, what=what, given=given, bounds=bounds,
+                kind="storage-format", name=self.name, what=field, given=value, bounds=bounds,
             )
 
     @classmethod
@@ -163,9 +163,9 @@ class Format:
         if (self.elements, self.units) == (1, 1):
             return shape
         for axis in reversed(range(len(shape))):
-            places = prod(shape[axis:])
-            if places % self.elements == 0:
-                return (*shape[:axis], places // self.elements * self.units)
+            count = prod(shape[axis:])
+            if count % self.elements == 0:
+                return (*shape[:axis], count // self.elements * self.units)
         raise LayoutError(
             "format {name}: the last axes of {shape} are not a whole number of blocks of "
             "{elements} elements; pad them to a multiple",
@@ -320,21 +320,21 @@ class Format:
         """Return the result dtype of a decoding."""
         return self.values if dtype is None else dtype_of(dtype, f"format {self.name}.decode")
 
-    def _check_tensor(self, given: object, what: str) -> None:
+    def _check_tensor(self, value: object, method: str) -> None:
         check_kind(
-            given, Tensor, f"format {self.name}.{what}: the tensor",
-            f"give what te.placeholder or te.compute makes, or use {what}_array", LayoutError,
+            value, Tensor, f"format {self.name}.{method}: the tensor",
+            f"give what te.placeholder or te.compute makes, or use {method}_array", LayoutError,
         )
 
-    def _refuse_blocks(self, what: str) -> None:
+    def _refuse_blocks(self, action: str) -> None:
         if (self.elements, self.units) != (1, 1):
             raise LayoutError(
                 "format {name}: {elements} elements are stored together, so a single element has "
                 "no address; {what} a tensor",
-                kind="storage-format", name=self.name, elements=self.elements, what=what,
+                kind="storage-format", name=self.name, elements=self.elements, what=action,
             )
 
-    def _blocks(self, tensor: Tensor, size: int, what: str) -> Any:
+    def _blocks(self, tensor: Tensor, size: int, unit: str) -> Any:
         """Return the number of blocks of `size` along the last axis of a tensor.
 
         Raises:
@@ -352,6 +352,6 @@ class Format:
                 "format {name}: the last axis of {tensor}{shape} is not a whole number of blocks "
                 "of {size} {what}; pad it, or merge the last axes",
                 kind="storage-format", name=self.name, tensor=tensor.name,
-                shape=list(tensor.shape), size=size, what=what,
+                shape=list(tensor.shape), size=size, what=unit,
             )
         return last // size

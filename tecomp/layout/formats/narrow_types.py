@@ -77,12 +77,12 @@ class PackedInt(Format):
         count = self._blocks(values, self.elements, "elements")
 
         def byte(*i: Expr) -> Expr:
-            *lead, j = i
-            whole = const(0, "uint8")
+            *outer, j = i
+            packed = const(0, "uint8")
             for k in range(self.elements):
-                code = self._code(values[(*lead, j * self.elements + k)])
-                whole = whole | (code << const(k * self.bits, "uint8"))
-            return whole
+                code = self._code(values[(*outer, j * self.elements + k)])
+                packed = packed | (code << const(k * self.bits, "uint8"))
+            return packed
 
         return compute((*values.shape[:-1], count), byte, name=f"{values.name}_{self.name}")
 
@@ -92,12 +92,12 @@ class PackedInt(Format):
         top = const(8 - self.bits, "uint8")
 
         def value(*i: Expr) -> Expr:
-            *lead, j = i
-            down = cast(j % self.elements * self.bits, "uint8")
-            code = ((stored[(*lead, j // self.elements)] >> down) << top)
+            *outer, j = i
+            shift = cast(j % self.elements * self.bits, "uint8")
+            code = ((stored[(*outer, j // self.elements)] >> shift) << top)
             # Shifting back is arithmetic for signed formats, which extends the sign.
-            whole = bits_of(self.values, code) if self.signed else code
-            return cast(whole >> cast(top, self.values), dtype)
+            extended = bits_of(self.values, code) if self.signed else code
+            return cast(extended >> cast(top, self.values), dtype)
 
         return compute((*stored.shape[:-1], count), value, name=f"{stored.name}_values")
 
@@ -225,13 +225,13 @@ class SmallFloat(Format):
         self._check_number("exponent", 1, 8)
         self._check_number("fraction", 1, _FRACTION_BITS - 1)
         self._check_number("bias", 0, _BIAS)
-        for what, kind, cure in (
+        for field, kind, remedy in (
             ("specials", SpecialCodes, "give one of Specials"),
             ("ties", TieBreaking, "give one of Ties"),
             ("denormals", bool, _FLAG), ("saturate", bool, _FLAG),
         ):
             check_kind(
-                getattr(self, what), kind, f"format {self.name}: {what}", cure, LayoutError)
+                getattr(self, field), kind, f"format {self.name}: {field}", remedy, LayoutError)
         bits = 1 + self.exponent + self.fraction
         if self.stored.kind != "uint" or self.stored.bits < bits:
             raise LayoutError(
@@ -270,8 +270,8 @@ class SmallFloat(Format):
         if not isinstance(value, int) and not math.isfinite(value):
             return math.isnan(value) or self.specials is SpecialCodes.IEEE
         exponent, fraction = divmod(self._beyond - 1, 1 << self.fraction)
-        beyond = (1.0 + (fraction + 0.5) / (1 << self.fraction)) * 2.0 ** (exponent - self.bias)
-        return abs(value) < beyond
+        limit = (1.0 + (fraction + 0.5) / (1 << self.fraction)) * 2.0 ** (exponent - self.bias)
+        return abs(value) < limit
 
     def _nearest(self, value: float) -> float:
         """Return the value, clamped to the largest number of its sign if out of range.
@@ -291,10 +291,10 @@ class SmallFloat(Format):
         """Return the code of a value of any dtype."""
         bits = bits_of("uint32", _nearly(value))
         magnitude = bits & _u32(_MAGNITUDE)
-        most = self._beyond - 1 if self.saturate else self._beyond
-        number = lesser(self._rounded(magnitude), _u32(most))
+        max_code = self._beyond - 1 if self.saturate else self._beyond
+        number = lesser(self._rounded(magnitude), _u32(max_code))
         if self.specials is SpecialCodes.FNUZ and not self.saturate:
-            number = select(number == _u32(most), _u32(self._nan), number)
+            number = select(number == _u32(max_code), _u32(self._nan), number)
         code = select(magnitude > _u32(_INFINITY), _u32(self._nan), number)
         sign = (bits & _u32(_SIGN)) >> _u32(31 - self.exponent - self.fraction)
         if self.specials is SpecialCodes.FNUZ:
@@ -358,9 +358,9 @@ def _nearly(value: Expr) -> Expr:
     if dtype.is_float and dtype.bits <= 32:
         return cast(value, FLOAT32)
     exact = cast(value, "float64")
-    near = cast(exact, FLOAT32)
-    back = cast(near, "float64")
-    bits = bits_of("uint32", near)
-    outward = cast(fabs(back) > fabs(exact), "uint32")
-    odd = (bits - outward) | cast(any_of(back != exact), "uint32")
+    narrowed = cast(exact, FLOAT32)
+    widened = cast(narrowed, "float64")
+    bits = bits_of("uint32", narrowed)
+    outward = cast(fabs(widened) > fabs(exact), "uint32")
+    odd = (bits - outward) | cast(any_of(widened != exact), "uint32")
     return bits_of("float32", select(exact == exact, odd, bits))

@@ -115,10 +115,10 @@ def from_digits(
     """
     check_shape(shape)
     axes = index_names(len(shape))
-    moving = [each for each in digits if each.size > 1]
-    results = None if swizzle else _nest_digits(moving, axes, shape)
+    nontrivial = [d for d in digits if d.size > 1]
+    results = None if swizzle else _nest_digits(nontrivial, axes, shape)
     if results is None:
-        results = [apply_swizzle(_sum(moving, axes), swizzle)]
+        results = [apply_swizzle(_sum(nontrivial, axes), swizzle)]
     return Layout(
         tuple(shape), DType(dtype), IndexMap(axes, tuple(results), ()), Format.plain(dtype),
         memory=memory,
@@ -136,39 +136,39 @@ def apply_swizzle(place: Expr, swizzle: tuple[int, int, int] | None) -> Expr:
     bits, base, shift = swizzle
     mask = ((1 << bits) - 1) << base
     if shift >= 0:
-        moved = binary(BinOp.SHR, place, index_value(shift))
+        shifted = binary(BinOp.SHR, place, index_value(shift))
     else:
-        moved = binary(BinOp.SHL, place, index_value(-shift))
-    return binary(BinOp.BITXOR, place, binary(BinOp.BITAND, moved, index_value(mask)))
+        shifted = binary(BinOp.SHL, place, index_value(-shift))
+    return binary(BinOp.BITXOR, place, binary(BinOp.BITAND, shifted, index_value(mask)))
 
 
 def _nest_digits(
     digits: Sequence[StridedDigit], axes: Sequence[Var], shape: Sequence[int]
 ) -> list[Expr] | None:
     """Return one physical axis per digit, or None if the strides do not nest."""
-    inner = sorted(digits, key=lambda each: each.stride)
+    inner = sorted(digits, key=lambda d: d.stride)
     results: list[Expr] = []
     if inner and inner[0].stride > 1:
         results.append(remainder(index_value(0), inner[0].stride))
-    for each, above in zip(inner, [*inner, None][1:], strict=True):
-        places = each.size
-        if above is not None:
-            if each.stride == 0 or above.stride % each.stride or (
-                above.stride < each.stride * each.size
+    for d, next_digit in zip(inner, [*inner, None][1:], strict=True):
+        span = d.size
+        if next_digit is not None:
+            if d.stride == 0 or next_digit.stride % d.stride or (
+                next_digit.stride < d.stride * d.size
             ):
                 return None
-            places = above.stride // each.stride
-        value = quotient(axes[each.axis], each.low)
-        if each.low * each.size < shape[each.axis] and places != each.size:
-            value = remainder(value, each.size)
-        results.append(remainder(value, places))
+            span = next_digit.stride // d.stride
+        value = quotient(axes[d.axis], d.low)
+        if d.low * d.size < shape[d.axis] and span != d.size:
+            value = remainder(value, d.size)
+        results.append(remainder(value, span))
     return results[::-1] or [index_value(0)]
 
 
 def _sum(digits: Sequence[StridedDigit], axes: Sequence[Var]) -> Expr:
     parts = [
-        _times(digit(axes[each.axis], each.low, each.size), each.stride)
-        for each in digits
+        _times(digit(axes[d.axis], d.low, d.size), d.stride)
+        for d in digits
     ]
     return reduce(partial(binary, BinOp.ADD), parts) if parts else index_value(0)
 
@@ -180,15 +180,15 @@ def _times(x: Expr, stride: int) -> Expr:
 def split_swizzle(index_map: IndexMap) -> tuple[IndexMap, tuple[int, int, int] | None]:
     """Split a map with one result into the map without swizzle and (bits, base, shift) or None."""
     match index_map.final_indices:
-        case (Binary(BinOp.BITXOR, place, Binary(BinOp.BITAND, moved, Const(int(mask)))),):
-            match moved:
+        case (Binary(BinOp.BITXOR, address, Binary(BinOp.BITAND, shifted, Const(int(mask)))),):
+            match shifted:
                 case Binary(BinOp.SHR, source, Const(int(shift))) if structural_equal(
-                    source, place
+                    source, address
                 ):
                     base = (mask & -mask).bit_length() - 1
                     bits = (mask >> base).bit_length()
-                    plain = IndexMap(index_map.initial_indices, (place,), ())
-                    return plain, (bits, base, int(shift))
+                    unswizzled = IndexMap(index_map.initial_indices, (address,), ())
+                    return unswizzled, (bits, base, int(shift))
     return index_map, None
 
 
@@ -237,9 +237,9 @@ def cute(text: str, dtype: str, *, memory: str = "global") -> Layout:
     if not isinstance(strides, tuple) or not _are_equal(modes, strides):
         raise _nested_differently("cute", text)
     digits: list[StridedDigit] = []
-    for axis, (mode, along) in enumerate(zip(modes, strides, strict=True)):
+    for axis, (mode, mode_stride) in enumerate(zip(modes, strides, strict=True)):
         low = 1
-        for size, step in zip(_flat(mode), _flat(along), strict=True):
+        for size, step in zip(_flat(mode), _flat(mode_stride), strict=True):
             digits.append(StridedDigit(axis, low, size, step))
             low *= size
     extents = [prod(_flat(mode)) for mode in modes]
@@ -263,15 +263,15 @@ def cute_text(layout: Layout) -> str:
     shape: list[Nested] = []
     stride: list[Nested] = []
     for axis, extent in enumerate(layout.shape):
-        own = sorted((s for s in digits if s.axis == axis), key=lambda each: each.low)
+        axis_digits = sorted((s for s in digits if s.axis == axis), key=lambda d: d.low)
         sizes = [
-            (above.low if above else extent) // each.low
-            for each, above in zip(own, [*own[1:], None], strict=True)
+            (outer.low if outer else extent) // d.low
+            for d, outer in zip(axis_digits, [*axis_digits[1:], None], strict=True)
         ]
         if prod(sizes) != extent:
             raise _unsaid(layout, f"the last block of axis {axis} is not full")
         shape.append(_mode(sizes or [1]))
-        stride.append(_mode([each.stride for each in own] or [0]))
+        stride.append(_mode([d.stride for d in axis_digits] or [0]))
     text = f"{_format_modes(_mode(shape))}:{_format_modes(_mode(stride))}"
     if swizzle is not None:
         text = f"Swizzle<{','.join(map(str, swizzle))}>o0o{text}"
@@ -301,7 +301,7 @@ def cute_complement(text: str, size: int) -> str:
     ('(2,3):(1,8)', '1:0')
     """
     check_kind(text, str, "cute_complement: the text", 'write one such as "4:2"', LayoutError)
-    whole = positive_numbers([size], "cute_complement: the size")[0]
+    total = positive_numbers([size], "cute_complement: the size")[0]
     reader = _Reader(text.replace(" ", ""))
     shape = reader.nested()
     reader.take(":")
@@ -311,20 +311,20 @@ def cute_complement(text: str, size: int) -> str:
         raise _nested_differently("cute_complement", text)
     modes = sorted((step, n) for n, step in zip(_flat(shape), _flat(stride), strict=True) if n > 1)
     found: list[tuple[int, int]] = []
-    reach = 1
+    covered = 1
     for step, n in modes:
-        if step == 0 or step % reach:
+        if step == 0 or step % covered:
             raise LayoutError(
                 "cute_complement: `{text}` has no complement: stride {step} is not a multiple of "
                 "{reach}, the number of addresses that the smaller strides cover; pass strides "
                 "that divide each other",
-                kind="layout-text", text=text, step=step, reach=reach,
+                kind="layout-text", text=text, step=step, reach=covered,
             )
-        found.append((step // reach, reach))
-        reach = step * n
-    found.append((ceil_div(whole, reach), reach))
-    kept = _coalesce([(n, step) for n, step in found if n > 1])
-    sizes, steps = ([pair[k] for pair in kept] for k in (0, 1))
+        found.append((step // covered, covered))
+        covered = step * n
+    found.append((ceil_div(total, covered), covered))
+    merged = _coalesce([(n, step) for n, step in found if n > 1])
+    sizes, steps = ([pair[k] for pair in merged] for k in (0, 1))
     return f"{_format_modes(_mode(sizes or [1]))}:{_format_modes(_mode(steps or [0]))}"
 
 
@@ -348,8 +348,8 @@ def _nested_differently(where: str, text: str) -> LayoutError:
 
 
 def _says(text: str, layout: Layout) -> bool:
-    again = cute(text, layout.dtype)
-    return same_memory(again, layout) or linear_map(again).is_equivalent_to(
+    parsed = cute(text, layout.dtype)
+    return same_memory(parsed, layout) or linear_map(parsed).is_equivalent_to(
         linear_map(layout), layout.shape
     )
 
@@ -372,10 +372,10 @@ def _are_equal(a: Nested, b: Nested) -> bool:
     return len(a) == len(b) and all(map(_are_equal, a, b))
 
 
-def _unsaid(layout: Layout, why: str) -> LayoutError:
+def _unsaid(layout: Layout, reason: str) -> LayoutError:
     return LayoutError(
         "cute_text: {index_map} on {shape} cannot be expressed in CuTe notation: {reason}",
-        kind="layout-text", index_map=layout.index_map, shape=list(layout.shape), reason=why,
+        kind="layout-text", index_map=layout.index_map, shape=list(layout.shape), reason=reason,
     )
 
 
@@ -419,10 +419,10 @@ class _Reader:
         if self._place < len(self._text):
             raise self._unreadable("expected the end")
 
-    def _unreadable(self, what: str) -> LayoutError:
+    def _unreadable(self, expected: str) -> LayoutError:
         return LayoutError(
             "cute: `{text}` does not parse at position {place}: {what}, got `{rest}`; write e.g. "
             "(4,8):(8,1)",
-            kind="layout-text", text=self._text, place=self._place, what=what,
+            kind="layout-text", text=self._text, place=self._place, what=expected,
             rest=self._text[self._place:],
         )

@@ -86,10 +86,10 @@ def parse_affine_map(scanner: Scanner) -> IndexMap:
     while not scanner.accept(")"):
         if names:
             scanner.take(",")
-        at = scanner.skip()
+        position = scanner.skip()
         name = scanner.word("the name of a dimension")
         if name in names:
-            scanner.fail(f"a dimension that is not {name} again", at)
+            scanner.fail(f"a dimension that is not {name} again", position)
         names[name] = Var(name)
     scanner.take("->")
     scanner.take("(")
@@ -113,7 +113,7 @@ class _OpenSum:
         self.negate = 0
         self.word = ""
 
-    def put(self, value: Expr, scanner: Scanner, at: int) -> None:
+    def put(self, value: Expr, scanner: Scanner, position: int) -> None:
         """Append the next factor of the current product."""
         if self.negate % 2:
             value = _negate(value)
@@ -121,7 +121,7 @@ class _OpenSum:
         if self.product is None:
             self.product = value
         else:
-            self.product = _operation(self.word, self.product, value, scanner, at)
+            self.product = _operation(self.word, self.product, value, scanner, position)
 
     def close(self) -> Expr:
         """Add the current product to the sum, and return the sum."""
@@ -140,15 +140,15 @@ def _read_sum(scanner: Scanner, names: dict[str, Var], end: str) -> Expr:
     starts = [scanner.skip()]
     while True:
         level = levels[-1]
-        at = scanner.skip()
+        position = scanner.skip()
         if scanner.accept("-"):
             level.negate += 1
             continue
         if scanner.accept("("):
             levels.append(_OpenSum())
-            starts.append(at)
+            starts.append(position)
             continue
-        level.put(_operand(scanner, names), scanner, at)
+        level.put(_operand(scanner, names), scanner, position)
         while True:
             if _operator(scanner, levels[-1]):
                 break
@@ -162,14 +162,14 @@ def _read_sum(scanner: Scanner, names: dict[str, Var], end: str) -> Expr:
 
 def _operator(scanner: Scanner, level: _OpenSum) -> bool:
     """Consume an operator and update the state; return whether there was one."""
-    for word in _OPERATORS:
-        if scanner.accept(word):
-            level.word = word
+    for token in _OPERATORS:
+        if scanner.accept(token):
+            level.word = token
             return True
-    for word in "+-":
-        if scanner.accept(word):
+    for token in "+-":
+        if scanner.accept(token):
             level.close()
-            level.minus = word == "-"
+            level.minus = token == "-"
             return True
     return False
 
@@ -178,23 +178,23 @@ def _operand(scanner: Scanner, names: dict[str, Var]) -> Expr:
     number = scanner.number_or_none()
     if number is not None:
         return Const(number, INT64)
-    at = scanner.skip()
+    position = scanner.skip()
     name = scanner.word("a dimension, a number or (")
     if name not in names:
-        scanner.fail(f"one of the dimensions {', '.join(names) or '(there are none)'}", at)
+        scanner.fail(f"one of the dimensions {', '.join(names) or '(there are none)'}", position)
     return names[name]
 
 
-def _operation(word: str, a: Expr, b: Expr, scanner: Scanner, at: int) -> Expr:
-    if word == "*":
+def _operation(token: str, a: Expr, b: Expr, scanner: Scanner, position: int) -> Expr:
+    if token == "*":
         if not (isinstance(a, Const) or isinstance(b, Const)):
-            scanner.fail("a number, as one side of * is", at)
+            scanner.fail("a number, as one side of * is", position)
         return Binary(BinOp.MUL, a, b)
     if not isinstance(b, Const) or int(b.value) < 1:
-        scanner.fail(f"a positive number after {word}", at)
-    if word == "ceildiv":
+        scanner.fail(f"a positive number after {token}", position)
+    if token == "ceildiv":
         a = Binary(BinOp.ADD, a, Const(int(b.value) - 1, INT64))
-    return Binary(_OPERATORS[word], a, b)
+    return Binary(_OPERATORS[token], a, b)
 
 
 def _negate(value: Expr) -> Expr:

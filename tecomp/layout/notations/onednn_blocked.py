@@ -64,21 +64,21 @@ def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = No
             "blocked: `{tag}` contains the axes {outer}, but the tensor has {order}",
             kind="layout-text", tag=tag, outer=outer.lower(), order=order,
         )
-    if strange := [letter for _, letter in blocks if letter not in order]:
+    if unknown := [letter for _, letter in blocks if letter not in order]:
         raise LayoutError(
             "blocked: `{tag}` blocks the unknown axis {strange}; use one of the axes {order}",
-            kind="layout-text", tag=tag, strange=strange[0], order=order,
+            kind="layout-text", tag=tag, strange=unknown[0], order=order,
         )
     inner: dict[str, int] = dict.fromkeys(order, 1)
     for size, letter in blocks:
         inner[letter] *= size
     _check_capitals(tag, outer, blocks)
     variables = index_names(len(shape))
-    of = dict(zip(order, variables, strict=True))
-    results = [quotient(of[letter], inner[letter]) for letter in outer.lower()]
+    var_of = dict(zip(order, variables, strict=True))
+    results = [quotient(var_of[letter], inner[letter]) for letter in outer.lower()]
     for size, letter in blocks:
         inner[letter] //= size
-        results.append(digit(of[letter], inner[letter], size))
+        results.append(digit(var_of[letter], inner[letter], size))
     return Layout(
         tuple(shape), DType(dtype), IndexMap(variables, tuple(results), ()), Format.plain(dtype),
         pad_value=0 if blocks else None,
@@ -106,12 +106,12 @@ def blocked_tag(layout: Layout, axes: str | None = None) -> str:
         raise _no_tag(layout)
     outer: list[int] = []
     blocks: list[tuple[int, str]] = []
-    for each in digits:
-        is_short = layout.shape[each.axis] <= each.low * (each.size - 1)
-        if each.axis not in outer and not is_short:
-            outer.append(each.axis)
-        elif each.size > 1:
-            blocks.append((each.size, letters[each.axis]))
+    for d in digits:
+        is_short = layout.shape[d.axis] <= d.low * (d.size - 1)
+        if d.axis not in outer and not is_short:
+            outer.append(d.axis)
+        elif d.size > 1:
+            blocks.append((d.size, letters[d.axis]))
     for axis in range(len(layout.shape)):
         # An axis with at most one block has block count 1, whose position is arbitrary.
         if axis not in outer:
@@ -138,11 +138,11 @@ def _no_tag(layout: Layout) -> LayoutError:
 def _parse(tag: str) -> tuple[str, list[tuple[int, str]]]:
     match = _TAG.fullmatch(tag)
     if match is None:
-        place = _end_of_prefix(tag)
+        position = _end_of_prefix(tag)
         raise LayoutError(
             "blocked: cannot parse `{tag}` at position {place}, `{rest}`; write the letters of the "
             "axes, then the blocks, as in nChw16c",
-            kind="layout-text", tag=tag, place=place, rest=tag[place:],
+            kind="layout-text", tag=tag, place=position, rest=tag[position:],
         )
     blocks = [(int(n), letter) for n, letter in re.findall(r"(\d{1,18})([a-z])", match[2])]
     return match[1], blocks
@@ -155,11 +155,11 @@ def _end_of_prefix(tag: str) -> int:
 
 def _order(letters: str, tag: str) -> str:
     if len(set(letters)) != len(letters):
-        twice = next(x for k, x in enumerate(letters) if x in letters[:k])
+        duplicate = next(x for k, x in enumerate(letters) if x in letters[:k])
         raise LayoutError(
             "blocked: duplicate axis {twice} in `{tag}`; write its blocks at the end, each with "
             "its size",
-            kind="layout-text", tag=tag, twice=twice,
+            kind="layout-text", tag=tag, twice=duplicate,
         )
     if sorted(letters) == [chr(ord("a") + k) for k in range(len(letters))]:
         return "".join(sorted(letters))

@@ -110,15 +110,15 @@ class Scanner:
         Raises:
             LayoutError: Always.
         """
-        place = self.skip() if at is None else at
-        line = self.text.count("\n", 0, place) + 1
-        column = place - (self.text.rfind("\n", 0, place) + 1) + 1
-        rest = self.text[place : place + _SHOWN].partition("\n")[0]
-        dots = "..." if len(self.text) > place + len(rest) else ""
-        found = f"found `{rest}{dots}`" if rest else "the text ends"
+        offset = self.skip() if at is None else at
+        line = self.text.count("\n", 0, offset) + 1
+        column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
+        snippet = self.text[offset : offset + _SHOWN].partition("\n")[0]
+        dots = "..." if len(self.text) > offset + len(snippet) else ""
+        found = f"found `{snippet}{dots}`" if snippet else "the text ends"
         raise LayoutError(
             "{who}: expected {wanted} at position {place} (line {line}, column {column}), but "
             "{found}; see str() of a layout for the syntax",
-            kind="layout-text", who=self.who, wanted=wanted, place=place, line=line,
+            kind="layout-text", who=self.who, wanted=wanted, place=offset, line=line,
             column=column, found=found,
         )

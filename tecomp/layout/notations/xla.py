@@ -127,17 +127,17 @@ def _tile(axes: list[_TiledAxis], tile: Sequence[int], shape: Sequence[int]) -> 
             "xla: tile {tile} contains a size of 0",
             kind="layout-text", tile=_tile_text(tile),
         )
-    kept = axes[: len(axes) - len(tile)]
+    leading = axes[: len(axes) - len(tile)]
     joined: list[tuple[_TiledAxis, int]] = []
-    waiting: _TiledAxis | None = None
-    for axis, size in zip(axes[len(kept):], tile, strict=True):
-        whole = axis if waiting is None else _join(waiting, axis)
-        waiting = whole if size == _JOINED else None
+    pending: _TiledAxis | None = None
+    for axis, size in zip(axes[len(leading):], tile, strict=True):
+        merged = axis if pending is None else _join(pending, axis)
+        pending = merged if size == _JOINED else None
         if size != _JOINED:
-            joined.append((whole, size))
+            joined.append((merged, size))
     outer = [_TiledAxis(quotient(a.index, size), ceil_div(a.extent, size)) for a, size in joined]
     inner = [_TiledAxis(remainder(a.index, size), size) for a, size in joined]
-    return [*kept, *outer, *inner]
+    return [*leading, *outer, *inner]
 
 
 def _join(major: _TiledAxis, minor: _TiledAxis) -> _TiledAxis:
@@ -158,19 +158,19 @@ def xla_text(layout: Layout) -> str:
     digits = strided_digits(layout.index_map.on(layout.shape))
     if layout.storage.name not in _NAMES or digits is None:
         raise _unsaid(layout)
-    first_met = list(dict.fromkeys(each.axis for each in digits))
-    missing = [axis for axis in range(len(layout.shape)) if axis not in first_met]
-    orders = (sorted(first_met + missing), [*missing, *first_met])
-    tried = [(order[::-1], _tiles(digits, order, layout.shape)) for order in orders]
-    for order, tiles in sorted(tried, key=lambda text: len(text[1])):
-        again = _layout_or_none(layout, order, tiles)
-        if again is not None and same_memory(layout, again):
+    seen_axes = list(dict.fromkeys(d.axis for d in digits))
+    missing = [axis for axis in range(len(layout.shape)) if axis not in seen_axes]
+    orders = (sorted(seen_axes + missing), [*missing, *seen_axes])
+    candidates = [(order[::-1], _tiles(digits, order, layout.shape)) for order in orders]
+    for order, tiles in sorted(candidates, key=lambda text: len(text[1])):
+        parsed = _layout_or_none(layout, order, tiles)
+        if parsed is not None and same_memory(layout, parsed):
             space = re.fullmatch(r"space\.(\d{1,18})", layout.memory)
-            marks = f":T{''.join(map(_tile_text, tiles))}" if tiles else ""
-            marks += f"S({space[1]})" if space else ""
+            suffix = f":T{''.join(map(_tile_text, tiles))}" if tiles else ""
+            suffix += f"S({space[1]})" if space else ""
             return (
                 f"{_NAMES[layout.storage.name]}[{','.join(map(str, layout.shape))}]"
-                f"{{{','.join(map(str, order))}{marks}}}"
+                f"{{{','.join(map(str, order))}{suffix}}}"
             )
     raise _unsaid(layout)
 
@@ -190,23 +190,23 @@ def _tiles(
     digits: Sequence[StridedDigit], order: Sequence[int], shape: Sequence[int]
 ) -> list[tuple[int, ...]]:
     """Return candidate tiles for all digits but the first of each axis, in this axis order."""
-    rest = list(digits)
+    queue = list(digits)
     for axis in order:
         # A digit with more values than its axis has extent is the only one there and forms a tile.
-        if rest and rest[0].axis == axis and shape[axis] > rest[0].low * (rest[0].size - 1):
-            rest.pop(0)
+        if queue and queue[0].axis == axis and shape[axis] > queue[0].low * (queue[0].size - 1):
+            queue.pop(0)
     tiles: list[tuple[int, ...]] = []
     axes = list(order)
-    while rest:
-        axes = axes[min(axes.index(each.axis) for each in rest) :]
+    while queue:
+        axes = axes[min(axes.index(d.axis) for d in queue) :]
         tiles.append(
-            tuple(prod(each.size for each in rest if each.axis == axis) for axis in axes)
+            tuple(prod(d.size for d in queue if d.axis == axis) for axis in axes)
         )
-        before = len(rest)
+        before = len(queue)
         for axis in axes:
-            if rest and rest[0].axis == axis:
-                rest.pop(0)
-        if len(rest) == before:
+            if queue and queue[0].axis == axis:
+                queue.pop(0)
+        if len(queue) == before:
             break
     return tiles
 
@@ -236,14 +236,14 @@ _PARTS = (
 
 def _unreadable(text: str) -> LayoutError:
     """Return the error for the position at which the text stops being a layout."""
-    place = 0
+    position = 0
     for part in _PARTS:
-        match = re.compile(part).match(text, place)
+        match = re.compile(part).match(text, position)
         if match is None:
             break
-        place = match.end()
+        position = match.end()
     return LayoutError(
         "xla: cannot parse `{text}` at position {place}, `{rest}`; write e.g. "
         "f32[16,256]{{1,0:T(8,128)}}",
-        kind="layout-text", text=text, place=place, rest=text[place:],
+        kind="layout-text", text=text, place=position, rest=text[position:],
     )

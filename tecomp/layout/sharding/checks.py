@@ -134,8 +134,8 @@ def ranges_of(
             "all extents must be 1 or more",
             kind="shards", dtype=dtype, shape=list(shape),
         )
-    if (clash := index_map.collision(shape)) is not None:
-        first, second = clash
+    if (collision := index_map.collision(shape)) is not None:
+        first, second = collision
         raise LayoutError(
             "shard layout: {index_map} is not injective on {dtype}{shape}: elements {first} and "
             "{second} map to the same address; make each stride at least the extent of the inner "
@@ -191,11 +191,11 @@ def check_face_shape(
         return None
     found = positive_numbers(face, "shard layout: the face")
     if tile is None or len(found) != 2 or any(t % f for t, f in zip(tile, found, strict=True)):
-        what = "no tile" if tile is None else f"a tile of {format_grid(tile)}"
+        tile_text = "no tile" if tile is None else f"a tile of {format_grid(tile)}"
         raise LayoutError(
             "shard layout: invalid face {found} for {what}; faces must divide the rows and the "
             "columns of a tile, for example 16x16 for 32x32",
-            kind="shards", found=format_grid(found), what=what,
+            kind="shards", found=format_grid(found), what=tile_text,
         )
     return found[0], found[1]
 
@@ -208,10 +208,10 @@ def check_storage(element: str, tile: tuple[int, int] | None) -> Format:
     """
     storage = format_named(element)
     if storage.name in BFP_TILES and tile != (32, 32):
-        what = "elements one by one" if tile is None else f"tiles of {format_grid(tile)}"
+        tile_text = "elements one by one" if tile is None else f"tiles of {format_grid(tile)}"
         raise LayoutError(
             "shard layout: {storage} requires tiles of 32x32, got {what}; pass tile=(32, 32)",
-            kind="shards", storage=storage.name, what=what,
+            kind="shards", storage=storage.name, what=tile_text,
         )
     return storage
 
@@ -346,7 +346,7 @@ def check_placement(
             "banks, 1 or more, only for interleaved layouts in dram or l1",
             kind="shards", banks=banks, memory_layout=memory_layout, memory_space=memory_space,
         )
-    if sum(given is not None for given in (shard_shape, grid)) != int(sharded):
+    if sum(argument is not None for argument in (shard_shape, grid)) != int(sharded):
         raise LayoutError(
             "ttnn layout: {memory_layout} with shard_shape={shard_shape!r} and grid={grid!r} is "
             "not valid; pass exactly one of them for a sharded layout, and neither for an "

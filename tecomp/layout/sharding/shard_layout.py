@@ -166,7 +166,7 @@ class ShardLayout(Layout):
         ((192, 32), (1, 3, 70, 4))
         """
         check_shape(shape)
-        extents, plain = tuple(map(int, shape)), DType(dtype)
+        extents, elem_dtype = tuple(map(int, shape)), DType(dtype)
         allowed = check_tiles(allowed_tiles)
         tiled = check_tile(tile, allowed)
         multiples = None if dim_alignments is None else positive_numbers(
@@ -176,9 +176,9 @@ class ShardLayout(Layout):
             linear, padded = aligned_axes(extents, linear, collapse_intervals, multiples)
         joins = None if multiples is not None else collapse_intervals
         index_map, cores = collapse_onto(extents, linear, joins, grid, tiled)
-        ranges = ranges_of(index_map, extents, plain)
+        ranges = ranges_of(index_map, extents, elem_dtype)
         sizes = tuple(high - low + 1 for low, high in ranges)
-        storage = check_storage(plain if element is None else element, tiled)
+        storage = check_storage(elem_dtype if element is None else element, tiled)
         aligned = row_alignment_elements(alignment_bytes, storage, tiled)
         cut = ShardSplit.evenly(
             padded or sizes, cores, tiled, check_face_shape(face, tiled), aligned
@@ -193,8 +193,8 @@ class ShardLayout(Layout):
         )
         results = cut.axes(_from_zero(index_map, ranges))
         super().__init__(
-            extents, plain, IndexMap(index_map.initial_indices, results),
-            storage, pad_value_of(oob_val, plain), check_memory_space(memory_space),
+            extents, elem_dtype, IndexMap(index_map.initial_indices, results),
+            storage, pad_value_of(oob_val, elem_dtype), check_memory_space(memory_space),
             tuple(range(len(cores))),
         )
         if capacity_bytes is not None:
@@ -240,20 +240,20 @@ class ShardLayout(Layout):
         ((8, 8), (2, 4), (16, 16))
         """
         check_target(target, "shard layout")
-        given: dict[str, Any] = {"alignment_bytes": target.memory(memory_space).alignment_bytes}
-        given["element"] = element_of(target, dtype, element)
+        args: dict[str, Any] = {"alignment_bytes": target.memory(memory_space).alignment_bytes}
+        args["element"] = element_of(target, dtype, element)
         check_kind(
             tiled, bool | np.bool_, "shard layout: tiled", "give True or False", LayoutError
         )
         if tiled:
             tile = tile_of(target)
-            given |= {"tile": tile.shape, "face": tile.face, "allowed_tiles": tile.shapes}
+            args |= {"tile": tile.shape, "face": tile.face, "allowed_tiles": tile.shapes}
         cores = grid_of(target, grid)
         rows = tuple(target.grid.values())
         if len(rows) == 2:
-            given["device"] = GridMap.on_device(cores, rows)
+            args["device"] = GridMap.on_device(cores, rows)
         layout = cls(
-            shape, dtype, linear, grid=cores, memory_space=memory_space, **(given | others)
+            shape, dtype, linear, grid=cores, memory_space=memory_space, **(args | others)
         )
         check_room(layout, target)
         return layout
@@ -299,17 +299,17 @@ class ShardLayout(Layout):
             if capacity_bytes is not None:
                 layout.check_capacity(capacity_bytes)
             return layout
-        said = parse_shard(text)
+        spec = parse_shard(text)
         layout = cls(
-            said.shape, said.dtype, said.linear, oob_val=said.oob_val, grid=said.grid,
-            tile=said.tile, memory_space=said.memory_space, element=said.element, face=face,
-            device=said.device if device is None else device, allowed_tiles=allowed_tiles,
+            spec.shape, spec.dtype, spec.linear, oob_val=spec.oob_val, grid=spec.grid,
+            tile=spec.tile, memory_space=spec.memory_space, element=spec.element, face=face,
+            device=spec.device if device is None else device, allowed_tiles=allowed_tiles,
         )
-        if (count := _padded_row(layout, said.memref)) is not None:
+        if (count := _padded_row(layout, spec.memref)) is not None:
             layout = layout.replace(alignment_bytes=count)
         if capacity_bytes is not None:
             layout.check_capacity(capacity_bytes)
-        _check_shard_extents(layout, said.memref)
+        _check_shard_extents(layout, spec.memref)
         return layout
 
     @classmethod
@@ -317,13 +317,13 @@ class ShardLayout(Layout):
         cls, text: str, face: Sequence[int] | None, device: GridMap | None,
         allowed_tiles: Sequence[Sequence[int]],
     ) -> ShardLayout:
-        said = parse_metal(text)
+        spec = parse_metal(text)
         layout = cls(
-            said.shape, said.dtype, collapse_intervals=said.intervals, oob_val=said.oob_val,
-            grid=said.grid, tile=said.tile, memory_space=said.memory_space, element=said.element,
-            face=face, device=device, dim_alignments=said.alignments, allowed_tiles=allowed_tiles,
+            spec.shape, spec.dtype, collapse_intervals=spec.intervals, oob_val=spec.oob_val,
+            grid=spec.grid, tile=spec.tile, memory_space=spec.memory_space, element=spec.element,
+            face=face, device=device, dim_alignments=spec.alignments, allowed_tiles=allowed_tiles,
         )
-        _check_shard_extents(layout, said.memref)
+        _check_shard_extents(layout, spec.memref)
         return layout
 
     def text(self) -> str:
@@ -376,7 +376,7 @@ class ShardLayout(Layout):
         >>> layout.replace(tile=(32, 32), element="bfp_bf8").memref_shape
         (2, 2)
         """
-        given: dict[str, Any] = {
+        args: dict[str, Any] = {
             "shape": self.shape, "dtype": self.dtype, "oob_val": self.oob_val, "grid": self.grid,
             "tile": self.tile, "memory_space": self.memory_space, "face": self.face,
             "element": self.storage.name, "device": self.device,
@@ -385,8 +385,8 @@ class ShardLayout(Layout):
         }
         if "collapse_intervals" not in changes:
             aligned = changes.get("dim_alignments", self.dim_alignments) is not None
-            given |= {"collapse_intervals": self._intervals} if aligned else {"linear": self.linear}
-        return ShardLayout(**(given | changes))
+            args |= {"collapse_intervals": self._intervals} if aligned else {"linear": self.linear}
+        return ShardLayout(**(args | changes))
 
     @property
     def memory_space(self) -> str:
@@ -458,10 +458,10 @@ class ShardLayout(Layout):
         CorePadding(core=(2, 1), count=49, margins=(1, 1), shard_variables=(p2, p3), \
 condition=p2 >= 17 or p3 >= 31)
         """
-        at = check_index_in_bounds(core, self.grid, "core")
+        position = check_index_in_bounds(core, self.grid, "core")
         return core_padding(
-            at, self._cut, self.collapsed_shape, self.shard_shape, self.padding,
-            int(self.padding_per_core[at]),
+            position, self._cut, self.collapsed_shape, self.shard_shape, self.padding,
+            int(self.padding_per_core[position]),
         )
 
     def check_capacity(self, capacity_bytes: int) -> None:
@@ -526,8 +526,8 @@ condition=p2 >= 17 or p3 >= 31)
 
 def _padded_row(layout: ShardLayout, memref: tuple[int, ...]) -> int | None:
     """Return the row size in bytes of a memref with wider rows than a layout, else None."""
-    own = layout.memref_shape
-    is_wider = len(own) == len(memref) and own[:-1] == memref[:-1] and own[-1] < memref[-1]
+    shape = layout.memref_shape
+    is_wider = len(shape) == len(memref) and shape[:-1] == memref[:-1] and shape[-1] < memref[-1]
     bits = layout.storage.stored.bits * layout.storage.units // layout.storage.elements
     if layout.tile is not None or not is_wider or memref[-1] * bits % 8:
         return None

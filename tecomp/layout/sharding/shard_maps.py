@@ -110,23 +110,23 @@ def merged_dims(rank: int, intervals: Intervals | None) -> list[range]:
     [range(0, 3), range(3, 4), range(4, 6), range(6, 7)]
     """
     default = [(0, -1)] if rank else []
-    given = _pairs(default if intervals is None else intervals)
-    joined = sorted(_bounds(begin, end, rank) for begin, end in given)
+    pairs = _pairs(default if intervals is None else intervals)
+    joined = sorted(_bounds(begin, end, rank) for begin, end in pairs)
     groups: list[range] = []
-    at = 0
+    next_dim = 0
     for begin, end in joined:
         if begin == end:
             continue
-        if begin < at:
+        if begin < next_dim:
             raise LayoutError(
                 "shard layout: dimension {begin} is in two of the intervals {intervals}; collapse "
                 "each dimension once",
                 kind="shards", begin=begin, intervals=[tuple(pair) for pair in intervals or ()],
             )
-        groups += [range(k, k + 1) for k in range(at, begin)]
+        groups += [range(k, k + 1) for k in range(next_dim, begin)]
         groups.append(range(begin, end))
-        at = end
-    return groups + [range(k, k + 1) for k in range(at, rank)]
+        next_dim = end
+    return groups + [range(k, k + 1) for k in range(next_dim, rank)]
 
 
 def _pairs(intervals: Intervals) -> Intervals:
@@ -242,26 +242,26 @@ class ShardSplit:
             if self.padded != self.shard:
                 inside[-1] = remainder(inside[-1], self.padded[-1])
             return (*cores, *inside)
-        lead, last = inside[:-2], inside[-2:]
+        leading, last = inside[:-2], inside[-2:]
         tiles = [
             _places(quotient(value, t), count)
             for value, t, count in zip(last, self.tile, self.memref[-2:], strict=True)
         ]
-        within = [remainder(value, t) for value, t in zip(last, self.tile, strict=True)]
-        return (*cores, *lead, *tiles, *faces(within, self.tile, self.face))
+        in_tile = [remainder(value, t) for value, t in zip(last, self.tile, strict=True)]
+        return (*cores, *leading, *tiles, *faces(in_tile, self.tile, self.face))
 
 
 def faces(
-    within: Sequence[Expr], tile: tuple[int, int], face: tuple[int, int] | None
+    in_tile: Sequence[Expr], tile: tuple[int, int], face: tuple[int, int] | None
 ) -> tuple[Expr, ...]:
     """Return row and column in a tile; with faces, those of the face and those in the face."""
     if face is None:
-        return tuple(within)
-    which = [
+        return tuple(in_tile)
+    face_index = [
         _places(quotient(value, f), t // f)
-        for value, f, t in zip(within, face, tile, strict=True)
+        for value, f, t in zip(in_tile, face, tile, strict=True)
     ]
-    return (*which, *(remainder(value, f) for value, f in zip(within, face, strict=True)))
+    return (*face_index, *(remainder(value, f) for value, f in zip(in_tile, face, strict=True)))
 
 
 def _places(value: Expr, size: int) -> Expr:
@@ -316,9 +316,9 @@ def core_padding(
         padding: Padding of all cores: physical index variables and condition.
         count: Number of padding slots of the core.
     """
-    places, condition = padding
-    axes = places[len(core) :]
-    fixed = {var: Const(n, INT64) for var, n in zip(places, core, strict=False)}
+    variables, condition = padding
+    axes = variables[len(core) :]
+    fixed = {var: Const(n, INT64) for var, n in zip(variables, core, strict=False)}
     ranges = {
         var: (Const(0, INT64), Const(extent - 1, INT64))
         for var, extent in zip(axes, shard, strict=True)
@@ -330,7 +330,7 @@ def core_padding(
     return CorePadding(
         core,
         count,
-        tuple(n - real for n, real in zip(cut.padded, filled, strict=True)),
+        tuple(n - used for n, used in zip(cut.padded, filled, strict=True)),
         axes,
         _shorten(simplify(substitute(condition, fixed), ranges)),
     )
@@ -338,15 +338,15 @@ def core_padding(
 
 def _shorten(condition: Expr) -> Expr:
     """Remove redundant bounds from a disjunction, such as `x >= 18` beside `x >= 17`."""
-    least: dict[Expr, int] = {}
+    lower_bounds: dict[Expr, int] = {}
     others: list[Expr] = []
     for alternative in operands_of(BinOp.OR, condition):
         match alternative:
             case Compare(CmpOp.GE, Var() as var, Const(int() as bound)):
-                least[var] = min(bound, least.get(var, bound))
+                lower_bounds[var] = min(bound, lower_bounds.get(var, bound))
             case part:
                 others.append(part)
-    bounds = [Compare(CmpOp.GE, var, Const(bound, INT64)) for var, bound in least.items()]
+    bounds = [Compare(CmpOp.GE, var, Const(bound, INT64)) for var, bound in lower_bounds.items()]
     return logical_or(*bounds, *others)
 
 
@@ -364,13 +364,13 @@ def count_on_cores(
     """
     exprs = index_map.final_indices[: len(grid)]
     counts = np.ones(grid, np.int64)
-    used: set[int] = set()
+    counted: set[int] = set()
     for dims, axes in _groups(index_map, exprs):
-        used |= dims
+        counted |= dims
         part = _count([exprs[k] for k in axes], index_map, sorted(dims), shape,
                       [grid[k] for k in axes])
         counts *= part.reshape([n if k in axes else 1 for k, n in enumerate(grid)])
-    return counts * prod(n for k, n in enumerate(shape) if k not in used)
+    return counts * prod(n for k, n in enumerate(shape) if k not in counted)
 
 
 def _groups(
@@ -403,8 +403,8 @@ def _count(
         block = [(start, min(start + step, first)), *((0, n) for n in box[1:])]
         ranges = block[: len(box)]
         axes: Any = np.ogrid[tuple(slice(*pair) for pair in ranges)] if box else ()
-        at = {index_map.initial_indices[k]: axis for k, axis in zip(dims, axes, strict=True)}
-        place = [brute_force.values(expr, at) for expr in exprs]
-        flat = np.zeros([b - a for a, b in ranges], np.int64) + offset_of(place, grid)
+        bindings = {index_map.initial_indices[k]: axis for k, axis in zip(dims, axes, strict=True)}
+        indices = [brute_force.values(expr, bindings) for expr in exprs]
+        flat = np.zeros([b - a for a, b in ranges], np.int64) + offset_of(indices, grid)
         total += np.bincount(flat.reshape(-1), minlength=total.size)
     return total.reshape(grid)

@@ -212,10 +212,10 @@ def parse_metal(text: str) -> MetalNotation:
     scanner.take("tensor")
     scanner.take("<")
     physical = _extents(scanner)
-    at = scanner.skip()
+    position = scanner.skip()
     tile, element = _element(scanner, "!ttcore.tile")
     if not physical or len(physical) % 2:
-        scanner.fail("as many shard extents as grid extents", at)
+        scanner.fail("as many shard extents as grid extents", position)
     cut = len(physical) // 2
     for token in (",", "#ttcore.metal_layout", "<", "logical_shape", "="):
         scanner.take(token)
@@ -260,9 +260,9 @@ def _dense_pairs(scanner: Scanner) -> tuple[tuple[int, int], ...]:
         scanner.take("]")
     for token in (">", ":", "tensor", "<"):
         scanner.take(token)
-    at = scanner.skip()
+    position = scanner.skip()
     if _extents(scanner) != (len(pairs), 2):
-        scanner.fail(f"{len(pairs)}x2x", at)
+        scanner.fail(f"{len(pairs)}x2x", position)
     scanner.take("i64")
     scanner.take(">")
     return tuple(pairs)
@@ -310,17 +310,17 @@ def _element(
 
 
 def _type(scanner: Scanner, *, stored: bool = False) -> str:
-    what = "an element type such as f32" + (" or bfp_bf8" if stored else "")
-    at = scanner.skip()
-    name = scanner.word(what)
+    expected = "an element type such as f32" + (" or bfp_bf8" if stored else "")
+    position = scanner.skip()
+    name = scanner.word(expected)
     if stored and name in BFP_TILES:
         return name
     found = TYPES.get(name) or _ALSO.get(name)
-    return scanner.fail(what, at) if found is None else found
+    return scanner.fail(expected, position) if found is None else found
 
 
 def _one_of(scanner: Scanner, words: tuple[str, ...]) -> str:
-    wanted = f"one of {', '.join(words)}"
-    at = scanner.skip()
-    word = scanner.word(wanted)
-    return word if word in words else scanner.fail(wanted, at)
+    expected = f"one of {', '.join(words)}"
+    position = scanner.skip()
+    word = scanner.word(expected)
+    return word if word in words else scanner.fail(expected, position)

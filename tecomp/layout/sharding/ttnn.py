@@ -65,8 +65,8 @@ def packing(
             padded[-2:] = (ceil_div(n, t) * t for n, t in zip(padded[-2:], tile, strict=True))
         strides = [prod(padded[k + 1 :]) for k in range(len(padded))]
         return tuple(strides[len(padded) - rank :]), prod(padded), padded[-1]
-    volume, given = _checked_strides(shape, stride)
-    return given, volume, given[-2] if rank > 1 else volume
+    volume, checked = _checked_strides(shape, stride)
+    return checked, volume, checked[-2] if rank > 1 else volume
 
 
 def _checked_strides(
@@ -74,8 +74,8 @@ def _checked_strides(
 ) -> tuple[int, tuple[int, ...]]:
     rank = len(shape)
     stride = as_int_tuple(stride, "ttnn layout: stride")
-    whole = all(n > 0 for n in stride)
-    if not whole or len(stride) not in (rank, rank + 1) or (rank and stride[-1] != 1):
+    is_positive = all(n > 0 for n in stride)
+    if not is_positive or len(stride) not in (rank, rank + 1) or (rank and stride[-1] != 1):
         raise LayoutError(
             "ttnn layout: invalid stride {stride} for {shape}; pass one positive number per "
             "dimension, with 1 as the last, and prepend the volume if it is larger",
@@ -85,15 +85,15 @@ def _checked_strides(
     volume = int(stride[0]) if len(stride) > rank else prod((*shape[:1], *strides[:1]))
     outer = (volume, *strides)
     width = strides[-2] if rank > 1 else volume
-    taken = 1
+    span = 1
     for k in reversed(range(rank)):
-        taken += (shape[k] - 1) * strides[k]
-        if outer[k] < taken or outer[k] % width:
+        span += (shape[k] - 1) * strides[k]
+        if outer[k] < span or outer[k] % width:
             raise LayoutError(
                 "ttnn layout: invalid stride {outer} for {shape}: {outer2} is smaller than the "
                 "{taken} addresses from dimension {k} on, or is not a multiple of rows of {width}; "
                 "pass the strides of an array, with padding between its rows if necessary",
-                kind="shards", outer=outer, shape=list(shape), outer2=outer[k], taken=taken, k=k,
+                kind="shards", outer=outer, shape=list(shape), outer2=outer[k], taken=span, k=k,
                 width=width,
             )
     return volume, strides
@@ -110,22 +110,22 @@ def shard_of(
     Raises:
         LayoutError: If they are not positive, or split an axis that the memory layout keeps whole.
     """
-    given = shard_shape if shard_shape is not None else grid
-    if given is None:
+    sizes = shard_shape if shard_shape is not None else grid
+    if sizes is None:
         return physical
-    what = "grid" if shard_shape is None else "shard shape"
-    rows, columns = positive_numbers(given, f"ttnn layout: the {what}", 2)
+    argument = "grid" if shard_shape is None else "shard shape"
+    rows, columns = positive_numbers(sizes, f"ttnn layout: the {argument}", 2)
     if shard_shape is None:
         rows, columns = ceil_div(physical[0], rows), ceil_div(physical[1], columns)
     if (memory_layout == "height_sharded" and columns < physical[1]) or (
         memory_layout == "width_sharded" and rows < physical[0]
     ):
-        whole = "rows" if memory_layout == "height_sharded" else "columns"
+        axis = "rows" if memory_layout == "height_sharded" else "columns"
         raise LayoutError(
             "ttnn layout: {memory_layout} must not split {whole}, but {physical} is split into "
             "{rows}; use block_sharded",
             kind="shards", memory_layout=memory_layout, physical=format_grid(physical),
-            rows=format_grid((rows, columns)), whole=whole,
+            rows=format_grid((rows, columns)), whole=axis,
         )
     return rows, columns
 
@@ -213,7 +213,7 @@ class TtnnLayout(Layout):
         ((384, 128), (192, 32), (2, 4))
         """
         check_shape(shape)
-        extents, plain = tuple(map(int, shape)), DType(dtype)
+        extents, elem_dtype = tuple(map(int, shape)), DType(dtype)
         allowed = check_tiles(allowed_tiles)
         tiled = check_tile(tile, allowed)
         strides, volume, width = packing(extents, tiled, stride)
@@ -223,16 +223,16 @@ class TtnnLayout(Layout):
         counts = tuple(ceil_div(n, s) for n, s in zip(physical, shard, strict=True))
         cut = ShardSplit(counts, shard, tiled, check_face_shape(face, tiled))
         axes = tuple(Var(f"d{k}") for k in range(len(extents)))
-        at = rows_and_columns(axes, strides, width)
-        results = cut.axes(at) if memory_layout in SHARDED else _pages(at, cut, physical, banks)
+        pos = rows_and_columns(axes, strides, width)
+        results = cut.axes(pos) if memory_layout in SHARDED else _pages(pos, cut, physical, banks)
         keep(
             self, stride=strides, packed_shape=physical, memory_layout=memory_layout,
             tile_shape=tiled, banks=banks, face=cut.face, _cut=cut,
             _allowed_tiles=allowed,
         )
         super().__init__(
-            extents, plain, IndexMap(axes, results),
-            check_storage(plain if element is None else element, tiled), None, memory_space,
+            extents, elem_dtype, IndexMap(axes, results),
+            check_storage(elem_dtype if element is None else element, tiled), None, memory_space,
             (0, 1) if memory_layout in SHARDED else (0,),
         )
 
@@ -241,8 +241,8 @@ class TtnnLayout(Layout):
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        own = (self.stride, self.packed_shape, self.memory_layout, self._cut)
-        return (*super()._key, *own)
+        fields = (self.stride, self.packed_shape, self.memory_layout, self._cut)
+        return (*super()._key, *fields)
 
     @property
     def is_sharded(self) -> bool:
@@ -291,23 +291,23 @@ class TtnnLayout(Layout):
         [((0, 0), (7, 0)), ((0, 1), (2, 1))]
         """
         rows, columns = positive_numbers(device, "ttnn layout: the device", 2)
-        down, across = self._cut.grid
-        count = down * across
+        n_rows, n_cols = self._cut.grid
+        count = n_rows * n_cols
         is_block = self.memory_layout == "block_sharded"
         if not self.is_sharded or count > rows * columns or (
-            is_block and (down > rows or across > columns)
+            is_block and (n_rows > rows or n_cols > columns)
         ):
-            what = f"{down}x{across} shards" if self.is_sharded else "interleaved pages"
+            contents = f"{n_rows}x{n_cols} shards" if self.is_sharded else "interleaved pages"
             raise LayoutError(
                 "ttnn layout: {what} do not fit on {rows}x{columns} cores; use fewer, larger "
                 "shards",
-                kind="shards", what=what, rows=rows, columns=columns,
+                kind="shards", what=contents, rows=rows, columns=columns,
             )
         if is_block:
-            return [((0, 0), (across - 1, down - 1))]
-        full, rest = divmod(count, columns)
+            return [((0, 0), (n_cols - 1, n_rows - 1))]
+        full, tail = divmod(count, columns)
         ranges: list[Range] = [((0, 0), (columns - 1, full - 1))] if full else []
-        return ranges + ([((0, full), (rest - 1, full))] if rest else [])
+        return ranges + ([((0, full), (tail - 1, full))] if tail else [])
 
     def to_shard(self) -> ShardLayout:
         """Convert to a `ShardLayout` with equal addresses.
@@ -329,25 +329,25 @@ class TtnnLayout(Layout):
             )
         axes = self.index_map.initial_indices
         width = self.packed_shape[1]
-        made = ShardLayout(
+        result = ShardLayout(
             self.shape, self.dtype, IndexMap(axes, rows_and_columns(axes, self.stride, width)),
             grid=self._cut.grid, tile=self.tile_shape, memory_space=self.memory, face=self.face,
             element=self.storage.name, allowed_tiles=self._allowed_tiles,
         )
-        for mine, theirs, count in zip(
-            self.shard_shape, made.scalar_shard_shape, self._cut.grid, strict=True
+        for extent, other, count in zip(
+            self.shard_shape, result.scalar_shard_shape, self._cut.grid, strict=True
         ):
-            if (count > 1 and mine != theirs) or made.memref_shape != self.memref_shape:
+            if (count > 1 and extent != other) or result.memref_shape != self.memref_shape:
                 raise LayoutError(
                     "ttnn layout: {packed_shape} is split into shards of {shard_shape}, but a "
                     "shard layout splits {collapsed_shape} into {scalar_shard_shape}; choose "
                     "shards that are not moved by the padding",
                     kind="shards", shard_shape=format_grid(self.shard_shape),
                     packed_shape=format_grid(self.packed_shape),
-                    collapsed_shape=format_grid(made.collapsed_shape),
-                    scalar_shard_shape=format_grid(made.scalar_shard_shape),
+                    collapsed_shape=format_grid(result.collapsed_shape),
+                    scalar_shard_shape=format_grid(result.scalar_shard_shape),
                 )
-        return made
+        return result
 
     @classmethod
     def from_shard(cls, layout: ShardLayout) -> TtnnLayout:
@@ -365,30 +365,30 @@ class TtnnLayout(Layout):
             LayoutError,
         )
         width, stride = strides_of(layout)
-        down, across = layout.grid
-        made = cls(
+        rows, columns = layout.grid
+        result = cls(
             layout.shape, layout.dtype, stride=(layout.collapsed_shape[0] * width, *stride),
-            memory_layout=_memory_layout(down, across), memory_space=layout.memory,
-            shard_shape=layout.scalar_shard_shape if down * across > 1 else None,
+            memory_layout=_memory_layout(rows, columns), memory_space=layout.memory,
+            shard_shape=layout.scalar_shard_shape if rows * columns > 1 else None,
             tile=layout.tile, element=layout.storage.name, face=layout.face,
             allowed_tiles=[layout.tile] if layout.tile else (),
         )
-        if made._cut.grid != layout.grid:
+        if result._cut.grid != layout.grid:
             raise LayoutError(
                 "ttnn layout: {collapsed_shape} in shards of {shard_shape} fills the grid {grid}, "
                 "but the layout has the grid {layout_grid}; use a grid without idle cores",
                 kind="shards", collapsed_shape=format_grid(layout.collapsed_shape),
-                shard_shape=format_grid(made.shard_shape), grid=format_grid(made._cut.grid),
+                shard_shape=format_grid(result.shard_shape), grid=format_grid(result._cut.grid),
                 layout_grid=format_grid(layout.grid),
             )
-        if made.memref_shape != layout.memref_shape:
+        if result.memref_shape != layout.memref_shape:
             raise LayoutError(
                 "ttnn layout: rows of {memref_shape} are padded to {alignment_bytes} bytes, which "
                 "strides cannot express; use a tiled layout, or one without alignment_bytes",
                 kind="shards", memref_shape=format_grid(layout.memref_shape),
                 alignment_bytes=layout.alignment_bytes,
             )
-        return made
+        return result
 
     @classmethod
     def mesh_from_shard(cls, layout: ShardLayout) -> TtnnMesh:
@@ -421,9 +421,9 @@ class TtnnLayout(Layout):
         dims = _mesh_dims(layout)
         part = [1 if dim in dims else extent for dim, extent in enumerate(layout.shape)]
         axes = layout.linear.initial_indices
-        rest = IndexMap(axes, layout.linear.final_indices[-2:])
+        device_map = IndexMap(axes, layout.linear.final_indices[-2:])
         device = ShardLayout(
-            part, layout.dtype, rest, oob_val=layout.oob_val, grid=layout.grid[-2:],
+            part, layout.dtype, device_map, oob_val=layout.oob_val, grid=layout.grid[-2:],
             tile=layout.tile, memory_space=layout.memory, element=layout.storage.name,
             face=layout.face, alignment_bytes=layout.alignment_bytes,
             allowed_tiles=[layout.tile] if layout.tile else (),
@@ -453,8 +453,8 @@ class TtnnMesh:
         Raises:
             LayoutError: If `index` is out of bounds.
         """
-        at = check_index_in_bounds(index, self.tensor_shape, "element")
-        return tuple(at[dim] for dim in self.dims)
+        position = check_index_in_bounds(index, self.tensor_shape, "element")
+        return tuple(position[dim] for dim in self.dims)
 
     def place(self, index: Sequence[int]) -> tuple[int, ...]:
         """Return the physical index of the element at `index` in the memory of its device.
@@ -468,8 +468,8 @@ class TtnnMesh:
         >>> mesh.device((1, 3, 20)), mesh.place((1, 3, 20)), layout.place((1, 3, 20))
         ((1,), (0, 1, 3, 4), (1, 0, 1, 0, 3, 4))
         """
-        at = check_index_in_bounds(index, self.tensor_shape, "element")
-        return self.layout.place([0 if k in self.dims else n for k, n in enumerate(at)])
+        position = check_index_in_bounds(index, self.tensor_shape, "element")
+        return self.layout.place([0 if k in self.dims else n for k, n in enumerate(position)])
 
 
 def _mesh_dims(layout: ShardLayout) -> tuple[int, ...]:
@@ -491,10 +491,10 @@ def _mesh_dims(layout: ShardLayout) -> tuple[int, ...]:
     return tuple(dims)
 
 
-def _memory_layout(down: int, across: int) -> str:
-    if down == across == 1:
+def _memory_layout(rows: int, columns: int) -> str:
+    if rows == columns == 1:
         return "interleaved"
-    return "height_sharded" if across == 1 else "width_sharded" if down == 1 else "block_sharded"
+    return "height_sharded" if columns == 1 else "width_sharded" if rows == 1 else "block_sharded"
 
 
 def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
@@ -522,8 +522,8 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
         inner = max(inner, rows[-1] * extent)
     stride = (*(n * width for n in reversed(rows)), *([1] if rank else []))
     axes = linear.initial_indices
-    wanted = IndexMap(axes, rows_and_columns(axes, stride, width))
-    if not linear.is_equivalent_to(wanted, layout.shape):
+    expected = IndexMap(axes, rows_and_columns(axes, stride, width))
+    if not linear.is_equivalent_to(expected, layout.shape):
         raise LayoutError(
             "ttnn layout: {map} cannot be expressed by strides, which have all dimensions but the "
             "last as rows and the last as columns; collapse [0, -1), or split the tensor first",
@@ -549,20 +549,20 @@ def rows_and_columns(
 
 
 def _pages(
-    at: tuple[Expr, Expr], cut: ShardSplit, physical: tuple[int, int], banks: int
+    pos: tuple[Expr, Expr], cut: ShardSplit, physical: tuple[int, int], banks: int
 ) -> tuple[Expr, ...]:
     """Return bank, page within the bank, and position within the page."""
-    row, column = at
+    row, column = pos
     if cut.tile is None:
         page, count = row, physical[0]
         inside: tuple[Expr, ...] = (remainder(column, physical[1]),)
     else:
-        down, across = cut.memref
-        (y, x) = (quotient(value, t) for value, t in zip(at, cut.tile, strict=True))
-        page = y if across == 1 else Binary(
-            BinOp.ADD, Binary(BinOp.MUL, y, index_value(across)), x)
-        count = down * across
-        within = [remainder(value, t) for value, t in zip(at, cut.tile, strict=True)]
-        inside = faces(within, cut.tile, cut.face)
+        rows, columns = cut.memref
+        (y, x) = (quotient(value, t) for value, t in zip(pos, cut.tile, strict=True))
+        page = y if columns == 1 else Binary(
+            BinOp.ADD, Binary(BinOp.MUL, y, index_value(columns)), x)
+        count = rows * columns
+        in_tile = [remainder(value, t) for value, t in zip(pos, cut.tile, strict=True)]
+        inside = faces(in_tile, cut.tile, cut.face)
     slots = ceil_div(count, banks)
     return (remainder(page, banks), remainder(quotient(page, banks), slots), *inside)

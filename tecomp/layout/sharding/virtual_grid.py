@@ -61,11 +61,11 @@ class GridMap(Pictured):
 
     def __post_init__(self) -> None:
         if not isinstance(self.index_map, IndexMap):
-            given = getattr(self.index_map, "__name__", safe_repr(self.index_map))
+            name = getattr(self.index_map, "__name__", safe_repr(self.index_map))
             raise LayoutError(
                 "grid map: {given} is not an index map; use GridMap.of(shape, function, physical) "
                 "to create a map from a function of the axes",
-                kind="shards", given=given,
+                kind="shards", given=name,
             )
         # Normalized here for all constructors.
         object.__setattr__(self, "shape", positive_numbers(self.shape, _GRID))
@@ -103,8 +103,8 @@ class GridMap(Pictured):
                 shape=list(self.shape), core=tuple(map(int, cores[k])),
                 physical=list(self.physical), index_map=self.index_map,
             )
-        if (clash := self.index_map.collision(self.shape)) is not None:
-            first, second = clash
+        if (collision := self.index_map.collision(self.shape)) is not None:
+            first, second = collision
             raise LayoutError(
                 "grid map: {index_map} is not injective: cores {first} and {second} of {shape} map "
                 "to the same core; map each core to a different core",
@@ -156,18 +156,18 @@ class GridMap(Pictured):
             )
         axes = tuple(Var(f"d{k}") for k in range(len(shape)))
         counts = [ceil_div(n, size) for n, size in zip(shape[-2:], device, strict=True)]
-        many = [
+        device_digits = [
             (quotient(axis, size), count)
             for axis, size, count in zip(axes[-2:], device, counts, strict=True)
         ]
-        which: list[tuple[Expr, int]] = [*zip(axes[:-2], shape[:-2], strict=True), *many]
-        kept = [(expr, n) for expr, n in which if n > 1]
+        digits: list[tuple[Expr, int]] = [*zip(axes[:-2], shape[:-2], strict=True), *device_digits]
+        nontrivial = [(expr, n) for expr, n in digits if n > 1]
         inside = [
             axis if count == 1 else remainder(axis, size)
             for axis, size, count in zip(axes[-2:], device, counts, strict=True)
         ]
-        chip = linearize_dims([expr for expr, _ in kept], [n for _, n in kept])
-        devices = prod(n for _, n in which)
+        chip = linearize_dims([expr for expr, _ in nontrivial], [n for _, n in nontrivial])
+        devices = prod(n for _, n in digits)
         return cls(shape, IndexMap(axes, (chip, *inside)), (devices, *device))
 
     @classmethod
@@ -219,10 +219,10 @@ class GridMap(Pictured):
     def _in_rows(cls, shape: Shape, device: Shape, columns: int) -> GridMap:
         """Map a grid in row-major order to rows with `columns` cores."""
         axes = tuple(Var(f"d{k}") for k in range(len(shape)))
-        long = [(axis, n) for axis, n in zip(axes, shape, strict=True) if n > 1]
-        flat = linearize_dims([axis for axis, _ in long], [n for _, n in long])
-        place = index_value(0), quotient(flat, columns), remainder(flat, columns)
-        return cls(shape, IndexMap(axes, place), (1, *device))
+        nontrivial = [(axis, n) for axis, n in zip(axes, shape, strict=True) if n > 1]
+        flat = linearize_dims([axis for axis, _ in nontrivial], [n for _, n in nontrivial])
+        indices = index_value(0), quotient(flat, columns), remainder(flat, columns)
+        return cls(shape, IndexMap(axes, indices), (1, *device))
 
     @classmethod
     def for_tensor(
@@ -281,10 +281,10 @@ class GridMap(Pictured):
     @cached_property
     def _cores(self) -> npt.NDArray[np.int64]:
         """Physical core of each virtual core, in row-major order."""
-        places = brute_force.evaluate_over_box(
+        coordinates = brute_force.evaluate_over_box(
             self.index_map.final_indices, self.index_map.initial_indices, self.shape
         )
-        return np.stack(places, axis=1)
+        return np.stack(coordinates, axis=1)
 
     @cached_property
     def _virtual(self) -> dict[Shape, Shape]:
@@ -302,7 +302,7 @@ class GridMap(Pictured):
         >>> print(GridMap.folded((1, 64), (8, 8)).text())
         #tt.device<#tt.grid<1x64, (d0, d1) -> (0, d1 floordiv 8, d1 mod 8)>, <1x8x8>>
         """
-        shape, physical = ("x".join(map(str, each)) for each in (self.shape, self.physical))
+        shape, physical = ("x".join(map(str, extents)) for extents in (self.shape, self.physical))
         return f"#tt.device<#tt.grid<{shape}, {map_text(self.index_map)}>, <{physical}>>"
 
     @classmethod
@@ -345,8 +345,8 @@ class GridMap(Pictured):
         >>> GridMap.mesh((16, 32), (8, 8)).core((9, 17))
         (6, 1, 1)
         """
-        at = self._checked(virtual, self.shape)
-        flat = int(np.ravel_multi_index(at, self.shape))
+        position = self._checked(virtual, self.shape)
+        flat = int(np.ravel_multi_index(position, self.shape))
         return tuple(map(int, self._cores[flat]))
 
     def virtual(self, core: Sequence[int]) -> Shape | None:
@@ -381,29 +381,29 @@ class GridMap(Pictured):
         """
         check_layout(layout, "grid map")
         count = len(self.shape)
-        own = layout.index_map
-        cores = self.index_map.map_indices(own.final_indices[:count])
+        base = layout.index_map
+        cores = self.index_map.map_indices(base.final_indices[:count])
         declared = (
             remainder(expr, n)
             for expr, n in zip(cores, self.physical, strict=True)
         )
-        results = (*declared, *own.final_indices[count:])
+        results = (*declared, *base.final_indices[count:])
         return Layout(
-            layout.shape, layout.dtype, IndexMap(own.initial_indices, results), layout.storage,
+            layout.shape, layout.dtype, IndexMap(base.initial_indices, results), layout.storage,
             layout.pad_value, layout.memory, tuple(range(len(self.physical))),
         )
 
     def _checked(self, core: Sequence[int], shape: Shape) -> Shape:
-        at = as_int_tuple(core, "grid map: the core")
-        if len(at) != len(shape) or not all(
-            0 <= n < extent for n, extent in zip(at, shape, strict=True)
+        position = as_int_tuple(core, "grid map: the core")
+        if len(position) != len(shape) or not all(
+            0 <= n < extent for n, extent in zip(position, shape, strict=True)
         ):
             raise LayoutError(
                 "grid map: core {at!r} is out of bounds of {shape}; pass one index per axis, from "
                 "0 to its extent - 1",
-                kind="shards", at=at, shape=list(shape),
+                kind="shards", at=position, shape=list(shape),
             )
-        return at
+        return position
 
 
 def parse_grid_map(scanner: Scanner) -> GridMap:
@@ -473,7 +473,7 @@ def _block_grid(pieces: Shape, device: Shape) -> Shape:
 
 def _virtual_grid(pieces: Shape, device: Shape) -> Shape:
     """Return the grid with the most cores that divides the tiles evenly and fills a rectangle."""
-    counts = [[n for n in range(1, prod(device) + 1) if many % n == 0] for many in pieces]
+    counts = [[n for n in range(1, prod(device) + 1) if n_tiles % n == 0] for n_tiles in pieces]
     if len(pieces) == 2:
         longer = 0 if pieces[0] >= pieces[1] else 1
         counts[1 - longer] = [1]
@@ -484,14 +484,14 @@ def _virtual_grid(pieces: Shape, device: Shape) -> Shape:
     return found
 
 
-def _products(counts: Sequence[Sequence[int]], most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the choices of one number per list with product at most `most`, in list order."""
+def _products(counts: Sequence[Sequence[int]], limit: int) -> Iterator[tuple[int, ...]]:
+    """Yield the choices of one number per list with product at most `limit`, in list order."""
     if not counts:
         yield ()
         return
     for n in counts[0]:
-        if n <= most:
-            yield from ((n, *rest) for rest in _products(counts[1:], most // n))
+        if n <= limit:
+            yield from ((n, *suffix) for suffix in _products(counts[1:], limit // n))
 
 
 def is_rectangle(count: int, device: Sequence[int]) -> bool:

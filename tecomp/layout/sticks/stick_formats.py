@@ -441,12 +441,12 @@ def _check_padding(shape: Sequence[int], padded: Sequence[int]) -> None:
             kind="sticks", padded=list(padded), padded_count=len(padded), shape=list(shape),
             rank=len(shape),
         )
-    for dim, (extent, room) in enumerate(zip(shape, padded, strict=True)):
-        if room < extent:
+    for dim, (extent, padded_extent) in enumerate(zip(shape, padded, strict=True)):
+        if padded_extent < extent:
             raise LayoutError(
                 "stick layout: padded_size {padded} has extent {room} in dimension {dim}, less "
                 "than {extent} of size {shape}; pad to {extent} or more",
-                kind="sticks", padded=list(padded), room=room, dim=dim, extent=extent,
+                kind="sticks", padded=list(padded), room=padded_extent, dim=dim, extent=extent,
                 shape=list(shape),
             )
 

@@ -182,12 +182,12 @@ class StickLayout(Layout):
         [4, 512, 64]
         """
         check_target(target, "stick layout")
-        given: dict[str, Any] = {"stick_bytes": target.stick_bytes, "memory": memory}
+        options: dict[str, Any] = {"stick_bytes": target.stick_bytes, "memory": memory}
         target.memory(memory)
         is_padded = len(args) > 2 or "pad_all_dims" in fields
         if target.stick is not None and not is_padded and _form(args, fields) is default_spec:
-            given["pad_all_dims"] = target.stick.padding == "all"
-        layout = cls(*args, **(fields | given))
+            options["pad_all_dims"] = target.stick.padding == "all"
+        layout = cls(*args, **(fields | options))
         element_of(target, layout.dtype, layout.storage.name)
         check_room(layout, target)
         return layout
@@ -307,8 +307,8 @@ class StickLayout(Layout):
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        own = (self.format, self.device_dtype, self.stick_bytes, self.arrangement, self._dim_map)
-        return (*super()._key, *own)
+        fields = (self.format, self.device_dtype, self.stick_bytes, self.arrangement, self._dim_map)
+        return (*super()._key, *fields)
 
     def __str__(self) -> str:
         arranged = (
@@ -369,11 +369,11 @@ def _index_map(sticks: StickSpec, arrangement: ElementArrangement) -> IndexMap:
         tile, lane = _parts(axes[stick], sticks, arrangement)
         tiles, in_stick = {stick: tile}, [lane]
     results = []
-    for dim, places in zip(sticks.dim_map[:rank], sticks.device_size[:rank], strict=True):
+    for dim, size in zip(sticks.dim_map[:rank], sticks.device_size[:rank], strict=True):
         expr: Expr = tiles.get(dim, axes[dim])
         known = ceil_div(sticks.size[dim], lane_extents.get(dim, 1))
-        is_plain = places == known and arrangement is ElementArrangement.STANDARD
-        results.append(expr if is_plain or places == 0 else remainder(expr, places))
+        is_plain = size == known and arrangement is ElementArrangement.STANDARD
+        results.append(expr if is_plain or size == 0 else remainder(expr, size))
     return IndexMap(axes, (*results, *in_stick))
 
 
@@ -388,7 +388,7 @@ def with_tensor_shape(layout: Layout, shape: Sequence[int] | None) -> Layout:
         return layout
     padded = layout.shape
     if len(padded) != len(shape) or any(
-        extent > places for extent, places in zip(shape, padded, strict=True)
+        extent > padded_extent for extent, padded_extent in zip(shape, padded, strict=True)
     ):
         return layout
     return layout.with_size(shape)

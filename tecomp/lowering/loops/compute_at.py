@@ -53,8 +53,8 @@ def check_computed_inside(
     if not covers(region.points, all_elements(program, definition, outer), scope):
         raise _partial(name)
     for loop, call in scope.concurrent:
-        if clash := find_shared_point(region.points, scope, loop):
-            first, second, element = clash
+        if conflict := find_shared_point(region.points, scope, loop):
+            first, second, element = conflict
             indices = ", ".join(map(str, element))
             raise LowerError(
                 "{call}: iterations {first} and {second} both write {name}[{indices}], whose "
@@ -199,16 +199,16 @@ class AttachedStages:
         self, work: StageContext, position: int, values: Mapping[IterVar, Expr], scope: LoopScope
     ) -> list[Producer]:
         """Return the stages to compute at this position, with their required regions."""
-        here = work.attached.get(position, ())
-        if not here:
+        attached = work.attached.get(position, ())
+        if not attached:
             return []
         window = RollingWindow(self.program, work.loop_variables(values), scope, work.memory)
-        rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
-        needed, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
-        _, regions = self._instances(work, position, values, scope, needed)
-        new = self._instances(work, position, values, scope, made)[1] if rolling else regions
+        rolling = [definition.stage.key for definition in attached if definition.stage.is_rolling]
+        required, computed = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
+        _, regions = self._instances(work, position, values, scope, required)
+        new = self._instances(work, position, values, scope, computed)[1] if rolling else regions
         found: list[Producer] = []
-        for definition in here:
+        for definition in attached:
             region = regions.get(definition.stage.key)
             if region is None:
                 continue
@@ -223,9 +223,9 @@ class AttachedStages:
             elif definition.stage.is_rolling:
                 region = window.new(definition, region)
             else:
-                own = new.get(definition.stage.key)
+                new_region = new.get(definition.stage.key)
                 region = extend_to_full_tiles(
-                    self.program, definition, own or region, bounds,
+                    self.program, definition, new_region or region, bounds,
                     {**work.memory, **memory_of(found)}, self.checks, scope,
                 )
                 bounds = with_padding(definition, bounds, shape, scope)
@@ -246,11 +246,11 @@ class AttachedStages:
         self, work: StageContext, position: int, values: Mapping[IterVar, Expr], scope: LoopScope
     ) -> Stmt:
         """Return prefetches of the data that later iterations of the loop just opened read."""
-        wanted = work.prefetches(position)
-        if not wanted:
+        requests = work.prefetches(position)
+        if not requests:
             return seq()
         instances, _ = self._instances(work, position, values, scope)
         return seq(*(
-            prefetch_statements(self.program, work, ahead, instances, values, scope) for ahead
-            in wanted
+            prefetch_statements(self.program, work, request, instances, values, scope) for request
+            in requests
         ))

@@ -103,16 +103,16 @@ class _Namer:
                 self._reads_nothing[id(part)] for part in children(node))
 
     def visit(self, node: Expr, *, is_shared: bool) -> None:
-        made = replace_children(node, self.rewritten)
+        rewritten = replace_children(node, self.rewritten)
         guard = self._guards.of(node)
         self._is_safe[id(node)] = guard is None or (
             not _reads(node) and all(self._is_safe[id(part)] for part in _computed_operands(node)))
-        value = self._before(node, made, guard) if is_shared and self._is_data(node) else None
+        value = self._before(node, rewritten, guard) if is_shared and self._is_data(node) else None
         if value is not None:
-            made = Var(f"t{len(self.lets) + 1}", value.dtype)
-            self.lets.append((made, value))
+            rewritten = Var(f"t{len(self.lets) + 1}", value.dtype)
+            self.lets.append((rewritten, value))
             self._is_safe[id(node)] = True
-        self.rewritten[id(node)] = made
+        self.rewritten[id(node)] = rewritten
 
     def _is_data(self, node: Expr) -> bool:
         """Return whether a node is a scalar that is neither an index nor a condition on indices."""
@@ -120,18 +120,18 @@ class _Namer:
         return is_number and (
             node.dtype not in (INT64, BOOL) or not self._reads_nothing[id(node)])
 
-    def _before(self, node: Expr, made: Expr, guard: PathCondition | None) -> Expr | None:
-        """Return the value to bind before the statement in place of `made`, or None."""
+    def _before(self, node: Expr, expr: Expr, guard: PathCondition | None) -> Expr | None:
+        """Return the value to bind before the statement in place of `expr`, or None."""
         if guard is None:
-            return made
+            return expr
         if self._guards.num_conditions(node) == 1:
             return None  # all uses are on one side of one condition
         if self._is_safe[id(node)]:
-            return made
-        if any(_may_fail(part) for part in walk(made)):
+            return expr
+        if any(_may_fail(part) for part in walk(expr)):
             return None
         test = _on_indices(guard.expr())
-        return made if is_const(test, True) else if_then_else(test, made, cast(made.dtype, 0))
+        return expr if is_const(test, True) else if_then_else(test, expr, cast(expr.dtype, 0))
 
 
 def _on_indices(condition: Expr) -> Expr:
@@ -144,15 +144,15 @@ def _on_indices(condition: Expr) -> Expr:
         parts = [found[_name_of(part)] for part in _signed_parts((node, negated))]
         match node:
             case Not():
-                made = parts[0]
+                result = parts[0]
             case Binary(BinOp.AND | BinOp.OR as op):
                 is_and = (op is BinOp.AND) != negated
-                made = _conjunction(*parts) if is_and else _either(*parts)
+                result = _conjunction(*parts) if is_and else _either(*parts)
             case _ if any(map(_reads, walk(node))):
-                made = Const(True, BOOL)
+                result = Const(True, BOOL)
             case _:
-                made = Not(node) if negated else node
-        found[id(node), negated] = made
+                result = Not(node) if negated else node
+        found[id(node), negated] = result
     return found[id(condition), False]
 
 

@@ -55,25 +55,25 @@ def extern_statement(program: PreparedSchedule, definition: Definition) -> Stmt 
     op = definition.stage.op
     if not isinstance(op, ExternOp):
         return None
-    plain = list(_unlaid_buffers(program, definition, op))
-    places = {
-        own.data: real if copy is None else copy
-        for own, (real, copy) in zip(op.buffers, plain, strict=True)
+    operands = list(_unlaid_buffers(program, definition, op))
+    buffers = {
+        declared.data: buffer if copy is None else copy
+        for declared, (buffer, copy) in zip(op.buffers, operands, strict=True)
     }
     sizes: dict[Var, Expr] = dict(program.sizes)
-    places |= {
+    buffers |= {
         node.buffer.data: _substitute_sizes(node.buffer, sizes)
         for node in nodes_of(Allocate, op.statement)
     }
-    made = _rewrite_to_buffers(substitute(op.statement, sizes), places)
+    body = _rewrite_to_buffers(substitute(op.statement, sizes), buffers)
     count = len(op.inputs)
-    before = [_copy_loops(real, copy) for real, copy in plain[:count] if copy is not None]
-    after = [_copy_loops(copy, real) for real, copy in plain[count:] if copy is not None]
-    made = seq(*before, made, *after)
-    for _, copy in plain:
+    before = [_copy_loops(buffer, copy) for buffer, copy in operands[:count] if copy is not None]
+    after = [_copy_loops(copy, buffer) for buffer, copy in operands[count:] if copy is not None]
+    body = seq(*before, body, *after)
+    for _, copy in operands:
         if copy is not None:
-            made = Allocate(copy, made)
-    return made
+            body = Allocate(copy, body)
+    return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,45 +83,45 @@ class _Taken:
     any: frozenset[Var]
     by_address: frozenset[Var]
 
-    def needs_copy(self, own: Buffer, stage: StageState) -> bool:
+    def needs_copy(self, declared: Buffer, stage: StageState) -> bool:
         """Return whether the layout of an operand differs from the layout that a call requires."""
         if stage.layout.maps or stage.layout.axis_separators:
-            return own.data in self.any
-        return bool(stage.aligns) and own.data in self.by_address
+            return declared.data in self.any
+        return bool(stage.aligns) and declared.data in self.by_address
 
 
 def _unlaid_buffers(
     program: PreparedSchedule, definition: Definition, op: ExternOp
 ) -> Iterator[tuple[Buffer, Buffer | None]]:
     """Yield the buffer of each operand, with the buffer of its copy if calls require one."""
-    every: set[Var] = set()
+    all_data: set[Var] = set()
     by_address: set[Var] = set()
     for node in walk(op.statement):
         if isinstance(node, ExternCall):
             data = {array.element.buffer.data for array in node.arrays}
-            every |= data
+            all_data |= data
             by_address |= data if node.convention is CallingConvention.C else set()
-    taken = _Taken(frozenset(every), frozenset(by_address))
+    requirements = _Taken(frozenset(all_data), frozenset(by_address))
     stages = [*(program.state.stage(t.op) for t in op.inputs),
               *(definition.stage for _ in definition.buffers)]  # fmt: skip
     actual = [*(program.buffer_of(tensor) for tensor in op.inputs), *definition.buffers]
-    for own, stage, real in zip(op.buffers, stages, actual, strict=True):
-        copy = Buffer(f"{real.name}.plain", real.shape, real.dtype)
-        yield real, copy if taken.needs_copy(own, stage) else None
+    for declared, stage, buffer in zip(op.buffers, stages, actual, strict=True):
+        copy = Buffer(f"{buffer.name}.plain", buffer.shape, buffer.dtype)
+        yield buffer, copy if requirements.needs_copy(declared, stage) else None
 
 
-def _rewrite_to_buffers(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
+def _rewrite_to_buffers(statement: Stmt, buffers: Mapping[Var, Buffer]) -> Stmt:
     """Rewrite the statements to the actual buffers, with indices as function indices."""
 
     def rule(node: Any) -> Any:
         match node:
             case BufferLoad(buffer, indices):
-                return BufferLoad(places.get(buffer.data, buffer), tuple(map(_index, indices)))
+                return BufferLoad(buffers.get(buffer.data, buffer), tuple(map(_index, indices)))
             case BufferStore(buffer, value, indices):
-                real = places.get(buffer.data, buffer)
-                return BufferStore(real, value, tuple(map(_index, indices)))
+                actual = buffers.get(buffer.data, buffer)
+                return BufferStore(actual, value, tuple(map(_index, indices)))
             case Allocate(buffer, body):
-                return Allocate(places[buffer.data], body)
+                return Allocate(buffers[buffer.data], body)
             case For():
                 return replace(node, min=_index(node.min), extent=_index(node.extent))
             case ArrayArgument():

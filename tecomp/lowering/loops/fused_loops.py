@@ -109,11 +109,11 @@ def _is_fused_again(
     axis: IterVar, inner: set[IterVar], relations: Sequence[Relation]
 ) -> bool:
     """Return whether a fused loop, or a loop split from it, was fused again."""
-    made = {axis}
+    derived = {axis}
     for relation in relations:
-        if isinstance(relation, Split) and relation.parent in made:
-            made |= {relation.outer, relation.inner}
-    return bool(made & inner)
+        if isinstance(relation, Split) and relation.parent in derived:
+            derived |= {relation.outer, relation.inner}
+    return bool(derived & inner)
 
 
 def _all_parts(fuse: Fuse, fusions: Sequence[Fuse]) -> tuple[IterVar, ...]:
@@ -121,8 +121,8 @@ def _all_parts(fuse: Fuse, fusions: Sequence[Fuse]) -> tuple[IterVar, ...]:
     parts = list(fuse.parts)
     for other in reversed(fusions):
         if other.fused in parts and other.parts:
-            at = parts.index(other.fused)
-            parts[at : at + 1] = other.parts
+            position = parts.index(other.fused)
+            parts[position : position + 1] = other.parts
     return tuple(parts)
 
 
@@ -145,14 +145,14 @@ def _group(fused: IterVar, parts: tuple[IterVar, ...], stage: StageState) -> Fac
     """Return the group of a fused loop if its loops are adjacent and split by constants."""
     if len({is_reduction(part) for part in parts}) != 1:
         return None
-    made, splits = {fused}, []
+    derived, splits = {fused}, []
     for relation in stage.relations:
-        if isinstance(relation, Split) and relation.parent in made:
+        if isinstance(relation, Split) and relation.parent in derived:
             if not isinstance(relation.factor, int):
                 return None
             splits.append(relation)
-            made |= {relation.outer, relation.inner}
-    positions = [k for k, leaf in enumerate(stage.leaves) if leaf in made]
+            derived |= {relation.outer, relation.inner}
+    positions = [k for k, leaf in enumerate(stage.leaves) if leaf in derived]
     if positions != list(range(positions[0], positions[0] + len(positions))):
         return None
     leaves = stage.leaves[positions[0] : positions[-1] + 1]
@@ -161,34 +161,34 @@ def _group(fused: IterVar, parts: tuple[IterVar, ...], stage: StageState) -> Fac
 
 def _is_free(program: PreparedSchedule, stage: StageState, group: FactoredLoop) -> bool:
     """Return whether nothing is attached between the loops or requires their variables."""
-    hinted = {*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas)}
-    between = {axis for axis, _ in program.attached(stage.key)} & set(group.loops[:-1])
-    if hinted & set(group.loops) or between:
+    hinted = {*(request.axis for request in stage.prefetches), *(axis for axis, _ in stage.pragmas)}
+    attached_axes = {axis for axis, _ in program.attached(stage.key)} & set(group.loops[:-1])
+    if hinted & set(group.loops) or attached_axes:
         return False
     return not any(
-        made.stage.is_rolling or made.stage.is_doubled for _, made in program.attached(stage.key)
+        d.stage.is_rolling or d.stage.is_doubled for _, d in program.attached(stage.key)
     )
 
 
 def _with_parts(stage: StageState, groups: Sequence[FactoredLoop]) -> StageState:
     """Return `stage` without the fusions and splits of the groups."""
     leaves = list(stage.leaves)
-    gone: set[Relation] = set()
+    removed: set[Relation] = set()
     for group in groups:
-        at = leaves.index(group.loops[0])
-        leaves[at : at + len(group.loops)] = group.parts
-        gone.update(group.splits)
-        todo = [group.fused]
-        while todo:
-            fused = todo.pop()
+        position = leaves.index(group.loops[0])
+        leaves[position : position + len(group.loops)] = group.parts
+        removed.update(group.splits)
+        worklist = [group.fused]
+        while worklist:
+            fused = worklist.pop()
             fuse = next(
                 (r for r in stage.relations if isinstance(r, Fuse) and r.fused is fused), None
             )
             # A loop fused from no loops is a factor itself.
             if fuse is not None and fuse.parts:
-                gone.add(fuse)
-                todo += fuse.parts
-    relations = tuple(r for r in stage.relations if r not in gone)
+                removed.add(fuse)
+                worklist += fuse.parts
+    relations = tuple(r for r in stage.relations if r not in removed)
     return replace(stage, leaves=tuple(leaves), relations=relations)
 
 
@@ -226,13 +226,13 @@ def are_boxes(
         scope: Scope around the loops.
     """
     for group in groups:
-        at = leaves.index(group.parts[0]) if group.parts[0] in leaves else None
-        if at is None:
+        pos = leaves.index(group.parts[0]) if group.parts[0] in leaves else None
+        if pos is None:
             continue
-        sides = [(Const(0), frame.frames[part].extent) for part in group.parts]
-        box = scope.space(group.parts).box(sides)
-        around, both = first_dims(points, at), first_dims(points, at + len(group.parts))
-        if not is_same(around.flat_product(box), both, scope):
+        ranges = [(Const(0), frame.frames[part].extent) for part in group.parts]
+        box = scope.space(group.parts).box(ranges)
+        outer, inner = first_dims(points, pos), first_dims(points, pos + len(group.parts))
+        if not is_same(outer.flat_product(box), inner, scope):
             return False
     return True
 
@@ -270,8 +270,8 @@ def walk(
 
     loops = _loops(group, size, replace(scope, params=(*scope.params, size)), body)
     # The guard prevents division by 0 and lets quotients and remainders be recombined.
-    some = [extent > 0 for extent in extents[1:] if isinstance(extent, Expr)]
-    return wrap_in_guards(some, substitute(loops, {size: index_value(reduce(mul, extents))}))
+    conditions = [extent > 0 for extent in extents[1:] if isinstance(extent, Expr)]
+    return wrap_in_guards(conditions, substitute(loops, {size: index_value(reduce(mul, extents))}))
 
 
 def _digits(fused: Expr, extents: Sequence[Extent]) -> list[Expr]:
@@ -295,14 +295,14 @@ def _loops(group: FactoredLoop, size: Var, scope: LoopScope, body: Callable[[Exp
     cut = loops_around_tiles(group.loops, {group.loops[k] for k, _ in tiles})
     outer, inner = group.loops[:cut], group.loops[cut:]
 
-    def chunk(around: Mapping[Var, Expr], copy: Points) -> Stmt:
-        chosen = [around[leaf] for leaf in outer]
+    def chunk(known: Mapping[Var, Expr], copy: Points) -> Stmt:
+        chosen = [known[leaf] for leaf in outer]
         inside = scope.enter(chosen, copy)
         rest = fix(points, chosen, inside)
 
         def element(point: Mapping[Var, Expr], copy: Points) -> Stmt:
             del copy
-            loops = {leaf: point[leaf] if leaf in point else around[leaf] for leaf in group.loops}
+            loops = {leaf: point[leaf] if leaf in point else known[leaf] for leaf in group.loops}
             return body(recover(group.splits, frames, loops, _of_layout)[group.fused])
 
         return scan(
@@ -333,14 +333,14 @@ def loops_around_tiles(leaves: Sequence[IterVar], tiles: Container[IterVar]) -> 
 def loops_around_symbolic_tiles(stage: StageState, frame: StageFrame) -> list[int]:
     """Return `loops_around_tiles` as a list, for an axis of symbolic extent."""
     splits = [r for r in stage.relations if isinstance(r, Split)]
-    made = {axis for split in splits for axis in (split.outer, split.inner)}
-    for root in (split.parent for split in splits if split.parent not in made):
+    derived = {axis for split in splits for axis in (split.outer, split.inner)}
+    for root in (split.parent for split in splits if split.parent not in derived):
         if isinstance(frame.frames[root].extent, int):
             continue
-        own = {leaf for leaf in stage.leaves if root in derived_from_axes([leaf], splits)}
-        leaves = stage.leaves[: len(own)]
+        root_leaves = {leaf for leaf in stage.leaves if root in derived_from_axes([leaf], splits)}
+        leaves = stage.leaves[: len(root_leaves)]
         tiles = {leaf for leaf in leaves if stage.marks.get(leaf) in _TILES}
-        if own == set(leaves) and tiles and (cut := loops_around_tiles(leaves, tiles)):
+        if root_leaves == set(leaves) and tiles and (cut := loops_around_tiles(leaves, tiles)):
             return [cut]
     return []
 

@@ -102,7 +102,7 @@ class GuardedBoxLoops:
     ) -> Stmt:
         return self.producers(
             position, values, scope, memory,
-            lambda held: self._loop(position, values, scope, first_reduction, held),
+            lambda inner: self._loop(position, values, scope, first_reduction, inner),
         )
 
     def _loop(
@@ -117,7 +117,7 @@ class GuardedBoxLoops:
         if position == len(leaves):
             roots = self.frame.root_values(values)
             statement = self.body.update(roots)
-            rest = wrap_in_guards(self._wanted(self.region, roots, values, scope), statement)
+            result = wrap_in_guards(self._wanted(self.region, roots, values, scope), statement)
         else:
             leaf = leaves[position]
             var = Var(leaf.name)
@@ -128,18 +128,18 @@ class GuardedBoxLoops:
             body = self._inside(
                 position + 1, {**values, leaf: var}, inside, first_reduction, memory)
             thread = self.threads.get(leaf, "")
-            rest = For(var, Const(0), extent, self._kind(leaf), body, thread)
+            result = For(var, Const(0), extent, self._kind(leaf), body, thread)
         if position == first_reduction:
             initial = self._initial(leaves[position:], values, scope)
-            rest = seq(initial, wrap_in_guards(self._some_values(reduction=True), rest))
-        return rest
+            result = seq(initial, wrap_in_guards(self._some_values(reduction=True), result))
+        return result
 
     def _initial(
-        self, rest: Sequence[IterVar], values: Mapping[IterVar, Expr], scope: LoopScope
+        self, leaves: Sequence[IterVar], values: Mapping[IterVar, Expr], scope: LoopScope
     ) -> Stmt:
         """Build the loops that store the initial values of a reduction."""
         loops: list[tuple[IterVar, Var]] = [
-            (leaf, Var(leaf.name)) for leaf in rest if is_data(leaf)
+            (leaf, Var(leaf.name)) for leaf in leaves if is_data(leaf)
         ]
         if self.frame.data_loops_suffice:
             roots = self.frame.root_values({**values, **dict(loops)})
@@ -165,15 +165,15 @@ class GuardedBoxLoops:
 
     def _wanted(
         self,
-        wanted: RequestedElements,
+        requested: RequestedElements,
         roots: Mapping[IterVar, Expr],
         values: Mapping[IterVar, Expr],
         scope: LoopScope,
     ) -> list[Expr]:
-        """Return conditions that element `roots` is in `wanted`, for the given loop values."""
+        """Return conditions that element `roots` is in `requested`, for the given loop values."""
         axes = self.frame.axis_values(values)
         conditions: list[Expr] = []
-        needs_region = not wanted.is_box
+        needs_region = not requested.is_box
         for relation in self.frame.relations:
             match relation:
                 case Split(parent) if parent in axes:
@@ -188,9 +188,9 @@ class GuardedBoxLoops:
                         needs_region = True
                         conditions += self._places_hold(relation, axes)
         if needs_region:
-            names = {f"d{k}": roots[axis] for k, axis in enumerate(wanted.axes)}
+            names = {f"d{k}": roots[axis] for k, axis in enumerate(requested.axes)}
             names.update(scope.space(()).names)
-            conditions.append(set_to_condition(wanted.points, names))
+            conditions.append(set_to_condition(requested.points, names))
         return conditions
 
     def _is_whole(self) -> bool:
@@ -209,10 +209,10 @@ class GuardedBoxLoops:
         """Return conditions that the layout positions of the loops hold an element."""
         frames = self.frame.frames
         index = [frames[axis].base + axes[axis] for axis in transform.before]
-        places = transform.index_map.map_indices(index)
+        positions = transform.index_map.map_indices(index)
         return [
-            compare(CmpOp.EQ, frames[axis].base + axes[axis], place)
-            for axis, place in zip(transform.after, places, strict=True)
+            compare(CmpOp.EQ, frames[axis].base + axes[axis], position)
+            for axis, position in zip(transform.after, positions, strict=True)
         ]
 
     def _kind(self, leaf: IterVar) -> ForKind:
@@ -221,5 +221,5 @@ class GuardedBoxLoops:
 
 def wrap_in_guards(conditions: Sequence[Expr], statement: Stmt) -> Stmt:
     """Guard `statement` by all conditions that are not constant True."""
-    asked = [c for c in conditions if not (isinstance(c, Const) and c.value is True)]
-    return IfThenElse(logical_and(*asked), statement) if asked else statement
+    nontrivial = [c for c in conditions if not (isinstance(c, Const) and c.value is True)]
+    return IfThenElse(logical_and(*nontrivial), statement) if nontrivial else statement

@@ -134,9 +134,9 @@ class StageFrame:
         return equality_points(points, scope.space(axes), pairs)
 
     def _is_met_again(self, leaf: IterVar) -> bool:
-        made = derived_from_axes([leaf], self.relations)
+        derived = derived_from_axes([leaf], self.relations)
         return any(
-            isinstance(r, Split) and {r.outer, r.inner} & made
+            isinstance(r, Split) and {r.outer, r.inner} & derived
             and is_shifted(r, self.frames[r.parent].extent)
             for r in self.relations
         )
@@ -159,16 +159,16 @@ class StageFrame:
         space = scope.space((*leaves, *sums.parts))
         roots = [self.frames[axis].base + sums.values[axis] for axis in axes]
         # A shifted axis is computed in full, so only the ranges of its loops constrain points.
-        asked = [k for k, axis in enumerate(axes) if axis not in self.shifted]
+        constrained = [k for k, axis in enumerate(axes) if axis not in self.shifted]
         for k in reversed(range(len(axes))):
-            points = points if k in asked else project_out_dims(points, k, 1)
+            points = points if k in constrained else project_out_dims(points, k, 1)
         if sums.ranges:
-            held = scope.space([Var("held") for _ in sums.ranges]).box([
+            box = scope.space([Var("held") for _ in sums.ranges]).box([
                 (0, count) for _, count in sums.ranges
             ])
-            points = points.flat_product(held)
-        places = [*(roots[k] for k in asked), *(value for value, _ in sums.ranges)]
-        return _Solutions(preimage(points, places, space), roots, space)
+            points = points.flat_product(box)
+        exprs = [*(roots[k] for k in constrained), *(value for value, _ in sums.ranges)]
+        return _Solutions(preimage(points, exprs, space), roots, space)
 
     def values_of_data(self, leaves: Sequence[IterVar]) -> list[tuple[IterVar, Expr]]:
         """Return the data loops among `leaves` as functions of the root axes."""
@@ -202,17 +202,17 @@ def frame_of(
         for axis, (start, extent) in zip(definition.axis, bounds, strict=True)
     }
     for axis in definition.reduce_axis:
-        own = domain_ranges(program, definition)[axis]
-        roots[axis] = Frame(own.min, program.extent(axis.extent))
+        domain = domain_ranges(program, definition)[axis]
+        roots[axis] = Frame(domain.min, program.extent(axis.extent))
 
     def box_of(
         relation: LayoutTransform, frames: Frames, values: Mapping[IterVar, Expr]
     ) -> Sequence[Frame]:
         absolute = [values[axis] + frames[axis].base for axis in relation.before]
-        places = relation.index_map.map_indices(absolute)
+        positions = relation.index_map.map_indices(absolute)
         shape = [program.extent(axis.extent) for axis in relation.after]
         try:
-            stored = image(region, places, scope.space(definition.axis))
+            stored = image(region, positions, scope.space(definition.axis))
         except NotAffine:
             return [Frame(Const(0), extent) for extent in shape]
         boxes = bounding_box(stored, stored, scope, shape)

@@ -150,8 +150,8 @@ class _Nests:
             bounds = [(Const(0), extent) for extent in extents]
             stored = with_padding(definition, bounds, extents, scope)
             part = self.in_part.get(definition.stage.key)
-            held = BackedRegion(stored, None if part is None else part.points)
-            memory.setdefault(definition.stage.key, held)
+            backed = BackedRegion(stored, None if part is None else part.points)
+            memory.setdefault(definition.stage.key, backed)
         regions = {**first_steps(self.program, scope), **self.in_part}
         for definition in reversed(roots):
             nest = None
@@ -228,12 +228,12 @@ class _Nests:
         # A loop bound to cores must stay one loop, so its tails go inside.
         bound = grid_axes(stage)
         cores = (k for k, leaf in enumerate(stage.leaves, 1) if leaf in bound)
-        opened = [(stage.leaves.index(group.parts[0]), len(group.parts))
+        group_spans = [(stage.leaves.index(group.parts[0]), len(group.parts))
                   for group in self.groups.get(stage.key, ())]
         return tuple(sorted({
             len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
-            *(start for start, _ in opened if start or scope.is_inside_loops),
-            *(start + count for start, count in opened),
+            *(start for start, _ in group_spans if start or scope.is_inside_loops),
+            *(start + count for start, count in group_spans),
             *loops_around_symbolic_tiles(stage, frame),
             *([] if operation is None else [operation.position]),
             *([] if first_reduction is None else [first_reduction]),
@@ -288,8 +288,8 @@ class _Nests:
         later = later_steps(definition, points, scope)
         steps, *_ = bounding_box(later, later, scope, shape)
         # Positions that have initial steps only must be included in the bounds.
-        _, *places = bounding_box(points, points, scope, shape)
-        bounds = (steps, *places)
+        _, *data_bounds = bounding_box(points, points, scope, shape)
+        bounds = (steps, *data_bounds)
         frame = frame_of(self.program, definition, bounds, later, scope)
         check_order(self.program, definition, frame, later, scope)
         return frame, later, (project_out_first_dim(points), axes[1:])
@@ -320,11 +320,11 @@ class _Nests:
             position: int, values: Mapping[IterVar, Expr], inside: LoopScope, memory: Memory,
             loop: Callable[[Memory], Stmt],
         ) -> Stmt:
-            here = replace(work, memory=memory)
-            made = self._attached.producers(here, position, values, inside)
-            requests = self._attached.prefetches(here, position, values, inside)
-            statement = loop({**memory, **memory_of(made)})
-            done = seq(requests, self._with_producers(here, made, values, inside, statement))
+            context = replace(work, memory=memory)
+            attached = self._attached.producers(context, position, values, inside)
+            requests = self._attached.prefetches(context, position, values, inside)
+            statement = loop({**memory, **memory_of(attached)})
+            done = seq(requests, self._with_producers(context, attached, values, inside, statement))
             return mark_unrolled(done, work.most_steps(position))
 
         def elements(part: tuple[Points, tuple[IterVar, ...]]) -> RequestedElements:
@@ -370,8 +370,8 @@ class _Nests:
         # Initial values are also stored for elements with an empty reduction domain.
         before_reduction = work.first_reduction is not None and stop <= work.first_reduction
         dims = work.leaves[start:stop]
-        walked = data if before_reduction else points
-        band = first_dims(walked, len(dims))
+        domain = data if before_reduction else points
+        band = first_dims(domain, len(dims))
 
         def inner(point: Mapping[Var, Expr], copy: Points) -> Stmt:
             chosen = [point[dim] for dim in dims]
@@ -380,17 +380,17 @@ class _Nests:
             inside = scope.enter(chosen, copy).running_at_once(
                 concurrent_loop_vars(work.definition.stage, dict(zip(dims, chosen, strict=True)))
             )
-            now = {**values, **dict(zip(dims, chosen, strict=True))}
-            rest = fix(points, chosen, inside)
+            loop_values = {**values, **dict(zip(dims, chosen, strict=True))}
+            rest_points = fix(points, chosen, inside)
             data_values = [point[dim] for dim in dims if is_data(dim)]
             rest_data = fix(data, data_values, inside)
-            return self._at_cut(work, stop, now, rest, rest_data, inside)
+            return self._at_cut(work, stop, loop_values, rest_points, rest_data, inside)
 
         return scan(
             band, scope.space(dims), inner,
             kinds=self._kinds(work), threads=grid_axes(work.definition.stage),
             context=scope.context,
-            isolated=work.full_part(walked, start, stop, only_data=before_reduction),
+            isolated=work.full_part(domain, start, stop, only_data=before_reduction),
         )
 
     def _opened(
@@ -407,11 +407,11 @@ class _Nests:
 
         def inner(parts: Mapping[IterVar, Var], inside: LoopScope) -> Stmt:
             chosen = [parts[part] for part in group.parts]
-            rest = fix(points, chosen, inside)
+            rest_points = fix(points, chosen, inside)
             rest_data = fix(data, [c for c, part in zip(chosen, group.parts, strict=True)
                                    if is_data(part)], inside)
             stop = start + len(chosen)
-            return self._at_cut(work, stop, {**values, **parts}, rest, rest_data, inside)
+            return self._at_cut(work, stop, {**values, **parts}, rest_points, rest_data, inside)
 
         return walk(group, work.frame, scope, inner)
 
@@ -438,8 +438,8 @@ class _Nests:
             parts.append(operation.computed(
                 inside, scope, accumulates=work.starts_at is not None))
         elif position < len(work.leaves):
-            rest = replace(work, cuts=tuple([cut for cut in work.cuts if cut > position]))
-            parts.append(self._band(rest, position, values, points, data, scope))
+            inner_work = replace(work, cuts=tuple([cut for cut in work.cuts if cut > position]))
+            parts.append(self._band(inner_work, position, values, points, data, scope))
         else:
             roots = work.frame.root_values(values)
             parts.append(work.body.update(roots, starts=work.starts_inside))
@@ -458,8 +458,8 @@ class _Nests:
         memory = {**work.memory, **memory_of(producers)}
         for producer in reversed(producers):
             nest = self.stage(producer.definition, producer.region, memory, scope)
-            ahead = prefetch_loop_var(producer.definition, work.loop_variables(values))
-            statement = producer.realized(seq(nest, statement), ahead)
+            prefetch_var = prefetch_loop_var(producer.definition, work.loop_variables(values))
+            statement = producer.realized(seq(nest, statement), prefetch_var)
         return statement
 
     def _kinds(self, work: StageContext) -> dict[Var, ForKind]:

@@ -52,10 +52,10 @@ def resolve_partial_reads(
         for points, computed, expects in (
             (parts, regions, False), (known, {}, True), (parts, regions, True)
         ):
-            again = BoundsChecker(program, points, expects_elements=expects)
+            checker = BoundsChecker(program, points, expects_elements=expects)
             with suppress(LowerError):
-                again.run()
-                return again, computed
+                checker.run()
+                return checker, computed
         raise error
     return whole_stages, {}
 
@@ -156,9 +156,9 @@ def _of_one_thread(
     """Return the condition for the one thread that stores, among threads with equal elements."""
     found: list[Expr] = []
     for number in range(_threads(program, stage, thread)):
-        here = simplify(substitute(condition, {thread: Const(number, thread.dtype)}))
-        if not is_const(here, False) and not any(structural_equal(here, other) for other in found):
-            found.append(here)
+        cond = simplify(substitute(condition, {thread: Const(number, thread.dtype)}))
+        if not is_const(cond, False) and not any(structural_equal(cond, other) for other in found):
+            found.append(cond)
     if len(found) != 1:
         raise LowerError(
             "s[{stage}].set_store_predicate: {thread} has {threads} that store{plural} under "
@@ -178,7 +178,7 @@ def _threads(program: PreparedSchedule, stage: StageState, thread: ThreadAxis) -
         LowerError: If the number is unknown or above `_MAX_THREADS`.
     """
     extents = [
-        leaf.extent for each in program.state for leaf, tag in each.threads.items()
+        leaf.extent for other in program.state for leaf, tag in other.threads.items()
         if tag == thread.tag
     ]
     known = [n for n in (thread.extent, *extents) if isinstance(n, int)]

@@ -36,7 +36,7 @@ MAX_PREFETCHED_LINES = 4096
 def prefetch_statements(
     program: PreparedSchedule,
     work: StageContext,
-    ahead: Ahead,
+    request: Ahead,
     instances: Mapping[Operation, Points],
     values: Mapping[IterVar, Expr],
     scope: LoopScope,
@@ -46,7 +46,7 @@ def prefetch_statements(
     Args:
         program: Program with all definitions.
         work: State of the stage.
-        ahead: Tensor, loop and offset in iterations.
+        request: Tensor, loop and offset in iterations.
         instances: Instances of the stage and of all stages inside the loop.
         values: Values of the open loops.
         scope: Parameters of the sets: sizes and enclosing loops.
@@ -56,33 +56,33 @@ def prefetch_statements(
             loop, if one iteration reads more than `MAX_PREFETCHED_LINES` cache lines, or if the
             loop or a loop around it is vectorized.
     """
-    key = program.producer(ahead.tensor)
-    where = f"s[{work.definition.stage.name}].prefetch({ahead.tensor.name}, {ahead.axis.name})"
-    _check_loops(work, ahead, where)
+    key = program.producer(request.tensor)
+    where = f"s[{work.definition.stage.name}].prefetch({request.tensor.name}, {request.axis.name})"
+    _check_loops(work, request, where)
     region = read_elements(program, key, instances, scope)
     if region is None:
         raise LowerError(
             "{where}: {tensor} is not read inside that loop; prefetch a tensor that is read there, "
             "such as a cache of it",
-            kind="loop-carried", where=where, tensor=ahead.tensor.name,
+            kind="loop-carried", where=where, tensor=request.tensor.name,
         )
     if key not in work.memory:
         raise LowerError(
             "{where}: {tensor} is computed inside that loop, so it cannot be prefetched; prefetch "
             "the tensors that it is computed from, or compute it in an outer loop",
-            kind="loop-carried", where=where, tensor=ahead.tensor.name,
+            kind="loop-carried", where=where, tensor=request.tensor.name,
         )
     memory = work.memory[key].bounds
     space = scope.space([Var("element") for _ in memory])
-    shape = [program.extent(extent) for extent in ahead.tensor.shape]
-    whole = space.box([(index_value(0), extent) for extent in shape])
-    box = bounding_box(region.intersect(whole), region, scope, shape)
-    later = _iterations_later(ahead, work.loop_variables(values))
+    shape = [program.extent(extent) for extent in request.tensor.shape]
+    full_box = space.box([(index_value(0), extent) for extent in shape])
+    box = bounding_box(region.intersect(full_box), region, scope, shape)
+    later = _iterations_later(request, work.loop_variables(values))
     if later is None or any(are_equal(extent, 0) for _, extent in (*box, *memory)):
         return seq()
-    buffer = program.buffer_of(ahead.tensor)
+    buffer = program.buffer_of(request.tensor)
     steps = _line_shape(program, key, buffer)
-    counts = _lines([extent for _, extent in box], steps, where, ahead.tensor.name)
+    counts = _lines([extent for _, extent in box], steps, where, request.tensor.name)
     starts = [substitute(start, later) for start, _ in box]
     return _prefetch_loops(buffer, starts, counts, steps, memory)
 
@@ -112,7 +112,7 @@ def _lines(
     return counts
 
 
-def _check_loops(work: StageContext, ahead: Ahead, where: str) -> None:
+def _check_loops(work: StageContext, request: Ahead, where: str) -> None:
     for leaf in work.leaves:
         if work.definition.stage.marks.get(leaf) is ForKind.VECTORIZED:
             raise LowerError(
@@ -120,34 +120,34 @@ def _check_loops(work: StageContext, ahead: Ahead, where: str) -> None:
                 "outer loop",
                 kind="loop-carried", where=where, leaf=leaf.name,
             )
-        if leaf is ahead.axis:
+        if leaf is request.axis:
             return
 
 
-def _iterations_later(ahead: Ahead, loops: Mapping[IterVar, Var]) -> dict[Var, Expr] | None:
+def _iterations_later(request: Ahead, loops: Mapping[IterVar, Var]) -> dict[Var, Expr] | None:
     """Return the shifted value of the loop variable; None if the loop has a single iteration."""
-    if not ahead.offset:
+    if not request.offset:
         return {}
-    own = loops.get(ahead.axis)
-    return None if own is None else {own: own + ahead.offset}
+    var = loops.get(request.axis)
+    return None if var is None else {var: var + request.offset}
 
 
 def _line_shape(program: PreparedSchedule, key: Operation, buffer: Buffer) -> list[int]:
     """Return the number of elements along each tensor axis that one cache line holds."""
     rank = len(buffer.shape)
-    most = max(Core.LINE_BYTES // buffer.dtype.bytes, 1)
-    maps = [IndexMap.lift(each) for each in program.state.stage(key).layout.maps]
+    max_run = max(Core.LINE_BYTES // buffer.dtype.bytes, 1)
+    maps = [IndexMap.lift(layout_map) for layout_map in program.state.stage(key).layout.maps]
 
     def place(axis: int, index: int) -> list[Any]:
-        at: Sequence[Expr] = [Const(index if k == axis else 0) for k in range(rank)]
+        indices: Sequence[Expr] = [Const(index if k == axis else 0) for k in range(rank)]
         for index_map in maps:
-            at = [simplify(index_value(part)) for part in index_map.map_indices(at)]
-        return [part.value if isinstance(part, Const) else None for part in at]
+            indices = [simplify(index_value(part)) for part in index_map.map_indices(indices)]
+        return [part.value if isinstance(part, Const) else None for part in indices]
 
     for axis in reversed(range(rank)):
         *outer, last = place(axis, 0)
         run = 1
-        while run < most and last is not None and place(axis, run) == [*outer, last + run]:
+        while run < max_run and last is not None and place(axis, run) == [*outer, last + run]:
             run += 1
         if run > 1:
             return [run if k == axis else 1 for k in range(rank)]
@@ -164,8 +164,8 @@ def _prefetch_loops(
     """Return loops over the cache lines of a box, with indices clamped to `memory`."""
     loops = [Var("line") for _ in starts]
     indices = [
-        _in_bounds(start + (0 if are_equal(count, 1) else loop * step), *held)
-        for start, loop, count, step, held in zip(starts, loops, counts, steps, memory, strict=True)
+        _in_bounds(start + (0 if are_equal(count, 1) else loop * step), *span)
+        for start, loop, count, step, span in zip(starts, loops, counts, steps, memory, strict=True)
     ]
     statement: Stmt = Prefetch(BufferLoad(buffer, tuple(indices)))
     for loop, count in reversed([*zip(loops, counts, strict=True)]):

@@ -52,11 +52,11 @@ def rectangular_loops(
     loops = RectangularLoops.of(stage, extent_of)
     if loops is None:
         return None
-    made = loops.nest(stage.leaves, {}, lambda values: body(loops.index(values)))
+    nest = loops.nest(stage.leaves, {}, lambda values: body(loops.index(values)))
     # The guard prevents division by 0 and lets quotients and remainders be recombined.
     fused = (part for r in stage.relations if isinstance(r, Fuse) for part in r.parts[1:])
     extents = (loops.frames[part].extent for part in fused)
-    return wrap_in_guards([extent > 0 for extent in extents if isinstance(extent, Expr)], made)
+    return wrap_in_guards([extent > 0 for extent in extents if isinstance(extent, Expr)], nest)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class RectangularLoops:
         frames = {
             axis: Frame(axis.dom.min, extent_of(axis.extent)) for axis in stage.compute.loops
         }
-        made: dict[IterVar, Split] = {}
+        splits: dict[IterVar, Split] = {}
         for relation in stage.relations:
             if isinstance(relation, LayoutTransform):
                 return None
@@ -90,13 +90,13 @@ class RectangularLoops:
                 if found is None:
                     return None
                 frames |= found
-                made |= dict.fromkeys(found, relation)
+                splits |= dict.fromkeys(found, relation)
             else:
                 extents = [frames[part].extent for part in relation.parts]
                 frames[relation.fused] = Frame(Const(0), product(extents))
         if any(isinstance(frame.extent, int) and not frame.extent for frame in frames.values()):
             return None
-        loops = cls(stage, frames, made)
+        loops = cls(stage, frames, splits)
         return loops if loops._is_regular() and loops._are_in_order() else None
 
     def nest(
@@ -118,14 +118,14 @@ class RectangularLoops:
         """Build some of the loops; `counts` overrides the trip counts of single loops."""
         if not leaves:
             return body(values)
-        leaf, rest = leaves[0], leaves[1:]
-        for vector in rest:
+        leaf, inner = leaves[0], leaves[1:]
+        for vector in inner:
             if self._is_vector(vector) and self.splits[vector].outer is leaf:
-                return self._vectors(leaf, vector, rest, values, counts, body)
-        return self._loop(leaf, rest, values, counts, body)
+                return self._vectors(leaf, vector, inner, values, counts, body)
+        return self._loop(leaf, inner, values, counts, body)
 
     def _vectors(
-        self, leaf: IterVar, vector: IterVar, rest: Sequence[IterVar], values: Index,
+        self, leaf: IterVar, vector: IterVar, inner: Sequence[IterVar], values: Index,
         counts: Index, body: Callable[[Index], Stmt],
     ) -> Stmt:
         """Build a main loop over full vectors, followed by a remainder."""
@@ -133,33 +133,33 @@ class RectangularLoops:
         lanes, extent = self._factor(split), self.frames[split.parent].extent
         before: Expr = index_value(0)
         is_last: list[Expr] = []
-        around = self.splits.get(split.parent)
-        if around is not None:
+        outer = self.splits.get(split.parent)
+        if outer is not None:
             # Each part of the axis is a fixed number of vectors; the last part may have fewer.
-            part, start = self._factor(around), self.index(values)[around.outer]
-            extent, before = self.frames[around.parent].extent, start * (part // lanes)
+            part, start = self._factor(outer), self.index(values)[outer.outer]
+            extent, before = self.frames[outer.parent].extent, start * (part // lanes)
             is_last = [Compare(CmpOp.LE, index_value(extent), start * part + (part - 1))]
         count = index_value(extent) // lanes - before
-        whole = count if around is None else binary(BinOp.MIN, index_value(part // lanes), count)
+        full = count if outer is None else binary(BinOp.MIN, index_value(part // lanes), count)
         last = {**values, leaf: count}
         remainder = {**counts, vector: index_value(extent) % lanes}
         return seq(
             self._loop(
-                leaf, rest, values, {**counts, leaf: whole, vector: index_value(lanes)}, body),
-            wrap_in_guards(is_last, self._loops(rest, last, remainder, body)),
+                leaf, inner, values, {**counts, leaf: full, vector: index_value(lanes)}, body),
+            wrap_in_guards(is_last, self._loops(inner, last, remainder, body)),
         )
 
     def _loop(
-        self, leaf: IterVar, rest: Sequence[IterVar], values: Index, counts: Index,
+        self, leaf: IterVar, inner: Sequence[IterVar], values: Index, counts: Index,
         body: Callable[[Index], Stmt],
     ) -> Stmt:
         extent = counts[leaf] if leaf in counts else self._count(leaf, values)
         if isinstance(extent, Const) and extent.value == 1:
-            return self._loops(rest, {**values, leaf: Const(0)}, counts, body)
+            return self._loops(inner, {**values, leaf: Const(0)}, counts, body)
         var = Var(leaf.name)
         kind = loop_kinds(self.stage).get(leaf, ForKind.SERIAL)
         thread = grid_axes(self.stage).get(leaf, "")
-        inside = self._loops(rest, {**values, leaf: var}, counts, body)
+        inside = self._loops(inner, {**values, leaf: var}, counts, body)
         return For(var, Const(0), extent, kind, inside, thread)
 
     def _is_vector(self, axis: IterVar) -> bool:
@@ -172,12 +172,12 @@ class RectangularLoops:
             self.stage.marks.get(axis) is not ForKind.VECTORIZED
         ):
             return False
-        around = self.splits.get(split.parent)
-        if around is None:
+        outer = self.splits.get(split.parent)
+        if outer is None:
             return not isinstance(self.frames[split.parent].extent, int)
-        is_part = split.parent is around.inner and not self._is_short(around.parent)
-        is_whole = is_part and self._factor(around) % self._factor(split) == 0
-        return is_whole and not isinstance(self.frames[around.parent].extent, int)
+        is_part = split.parent is outer.inner and not self._is_short(outer.parent)
+        is_whole = is_part and self._factor(outer) % self._factor(split) == 0
+        return is_whole and not isinstance(self.frames[outer.parent].extent, int)
 
     def index(self, values: Index) -> Index:
         """Return the axes for given loop values."""
@@ -190,15 +190,15 @@ class RectangularLoops:
     def _is_regular(self) -> bool:
         """Return whether no partial loop was fused or shifted, and no split part is empty."""
         for relation in self.stage.relations:
-            whole = relation.parts if isinstance(relation, Fuse) else ()
+            full_axes = relation.parts if isinstance(relation, Fuse) else ()
             if isinstance(relation, Split):
                 extent = self.frames[relation.parent].extent
                 outer = self.frames[relation.outer].extent
                 parts = ceil_div(extent, self._factor(relation))
                 if isinstance(extent, int) and parts != outer:
                     return False
-                whole = (relation.parent,) if is_shifted(relation, extent) else ()
-            if any(map(self._is_short, whole)):
+                full_axes = (relation.parent,) if is_shifted(relation, extent) else ()
+            if any(map(self._is_short, full_axes)):
                 return False
         return True
 
@@ -248,11 +248,11 @@ class RectangularLoops:
         if not self._is_short(axis):
             return extent
         split = self.splits[axis]
-        around = self._count(split.parent, values)
+        total = self._count(split.parent, values)
         if axis is split.outer:
-            return index_value(ceil_div(around, self._factor(split)))
+            return index_value(ceil_div(total, self._factor(split)))
         outer = self.index(values)[split.outer]
-        return binary(BinOp.MIN, extent, around - outer * self._factor(split))
+        return binary(BinOp.MIN, extent, total - outer * self._factor(split))
 
 
 def _split_frames(split: Split, extent: Extent) -> Frames | None:

@@ -34,8 +34,8 @@ def initialize_reduction(
 
     def store(point: Mapping[Var, Expr], copy: Points) -> Stmt:
         del copy
-        now = {**values, **{dim: point[dim] for dim in dims}}
-        return work.body.initial(work.frame.root_values(now))
+        loops = {**values, **{dim: point[dim] for dim in dims}}
+        return work.body.initial(work.frame.root_values(loops))
 
     kinds = loop_kinds(work.definition.stage)
     return scan(
@@ -61,8 +61,8 @@ def _reset(
 
     def start(point: Mapping[Var, Expr], copy: Points) -> Stmt:
         inside = scope.enter([point[dim] for dim in dims], copy)
-        now = {**values, **{dim: point[dim] for dim in dims}}
-        pairs = [(value, now[leaf]) for leaf, value in work.frame.values_of_data(tuple(now))]
+        loops = {**values, **{dim: point[dim] for dim in dims}}
+        pairs = [(value, loops[leaf]) for leaf, value in work.frame.values_of_data(tuple(loops))]
         points = equality_points(work.region, inside.space(axes), pairs)
         return operation.started(points, inside)
 
@@ -131,10 +131,10 @@ def initializes_in_first_iteration(
         return False
     if any(isinstance(relation, LayoutTransform) for relation in stage.relations):
         return False
-    places, inside = [k for k, leaf in enumerate(stage.leaves) if is_reduction(leaf)], [*attached]
-    if not places:
+    levels, inside = [k for k, leaf in enumerate(stage.leaves) if is_reduction(leaf)], [*attached]
+    if not levels:
         return False
-    if combines_partial_results(program, definition) and max(inside, default=0) <= places[0]:
-        return all(stage.marks.get(stage.leaves[k]) is ForKind.UNROLLED for k in places)
+    if combines_partial_results(program, definition) and max(inside, default=0) <= levels[0]:
+        return all(stage.marks.get(stage.leaves[k]) is ForKind.UNROLLED for k in levels)
     is_single = len(reduce.combiner.result) == 1
-    return is_single and any(position > places[-1] + 1 for position in inside)
+    return is_single and any(position > levels[-1] + 1 for position in inside)

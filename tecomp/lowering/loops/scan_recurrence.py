@@ -38,33 +38,33 @@ def with_recurrences(program: PreparedSchedule) -> PreparedSchedule:
     Raises:
         LowerError: If a step reads, or may read, elements of the same step or of a later step.
     """
-    marked, late = _mark_scans(program)
-    if late is None:
+    marked, violation = _mark_scans(program)
+    if violation is None:
         return marked
     # Caches and layouts can hide what a step reads, so they are the cause if the rule is valid.
     _, as_ruled = _mark_scans(original_definitions(program))
     if as_ruled is not None:
         raise as_ruled.error()
-    raise _hidden(program, late.definition)
+    raise _hidden(program, violation.definition)
 
 
 def _mark_scans(program: PreparedSchedule) -> tuple[PreparedSchedule, _Late | None]:
     """Return `program` with marked scans, and the first scan that reads a non-earlier step."""
-    late: _Late | None = None
+    violation: _Late | None = None
     for key, inside in step_stages(program.state, program.states).items():
         definition = program.definitions[key]
         scope = LoopScope.of_sizes(program.integers, program.symbolic_extents)
-        own = tuple(Var(axis.name) for axis in definition.axis)
-        scope = replace(scope, params=(*scope.params, *own))
+        idx = tuple(Var(axis.name) for axis in definition.axis)
+        scope = replace(scope, params=(*scope.params, *idx))
         space = scope.space(definition.axis)
-        here = later_steps(definition, all_elements(program, definition, scope), scope)
-        here = equality_points(here, space, list(zip(definition.axis, own, strict=True)))
-        read = _state_read(program, definition, {definition.stage.key: here}, inside, scope)
-        one = _Element(definition, own, Space(definition.axis, scope.params), read)
-        late = late or one.late()
-        pointwise = replace(definition, is_pointwise=one.is_alone())
+        instances = later_steps(definition, all_elements(program, definition, scope), scope)
+        instances = equality_points(instances, space, list(zip(definition.axis, idx, strict=True)))
+        read = _state_read(program, definition, {definition.stage.key: instances}, inside, scope)
+        element = _Element(definition, idx, Space(definition.axis, scope.params), read)
+        violation = violation or element.late()
+        pointwise = replace(definition, is_pointwise=element.is_alone())
         program = replace(program, definitions={**program.definitions, key: pointwise})
-    return program, late
+    return program, violation
 
 
 def scan_only_instances(program: PreparedSchedule) -> dict[Operation, Points]:
@@ -163,23 +163,23 @@ class _Element:
         if self.read is None:
             return None
         step = self.definition.axis[0]
-        late = self.read.intersect(condition_hull(step >= self.state_axes[0], self.space)[0])
-        if late.is_empty():
+        late_reads = self.read.intersect(condition_hull(step >= self.state_axes[0], self.space)[0])
+        if late_reads.is_empty():
             return None
-        point = first_point(late, self.space)
-        at = ", ".join(str(point[var]) for var in self.state_axes)
-        return _Late(self.definition, at, _element(self.definition, point))
+        point = first_point(late_reads, self.space)
+        position = ", ".join(str(point[var]) for var in self.state_axes)
+        return _Late(self.definition, position, _element(self.definition, point))
 
     def is_alone(self) -> bool:
         """Return whether the element only reads the state at its own position."""
         if self.read is None:
             return True
-        beside = self.space.empty_set()
+        other_positions = self.space.empty_set()
         for axis, value in zip(self.definition.axis[1:], self.state_axes[1:], strict=True):
-            beside = beside.union(
+            other_positions = other_positions.union(
                 pw_aff(axis, self.space).ne_set(pw_aff(value, self.space))
             )
-        return bool(self.read.intersect(beside).is_empty())
+        return bool(self.read.intersect(other_positions).is_empty())
 
 
 def _hidden(program: PreparedSchedule, definition: Definition) -> LowerError:
@@ -219,11 +219,11 @@ def _state_read(
     instances: Mapping[Operation, Points],
     inside: set[Operation],
     scope: LoopScope,
-    by: set[Operation] | None = None,
+    keys: set[Operation] | None = None,
 ) -> Points | None:
     """Return the state elements that `instances` and their producers in `inside` read."""
     found = propagate_instances(program, dict(instances), inside, scope)
-    readers = {key: points for key, points in found.items() if by is None or key in by}
+    readers = {key: points for key, points in found.items() if keys is None or key in keys}
     read: Points | None = None
     for placeholder, (key, _) in program.states.items():
         if key is definition.stage.key:
@@ -257,36 +257,36 @@ class _ScanOrder:
     scope: LoopScope
 
     def read_inside(
-        self, values: Sequence[Var], by: set[Operation], scope: LoopScope
+        self, values: Sequence[Var], readers: set[Operation], scope: LoopScope
     ) -> Points | None:
-        """Return the state elements that stages `by` read inside the first loops at `values`.
+        """Return the state elements that stages `readers` read inside the first loops at `values`.
 
         None if they read no state.
         """
         leaves = self.definition.stage.leaves[: len(values)]
         points, space = with_reduction(self.program, self.definition, self.region, scope)
         pairs = [(self.frame.values[leaf], v) for leaf, v in zip(leaves, values, strict=True)]
-        own = self.definition.stage.key
-        here = equality_points(points, space, pairs)
+        key = self.definition.stage.key
+        instances = equality_points(points, space, pairs)
         # The scan is absent from `step_stages` if its rule reads no state.
-        inside = step_stages(self.program.state, self.program.states).get(own, set())
-        subtree = self.program.attached_stages(own, len(values)) & inside
-        return _state_read(self.program, self.definition, {own: here}, subtree, scope, by)
+        inside = step_stages(self.program.state, self.program.states).get(key, set())
+        subtree = self.program.attached_stages(key, len(values)) & inside
+        return _state_read(self.program, self.definition, {key: instances}, subtree, scope, readers)
 
     def sides(
         self, leaf: IterVar, value: Var, space: Space, *, starts: bool
     ) -> tuple[Points, Points]:
         """Return the elements that loop `leaf` computes at `value`, and those computed later."""
-        universe, nothing = space.universe_set(), space.empty_set()
+        universe, empty = space.universe_set(), space.empty_set()
         if is_scan(leaf) and starts:
-            return nothing, nothing
+            return empty, empty
         if self.definition.is_pointwise and not is_scan(leaf):
-            return universe, nothing
+            return universe, empty
         try:
-            made, now = pw_aff(self.frame.values[leaf], space), pw_aff(value, space)
+            computed, current = pw_aff(self.frame.values[leaf], space), pw_aff(value, space)
         except NotAffine:
             return universe, universe
-        return made.eq_set(now), made.gt_set(now)
+        return computed.eq_set(current), computed.gt_set(current)
 
 
 def check_order(
@@ -307,8 +307,8 @@ def check_order(
     for axis, attached in program.attached(stage.key):
         position = next(k for k, leaf in enumerate(stage.leaves, 1) if leaf is axis)
         by_position.setdefault(position, set()).update(_chain(program, attached))
-    for position, by in by_position.items():
-        _check_position(order, position, by)
+    for position, readers in by_position.items():
+        _check_position(order, position, readers)
 
 
 def _chain(program: PreparedSchedule, definition: Definition) -> set[Operation]:
@@ -316,11 +316,11 @@ def _chain(program: PreparedSchedule, definition: Definition) -> set[Operation]:
     return {definition.stage.key, *program.attached_stages(definition.stage.key, 0)}
 
 
-def _check_position(order: _ScanOrder, position: int, by: set[Operation]) -> None:
+def _check_position(order: _ScanOrder, position: int, readers: set[Operation]) -> None:
     leaves = order.definition.stage.leaves[:position]
     values = tuple(Var(leaf.name) for leaf in leaves)
     scope = replace(order.scope, params=(*order.scope.params, *values))
-    read = order.read_inside(values, by, scope)
+    read = order.read_inside(values, readers, scope)
     if read is None or read.is_empty():
         return
     space = scope.space(order.definition.axis)
@@ -328,20 +328,20 @@ def _check_position(order: _ScanOrder, position: int, by: set[Operation]) -> Non
     kinds = concurrent_loop_vars(order.definition.stage, dict(zip(leaves, values, strict=True)))
     calls = {var: call for var, call in kinds}
     for starts in (True, False):
-        same = read.subtract(later) if starts else read.intersect(later)
+        pending = read.subtract(later) if starts else read.intersect(later)
         for leaf, value in zip(leaves, values, strict=True):
-            now, after = order.sides(leaf, value, space, starts=starts)
+            current, after = order.sides(leaf, value, space, starts=starts)
             if value in calls:
-                _refuse_race(order, same.subtract(now), values, space, calls[value])
-            _refuse(order, same.intersect(after), values, space)
-            same = same.intersect(now)
-        _refuse(order, same, values, space)
+                _refuse_race(order, pending.subtract(current), values, space, calls[value])
+            _refuse(order, pending.intersect(after), values, space)
+            pending = pending.intersect(current)
+        _refuse(order, pending, values, space)
 
 
-def _refuse(order: _ScanOrder, wrong: Points, values: Sequence[Var], space: Space) -> None:
-    if wrong.is_empty():
+def _refuse(order: _ScanOrder, violations: Points, values: Sequence[Var], space: Space) -> None:
+    if violations.is_empty():
         return
-    point = first_point(wrong, space)
+    point = first_point(violations, space)
     name = order.definition.stage.name
     raise LowerError(
         "s[{name}]: iteration ({values}) reads {definition} before it is computed; move the step "
@@ -356,11 +356,11 @@ def _iteration(values: Sequence[Var], point: Mapping[Var, int]) -> str:
 
 
 def _refuse_race(
-    order: _ScanOrder, wrong: Points, values: Sequence[Var], space: Space, call: str
+    order: _ScanOrder, violations: Points, values: Sequence[Var], space: Space, call: str
 ) -> None:
-    if wrong.is_empty():
+    if violations.is_empty():
         return
-    point = first_point(wrong, space)
+    point = first_point(violations, space)
     raise LowerError(
         "{call}: iteration ({values}) reads {definition}, which another iteration computes in "
         "parallel; move the step loops outside of that loop",

@@ -163,8 +163,8 @@ class StageBody:
 
     def _values(self, exprs: tuple[Expr, ...], roots: Mapping[IterVar, Expr]) -> list[Expr]:
         """Rewrite several values at once, preserving shared subexpressions."""
-        together = self._value(Call("tuple", exprs, exprs[0].dtype), roots)
-        return list(children(together))
+        combined = self._value(Call("tuple", exprs, exprs[0].dtype), roots)
+        return list(children(combined))
 
     def _load(self, load: TensorLoad, indices: tuple[Expr, ...]) -> BufferLoad:
         buffer = self.program.buffer_of(load.tensor)
@@ -192,11 +192,11 @@ def combines_partial_results(program: PreparedSchedule, definition: Definition) 
     loads = [value for value in reduce.source if isinstance(value, TensorLoad)]
     if [load.tensor.value_index for load in loads] != [*range(len(reduce.source))]:
         return False
-    maker, *others = {program.producer(load.tensor) for load in loads}
-    source = program.definitions.get(maker)
+    producer, *others = {program.producer(load.tensor) for load in loads}
+    source = program.definitions.get(producer)
     if others or source is None or source.reduce is None or source.reduce.init:
         return False
-    own, other = reduce.combiner, source.reduce.combiner
-    if len(own.result) > 1:
-        return structural_equal(own.identity, other.identity)
-    return structural_equal(own, other)
+    combiner, other = reduce.combiner, source.reduce.combiner
+    if len(combiner.result) > 1:
+        return structural_equal(combiner.identity, other.identity)
+    return structural_equal(combiner, other)

@@ -93,18 +93,18 @@ class StageContext:
             (k, leaf) for k, leaf in enumerate(self.leaves)
             if k >= start and (is_data(leaf) or not only_data)
         ]
-        made = sum([k < stop for k, _ in loops])
+        n_built = sum([k < stop for k, _ in loops])
         if self.operation is not None and stop == self.operation.position:
             extents = [self.frame.frames[leaf].extent for _, leaf in loops]
             tiled = [
                 (n, extent) for n, extent in enumerate(extents)
-                if n >= made and isinstance(extent, int) and extent > 1
+                if n >= n_built and isinstance(extent, int) and extent > 1
             ]
             full = full_tiles(points, tiled)
-            return None if full is None else first_dims(full, made).coalesce()
-        place = {k: n for n, (k, _) in enumerate(loops)}
-        own = [(place[k], extent) for k, extent in self.tiles() if start <= k < stop and k in place]
-        return full_tiles(first_dims(points, made), own)
+            return None if full is None else first_dims(full, n_built).coalesce()
+        dim = {k: n for n, (k, _) in enumerate(loops)}
+        tiles = [(dim[k], extent) for k, extent in self.tiles() if start <= k < stop and k in dim]
+        return full_tiles(first_dims(points, n_built), tiles)
 
     def tiles(self) -> list[tuple[int, int]]:
         """Return position and extent of vectorized and unrolled loops of constant extent > 1."""
@@ -112,8 +112,8 @@ class StageContext:
         tiles = []
         for k, leaf in enumerate(self.leaves):
             extent = self.frame.frames[leaf].extent
-            wanted = marks.get(leaf) in (ForKind.VECTORIZED, ForKind.UNROLLED)
-            if wanted and isinstance(extent, int) and extent > 1:
+            is_tile = marks.get(leaf) in (ForKind.VECTORIZED, ForKind.UNROLLED)
+            if is_tile and isinstance(extent, int) and extent > 1:
                 tiles.append((k, extent))
         return tiles
 
@@ -122,7 +122,7 @@ class StageContext:
         if not position:
             return []
         loop = self.leaves[position - 1]
-        return [ahead for ahead in self.definition.stage.prefetches if ahead.axis is loop]
+        return [request for request in self.definition.stage.prefetches if request.axis is loop]
 
     def most_steps(self, position: int) -> int:
         """Return the unroll limit (statements) of the loops inside the first `position` loops."""
@@ -141,16 +141,16 @@ class StageContext:
         found: dict[IterVar, Var] = {}
         outside = set(self.outer_variables)
         for leaf in self.leaves:
-            own = [v for v in free_variables(values.get(leaf, Const(0))) if v not in outside]
-            if own:
-                found[leaf] = own[0]
-                outside.update(own)
+            variables = [v for v in free_variables(values.get(leaf, Const(0))) if v not in outside]
+            if variables:
+                found[leaf] = variables[0]
+                outside.update(variables)
         return found
 
 
 def positions_of_hints(stage: StageState) -> list[int]:
     """Return the positions after loops that have a prefetch or an unroll pragma."""
-    loops = {ahead.axis for ahead in stage.prefetches}
+    loops = {request.axis for request in stage.prefetches}
     loops.update(axis for axis, kind in stage.pragmas if kind == STEPS)
     return [k for k, leaf in enumerate(stage.leaves, 1) if leaf in loops]
 
@@ -211,37 +211,37 @@ def parts_of(
     if any(not isinstance(extent, int) for extent in extents):
         return None
     values: dict[IterVar, Expr] = {}
-    meant: dict[Var, Expr] = {}
-    whole, rest, total, count = scope, Const(0) + fused, Const(0) + 0, 1
+    expansion: dict[Var, Expr] = {}
+    inside, quotient, total, count = scope, Const(0) + fused, Const(0) + 0, 1
     for part, extent in zip(reversed(fuse.parts), reversed(extents), strict=True):
         assert isinstance(extent, int)
         values[part] = var = Var(part.name)
-        meant[var] = rest if part is fuse.parts[0] else rest % extent
-        rest, total, count = rest // extent, total + var * count, count * extent
+        expansion[var] = quotient if part is fuse.parts[0] else quotient % extent
+        quotient, total, count = quotient // extent, total + var * count, count * extent
         kind = concurrent_loop_vars(stage, {leaf: var})
-        whole = whole.within(var, Const(extent)).running_at_once(kind)
+        inside = inside.within(var, Const(extent)).running_at_once(kind)
     if not is_inside(scope.space([leaf]).box([(Const(0), count)]), copy, scope):
         return None
     values[leaf] = total
-    points, _ = with_reduction(program, work.definition, work.region, whole)
+    points, _ = with_reduction(program, work.definition, work.region, inside)
     axes = (*work.definition.axis, *work.definition.reduce_axis)
     inner = work.leaves[1:]
-    rest_points = work.frame.points_inside(points, axes, inner, values, whole)
+    rest_points = work.frame.points_inside(points, axes, inner, values, inside)
     data = work.frame.points_inside(
-        work.region, work.definition.axis, [leaf for leaf in inner if is_data(leaf)], values, whole
+        work.region, work.definition.axis, [leaf for leaf in inner if is_data(leaf)], values, inside
     )
     if rest_points is None or data is None:
         return None
-    return FusedLoops(values, whole, rest_points, data, meant)
+    return FusedLoops(values, inside, rest_points, data, expansion)
 
 
 def _are_plain(work: StageContext) -> bool:
     """Return whether no attached stage or feature requires the fused loop variable itself."""
-    made = [definition for each in work.attached.values() for definition in each]
+    definitions = [definition for stages in work.attached.values() for definition in stages]
     return (
         1 in work.attached
         and work.definition.scan_axis is None
         and work.operation is None
-        and not any(each.is_argument for each in made)
-        and not any(each.stage.is_rolling or each.stage.is_doubled for each in made)
+        and not any(d.is_argument for d in definitions)
+        and not any(d.stage.is_rolling or d.stage.is_doubled for d in definitions)
     )

@@ -147,8 +147,8 @@ def _reads(
     """Yield the reads of bodies under `later`, and of initial steps under its negation."""
     first = tuple([Not(condition) for condition in later])
     groups: dict[Hashable, tuple[tuple[Expr, ...], bool, list[Expr]]] = {}
-    for value, around in (*((e, later) for e in body), *((e, first) for e in start)):
-        for part, conditions, is_initial in _parts(value, around):
+    for value, context in (*((e, later) for e in body), *((e, first) for e in start)):
+        for part, conditions, is_initial in _parts(value, context):
             key = tuple(map(id, conditions)), is_initial
             groups.setdefault(key, (conditions, is_initial, []))[2].append(part)
     for conditions, is_initial, roots in groups.values():
@@ -169,7 +169,7 @@ def _parts(
     inside = conditions if _is_true(value.condition) else (*conditions, value.condition)
     return [
         (value.condition, conditions, False),
-        *((given, inside, False) for given in value.invariants),
+        *((invariant, inside, False) for invariant in value.invariants),
         *((source, inside, False) for source in value.source),
         *((start, conditions, True) for start in value.init or value.identity),
     ]

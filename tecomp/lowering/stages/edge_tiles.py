@@ -83,54 +83,54 @@ def with_padding(
     space = scope.space(definition.axis)
     try:
         box = space.box(bounds)
-        places = _places(maps, definition.axis)
-        stored = scope.space([Var("place") for _ in places]).box(
-            _stored_bounds(maps, bounds, shape, image(box, places, space), scope)
+        positions = _places(maps, definition.axis)
+        stored = scope.space([Var("place") for _ in positions]).box(
+            _stored_bounds(maps, bounds, shape, image(box, positions, space), scope)
         )
-        roomy = preimage(stored, places, space)
+        valid = preimage(stored, positions, space)
     except NotAffine:
         return bounds
-    wide = bounding_box(roomy, roomy, scope, shape)
-    if _are_equal_boxes(wide, bounds):
+    padded = bounding_box(valid, valid, scope, shape)
+    if _are_equal_boxes(padded, bounds):
         return bounds
     try:
-        is_held = is_inside(space.box(wide), roomy, scope) and _keeps_memory(maps, bounds, wide)
+        is_held = is_inside(space.box(padded), valid, scope) and _keeps_memory(maps, bounds, padded)
     except NotAffine:
         return bounds
-    return wide if is_held else bounds
+    return padded if is_held else bounds
 
 
-def _are_equal_boxes(one: Bounds, other: Bounds) -> bool:
+def _are_equal_boxes(box: Bounds, other: Bounds) -> bool:
     """Return whether both boxes have equal constant starts and equal extents."""
     return all(
         isinstance(start, Const) and isinstance(first, Const) and start.value == first.value
         and structural_equal(extent, count)
-        for (start, extent), (first, count) in zip(one, other, strict=True)
+        for (start, extent), (first, count) in zip(box, other, strict=True)
     )
 
 
-def _keeps_memory(maps: Sequence[IndexMapNode], bounds: Bounds, wide: Bounds) -> bool:
-    """Return whether all maps accept the box `wide`, with an image in the memory of `bounds`.
+def _keeps_memory(maps: Sequence[IndexMapNode], bounds: Bounds, padded: Bounds) -> bool:
+    """Return whether all maps accept the box `padded`, with an image in the memory of `bounds`.
 
     Each map must accept the whole bounding box of the image of the previous map, including
     positions without an element.
     """
-    if not _starts_at_zero(wide):
+    if not _starts_at_zero(padded):
         return True
     try:
-        places = _extents(maps, wide)
+        physical = _extents(maps, padded)
     except LayoutError:
         return False
     return not _starts_at_zero(bounds) or structural_equal(
-        tuple(places), tuple(_extents(maps, bounds))
+        tuple(physical), tuple(_extents(maps, bounds))
     )
 
 
 def _places(maps: Sequence[IndexMapNode], axes: Sequence[Expr]) -> list[Expr]:
-    places = list(axes)
+    indices = list(axes)
     for index_map in maps:
-        places = list(AnyMap.lift(index_map).map_indices(places))
-    return places
+        indices = list(AnyMap.lift(index_map).map_indices(indices))
+    return indices
 
 
 def _stored_bounds(
@@ -140,8 +140,8 @@ def _stored_bounds(
     """Return the box of physical positions that is allocated for `bounds` of a tensor."""
     if _starts_at_zero(bounds):
         return [(Const(0), extent) for extent in _extents(maps, bounds)]
-    places = _extents(maps, [(Const(0), extent) for extent in shape])
-    return bounding_box(stored, stored, scope, places)
+    extents = _extents(maps, [(Const(0), extent) for extent in shape])
+    return bounding_box(stored, stored, scope, extents)
 
 
 def _starts_at_zero(bounds: Bounds) -> bool:
@@ -150,10 +150,10 @@ def _starts_at_zero(bounds: Bounds) -> bool:
 
 def _extents(maps: Sequence[IndexMapNode], bounds: Bounds) -> list[Extent]:
     """Return the physical shape of `bounds` that start at 0, after all maps."""
-    places = [extent for _, extent in bounds]
+    extents = [extent for _, extent in bounds]
     for index_map in maps:
-        places = list(AnyMap.lift(index_map).map_shape(places))
-    return places
+        extents = list(AnyMap.lift(index_map).map_shape(extents))
+    return extents
 
 
 def extend_to_full_tiles(
@@ -187,21 +187,21 @@ def extend_to_full_tiles(
     except NotAffine:
         return region
     points = region.points
-    for along in [positions, *([[k] for k in positions] if len(positions) > 1 else [])]:
-        wide = points
-        for k in along:
+    for dims in [positions, *([[k] for k in positions] if len(positions) > 1 else [])]:
+        extended = points
+        for k in dims:
             size, extent = sizes[k], bounds[k][1]
             has_several = size is not None and isinstance(extent, int) and size < extent
-            wide = (
-                round_to_blocks(wide, k, size)
+            extended = (
+                round_to_blocks(extended, k, size)
                 if size is not None and has_several
-                else project_out_dim(wide, k)
+                else project_out_dim(extended, k)
             )
-        wide = wide.intersect(box).intersect_params(scope.context).coalesce()
-        if is_inside(wide, points, scope):
+        extended = extended.intersect(box).intersect_params(scope.context).coalesce()
+        if is_inside(extended, points, scope):
             continue
-        if _is_in_memory(program, definition, wide, memory, checks, scope):
-            points = wide
+        if _is_in_memory(program, definition, extended, memory, checks, scope):
+            points = extended
     return region if points is region.points else Region(points, points)
 
 
@@ -215,9 +215,9 @@ def _is_in_memory(
 ) -> bool:
     """Return whether all inputs of `points` are backed by memory or can be computed on demand."""
     inside = program.attached_stages(definition.stage.key, 0)
-    asked = [(definition, points)]
-    while asked:
-        reader, points = asked.pop()
+    worklist = [(definition, points)]
+    while worklist:
+        reader, points = worklist.pop()
         instances = evaluated_points(program, reader, points, scope)
         inner = scope.space((*reader.axis, *reader.reduce_axis))
         for read in reader.reads:
@@ -228,17 +228,17 @@ def _is_in_memory(
                 read.load.indices, conditions_of(program, reader, read), instances, inner
             )
             known = memory.get(key)
-            held = None if known is None else known.bounds
-            if held is None:
+            bounds = None if known is None else known.bounds
+            if bounds is None:
                 if key not in inside or not _may_compute_unused_elements(program.definitions[key]):
                     return False
                 producer = program.definitions[key]
-                held = [(Const(0), extent) for extent in program.shape(producer)]
-                asked.append((producer, elements))
+                bounds = [(Const(0), extent) for extent in program.shape(producer)]
+                worklist.append((producer, elements))
             if key in program.definitions and program.definitions[key].has_own_boxes:
-                held = [(Const(0), program.extent(extent)) for extent in read.load.tensor.shape]
-            own = scope.space([Var("element") for _ in held])
-            if not is_inside(elements, own.box(held), scope):
+                bounds = [(Const(0), program.extent(extent)) for extent in read.load.tensor.shape]
+            space = scope.space([Var("element") for _ in bounds])
+            if not is_inside(elements, space.box(bounds), scope):
                 return False
     return True
 
@@ -254,8 +254,8 @@ def _tile(axis: IterVar, stage: StageState) -> int | None:
             (r for r in stage.relations if isinstance(r, Split) and r.parent is axis), None
         )
         if split is None:
-            own = _marked_extent(axis, stage)
-            return None if own is None else size * own
+            extent = _marked_extent(axis, stage)
+            return None if extent is None else size * extent
         inner = _marked_extent(split.inner, stage)
         if inner is None or inner != split.factor:
             return None
@@ -286,12 +286,12 @@ def _tiled_axes(stage: StageState) -> dict[IterVar, IterVar]:
         if not isinstance(relation, LayoutTransform):
             found = {axis: axis for axis in derived_from_axes(found, [relation])} | found
             continue
-        own = {Var(axis.name): axis for axis in relation.before}
-        places = relation.index_map.map_indices([*own])
-        for axis, place in zip(relation.after, places, strict=True):
+        axis_of = {Var(axis.name): axis for axis in relation.before}
+        indices = relation.index_map.map_indices([*axis_of])
+        for axis, index in zip(relation.after, indices, strict=True):
             if axis in found:
-                if not isinstance(place, Var):
+                if not isinstance(index, Var):
                     # A step along this loop is not a step along one tensor axis.
                     return {}
-                found[own[place]] = found[axis]
+                found[axis_of[index]] = found[axis]
     return found

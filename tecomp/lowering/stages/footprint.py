@@ -70,12 +70,12 @@ def with_reduction_conditions(
     domain, tested = points.flat_product(steps), []
     for term in conjuncts(reduce.condition):
         hull, is_exact = condition_hull(term, space)
-        kept = hull.coalesce()
+        coalesced = hull.coalesce()
         # A union of several basic sets would emit several copies of the body.
-        is_one = kept.n_basic_set() == 1
-        if is_one:
-            domain = domain.intersect(kept)
-        if not (is_one and is_exact):
+        is_basic = coalesced.n_basic_set() == 1
+        if is_basic:
+            domain = domain.intersect(coalesced)
+        if not (is_basic and is_exact):
             tested.append(term)
     return domain, space, tuple(tested)
 
@@ -133,19 +133,19 @@ def read_region_of(
         instances: Points at which the bodies of the consumers are evaluated.
         scope: Parameters of the sets: sizes and enclosing loops.
     """
-    everything = all_elements(program, producer, scope)
+    all_points = all_elements(program, producer, scope)
     if producer.is_opaque:
         is_read = reads_any(program, producer.stage.key, instances)
-        return Region(everything, everything) if is_read else None
+        return Region(all_points, all_points) if is_read else None
     region = read_elements(program, producer.stage.key, instances, scope)
     if region is None:
         return None
     if producer.scan_axis is not None:
         # One step depends on all steps.
         points = project_out_dim(region, 0).intersect(
-            everything) if producer.is_pointwise else everything
+            all_points) if producer.is_pointwise else all_points
         return Region(points, points)
-    return Region(coalesce_convex(region.intersect(everything), scope), region)
+    return Region(coalesce_convex(region.intersect(all_points), scope), region)
 
 
 def reads_any(
@@ -271,12 +271,12 @@ def check_consumers(program: PreparedSchedule) -> None:
         is_inside = not all(map(is_data, parent.leaves[: loop + 1]))
         if is_inside and _reads(program, initial, producer):
             scans = program.definitions[parent.key].scan_axis is not None
-            what = "the start" if scans else "init="
+            part = "the start" if scans else "init="
             loops = "over steps" if scans else "of the reduction"
             raise LowerError(
                 "{where}: {what} of {parent} reads {name} before the loops {loops}, but that loop "
                 "is inside them; compute {name} in an outer loop",
-                kind="dependence-violation", where=where, what=what, parent=parent.name, name=name,
+                kind="dependence-violation", where=where, what=part, parent=parent.name, name=name,
                 loops=loops,
             )
 

@@ -212,13 +212,13 @@ def strides_of(
         LowerError: If a buffer in `binds` belongs to no argument, or if its shape, dtype or scope
             differ from those of the tensor.
     """
-    asked = dictionary_of(
+    bound = dictionary_of(
         binds, Tensor, Buffer, f"{where}: binds", "pass a dict from tensors to te.decl_buffer",
         LowerError,
     )
-    if not asked or not isinstance(args, list | tuple):
+    if not bound or not isinstance(args, list | tuple):
         return ()
-    for tensor, buffer in asked.items():
+    for tensor, buffer in bound.items():
         if not any(tensor == arg for arg in args if isinstance(arg, Tensor)):
             raise LowerError(
                 "{where}: binds contains {tensor}, which is not an argument; remove it, or add it "
@@ -227,7 +227,7 @@ def strides_of(
             )
         _check_alike(tensor, buffer, f"{where}: binds: {tensor.name}")
     found = tuple(
-        _gaps(asked[arg]) if isinstance(arg, Tensor) and arg in asked else None for arg in args
+        _gaps(bound[arg]) if isinstance(arg, Tensor) and arg in bound else None for arg in args
     )
     return found if any(strides is not None for strides in found) else ()
 
@@ -259,9 +259,9 @@ def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
         LowerError: If the shape, dtype or memory scope differ, or if a buffer of a vector dtype has
             strides.
     """
-    alike = len(tensor.shape) == len(buffer.shape) and all(
+    is_same = len(tensor.shape) == len(buffer.shape) and all(
         map(_is_same, tensor.shape, buffer.shape))
-    if not alike or buffer.dtype != tensor.dtype or buffer.scope not in ("", "global"):
+    if not is_same or buffer.dtype != tensor.dtype or buffer.scope not in ("", "global"):
         raise LowerError(
             "{where}: buffer `{buffer}` does not match {tensor!r}; declare it with the same shape "
             "and dtype, and use set_scope for its memory",
@@ -314,7 +314,7 @@ def sizes_of(
         LowerError: If a stage depends on a variable that no argument determines, or if the shape of
             an argument determines a variable of 8 or 16 bits.
     """
-    steps = [var for each in strides for n in each or () for var in variables_in(n)]
+    steps = [var for declared in strides for n in declared or () for var in variables_in(n)]
     found: dict[Var, None] = {a: None for a in arguments if isinstance(a, Var)}
     bound = set(found)
     taken: set[str] = set()
@@ -348,8 +348,8 @@ def sizes_of(
     only_strides = set(steps) - found.keys()
     found.update(dict.fromkeys(steps))
     types = {var: INT64 if var.dtype.is_integer else var.dtype for var in found}
-    made = {var: Var(take_name(identifier(var.name), taken), types[var]) for var in found}
-    return made, {made[var] for var in only_strides}
+    new_vars = {var: Var(take_name(identifier(var.name), taken), types[var]) for var in found}
+    return new_vars, {new_vars[var] for var in only_strides}
 
 
 def _check_size(var: Var, argument: Tensor) -> None:

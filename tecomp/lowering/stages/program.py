@@ -63,8 +63,8 @@ class PreparedSchedule:
     @property
     def integers(self) -> tuple[Var, ...]:
         """Integer variables that sets may depend on: sizes, integer arguments and products."""
-        own = (var for var in self.sizes.values() if var not in self.strides)
-        sizes = (var for var in own if var.dtype == INT64)
+        variables = (var for var in self.sizes.values() if var not in self.strides)
+        sizes = (var for var in variables if var.dtype == INT64)
         return (*sizes, *self.products.variables)
 
     @property
@@ -110,8 +110,8 @@ class PreparedSchedule:
     def attached_stages(self, key: Operation, position: int) -> set[Operation]:
         """Return the stages attached at or inside loop `position - 1` of `key`, transitively."""
         leaves = self.state.stage(key).leaves[max(position - 1, 0) :]
-        here = [d.stage.key for axis, d in self.attached(key) if axis in set(leaves)]
-        return set(walk(*here, parts=lambda op: [d.stage.key for _, d in self.attached(op)]))
+        attached = [d.stage.key for axis, d in self.attached(key) if axis in set(leaves)]
+        return set(walk(*attached, parts=lambda op: [d.stage.key for _, d in self.attached(op)]))
 
     def roots(self) -> list[Definition]:
         """Return the stages at the root, producers first."""
@@ -147,18 +147,18 @@ def prepare(
     _check_missing(state, bodies, starts, states, tensors)
     sizes, only_strides = sizes_of(state, arguments, strides, offsets)
     strided = {
-        (state.stage(a.op).key, a.value_index): each
-        for a, each in zip(arguments, strides, strict=False)
-        if isinstance(a, Tensor) and each is not None
+        (state.stage(a.op).key, a.value_index): declared
+        for a, declared in zip(arguments, strides, strict=False)
+        if isinstance(a, Tensor) and declared is not None
     }
-    moved = {
+    offset_of = {
         (state.stage(a.op).key, a.value_index): _extent(n, sizes)
         for a, n in zip(arguments, offsets, strict=False) if isinstance(a, Tensor)
     }
     taken: set[str] = set()
     buffers = {
         (stage.key, k): _buffer(
-            stage, k, sizes, taken, strided.get((stage.key, k)), moved.get((stage.key, k), 0))
+            stage, k, sizes, taken, strided.get((stage.key, k)), offset_of.get((stage.key, k), 0))
         for stage in state
         if stage.key in bodies or (stage.is_placeholder and stage.key not in states)
         or (stage.key, 0) in tensors
@@ -259,7 +259,7 @@ def _check_missing(
     bodies: Mapping[Operation, tuple[Expr, ...]],
     starts: Mapping[Operation, tuple[Expr, ...]],
     states: States,
-    given: set[tuple[Operation, int]],
+    arg_keys: set[tuple[Operation, int]],
 ) -> None:
     read: set[Operation] = set()
     for key, body in bodies.items():
@@ -268,23 +268,23 @@ def _check_missing(
             read |= {stage.key} if stage.key != key else set()
             if not stage.is_placeholder or stage.key in states:
                 continue
-            if (stage.key, 0) not in given:
+            if (stage.key, 0) not in arg_keys:
                 raise LowerError(
                     "lower: {stage} is read by {state}, but is not among the arguments; add it",
                     node.location, kind="argument-list", stage=stage.name,
                     state=state.stage(key).name,
                 )
-    _check_outputs(state, read, given)
-    _check_together(state, bodies, given)
+    _check_outputs(state, read, arg_keys)
+    _check_together(state, bodies, arg_keys)
 
 
 def _check_outputs(
-    state: ScheduleState, read: Container[Operation], given: Container[tuple[Operation, int]]
+    state: ScheduleState, read: Container[Operation], arg_keys: Container[tuple[Operation, int]]
 ) -> None:
     for key in state.outputs:
         stage = state.stage(key)
         count = stage.op.num_outputs
-        missing = [k for k in range(count) if (key, k) not in given]
+        missing = [k for k in range(count) if (key, k) not in arg_keys]
         # An output that other stages read may stay internal, as in TVM.
         is_inside = len(missing) == count and key in read
         if missing and not stage.is_placeholder and not is_inside:
@@ -299,10 +299,10 @@ def _check_outputs(
 def _check_together(
     state: ScheduleState,
     bodies: Mapping[Operation, tuple[Expr, ...]],
-    given: Container[tuple[Operation, int]],
+    arg_keys: Container[tuple[Operation, int]],
 ) -> None:
     for key, body in bodies.items():
-        present = [(key, k) in given for k in range(len(body))]
+        present = [(key, k) in arg_keys for k in range(len(body))]
         if any(present) and not all(present):
             name = state.stage(key).op.output(present.index(False)).name
             raise LowerError(
@@ -343,17 +343,17 @@ def inlined_bodies(state: ScheduleState) -> tuple[Bodies, Bodies]:
     starts: Bodies = {}
     numbers = ValueNumbering()
     # Memoize substituted elements, so that repeated reads share one expression.
-    written: dict[tuple[Any, ...], Expr] = {}
+    substituted: dict[tuple[Any, ...], Expr] = {}
 
     def rule(node: TensorLoad) -> Expr | None:
         stage = state.stage(node.tensor.op)
         if stage.key not in inline:
             return None
         element = stage.key, *map(numbers.of, node.indices)
-        if element not in written:
+        if element not in substituted:
             axes, body = inline[stage.key]
-            written[element] = substitute(body, dict(zip(axes, node.indices, strict=True)))
-        return written[element]
+            substituted[element] = substitute(body, dict(zip(axes, node.indices, strict=True)))
+        return substituted[element]
 
     for stage in state:
         if not isinstance(stage.op, ComputeOp):

@@ -93,7 +93,7 @@ class BoundsChecker:
                 self._check(definition, domain, read)
 
     def _check(self, definition: Definition, domain: _Domain, read: TensorRead) -> None:
-        needed = []
+        new_checks = []
         for axis, (index, extent) in enumerate(
             zip(read.load.indices, read.load.tensor.shape, strict=True)
         ):
@@ -106,14 +106,14 @@ class BoundsChecker:
                 site = _site(read.load, axis)
                 if site not in self.sites:
                     self.sites.append(site)
-                needed.append(IndexCheck(axis, limit, self.sites.index(site)))
+                new_checks.append(IndexCheck(axis, limit, self.sites.index(site)))
             for point in outside or ():
                 raise _read_outside(definition, read.load, axis, index, point)
-        if needed:
+        if new_checks:
             known = self.checks.get(id(read.load), ())
-            places = {(check.axis, check.site) for check in known}
+            existing = {(check.axis, check.site) for check in known}
             self.checks[id(read.load)] = (
-                *known, *(c for c in needed if (c.axis, c.site) not in places)
+                *known, *(c for c in new_checks if (c.axis, c.site) not in existing)
             )
 
 
@@ -142,8 +142,8 @@ class _Domain:
     def symbolic(self) -> tuple[SymbolicBounds, ...]:
         """Bounds of indices in terms of sizes, for a domain with points."""
         found = tuple(SymbolicBounds(self.natural, is_grouped=flag) for flag in (False, True))
-        for known, (var, each) in product(found, self.ranges.items()):
-            known.add_axis(var, self._value(each.min), self._value(each.extent))
+        for known, (var, span) in product(found, self.ranges.items()):
+            known.add_axis(var, self._value(span.min), self._value(span.extent))
         return found
 
     def _value(self, extent: Extent) -> Expr:
@@ -177,10 +177,10 @@ class _Domain:
     def surely_inside(self, index: Expr, extent: Extent) -> bool:
         """Return whether interval arithmetic proves that `index` is in bounds."""
         if not isinstance(extent, int):
-            wide = self.wide.get(index) if isinstance(index, Var) else None
-            own = self.ranges.get(wide) if isinstance(wide, Var) else None
-            return own is not None and structural_equal(own.min, Const(0)) and structural_equal(
-                own.extent, extent)
+            widened = self.wide.get(index) if isinstance(index, Var) else None
+            span = self.ranges.get(widened) if isinstance(widened, Var) else None
+            return span is not None and structural_equal(span.min, Const(0)) and structural_equal(
+                span.extent, extent)
         low, high = constant_bounds(self.facts, _with_loads(index_of(index, self.wide)))
         return low is not None and high is not None and low >= 0 and high < extent
 
@@ -188,8 +188,8 @@ class _Domain:
         """Return whether `index` is in bounds for all sizes, proved with polynomials in sizes."""
         if self.is_constant:
             return False
-        wide, limit = index_of(index, self.wide), self._value(extent)
-        return any(known.is_inside(wide, limit) for known in self.symbolic)
+        widened, limit = index_of(index, self.wide), self._value(extent)
+        return any(known.is_inside(widened, limit) for known in self.symbolic)
 
     def outside(
         self,
@@ -210,18 +210,18 @@ class _Domain:
         except NotAffine:
             return None
         zero = pw_aff(0, self.space)
-        wrong = value.lt_set(zero).union(value.ge_set(limit)).intersect(self.points)
+        outside = value.lt_set(zero).union(value.ge_set(limit)).intersect(self.points)
         # A named product depends on its factors, which the sets do not model.
         exact = not self.products.parts
         for condition in conditions:
             hull, is_exact = condition_hull(substitute(condition, self.wide), self.space)
-            wrong = wrong.intersect(hull)
+            outside = outside.intersect(hull)
             exact = exact and is_exact
-        if wrong.is_empty():
+        if outside.is_empty():
             return []
-        if expects_elements and wrong.intersect(self.filled).is_empty():
+        if expects_elements and outside.intersect(self.filled).is_empty():
             return None
-        return [first_point(wrong, self.space)] if exact else None
+        return [first_point(outside, self.space)] if exact else None
 
 
 def _with_loads(expr: Expr) -> Expr:
@@ -253,13 +253,13 @@ def _read_outside(
     index: Expr,
     point: Mapping[Var, int],
 ) -> LowerError:
-    at = ", ".join(f"{var.name} = {value}" for var, value in point.items())
+    location = ", ".join(f"{var.name} = {value}" for var, value in point.items())
     return LowerError(
         "{stage}: `{load}` reads {tensor}[{shape}] out of bounds: index {axis}, `{index}`, is "
         "{value}{at}; guard the read with te.if_then_else, or change the shape or the index",
         load.location, kind="out-of-bounds-read", stage=definition.stage.name, load=_text(load),
         tensor=load.tensor.name, shape=", ".join(map(str, load.tensor.shape)), axis=axis,
-        index=_text(index), value=_value_at(index, point), at=f" at {at}" if at else "",
+        index=_text(index), value=_value_at(index, point), at=f" at {location}" if location else "",
     )
 
 

@@ -97,11 +97,11 @@ def _check_inside(state: ScheduleState, inside: Operation, scan: Operation) -> N
     if _loop_around(state, stage, scan) is not None:
         return
     if isinstance(stage.attach, ComputedAt):
-        name, of = state.stage(scan).name, state.stage(stage.attach.stage).name
+        name, parent = state.stage(scan).name, state.stage(stage.attach.stage).name
         raise LowerError(
             "s[{stage}].compute_at(s[{of}], {axis}): {stage} reads the state of {name}, so it is "
             "computed in every step of it; compute it inside {name}, or at the root, which is "
             "equivalent",
-            kind="dependence-violation", stage=stage.name, of=of, axis=stage.attach.axis.name,
+            kind="dependence-violation", stage=stage.name, of=parent, axis=stage.attach.axis.name,
             name=name,
         )

@@ -132,7 +132,7 @@ class _Around:
         return None
 
 
-def _lower_realizations(root: Stmt, around: _Around, local: Mapping[int, Buffer]) -> Task:
+def _lower_realizations(root: Stmt, enclosing: _Around, local: Mapping[int, Buffer]) -> Task:
     """Return a task that replaces realizations in `root` by allocations and rebases accesses.
 
     The body of each region is rewritten separately, because a memory may be realized repeatedly.
@@ -142,14 +142,14 @@ def _lower_realizations(root: Stmt, around: _Around, local: Mapping[int, Buffer]
         if isinstance(node, BufferRealize):
             buffer = local[id(node)]
             region = _Region(node.buffer, buffer, from_start(node.bounds))
-            regions = {**around.regions, node.buffer.data: region}
-            body = yield _lower_realizations(node.body, replace(around, regions=regions), local)
+            regions = {**enclosing.regions, node.buffer.data: region}
+            body = yield _lower_realizations(node.body, replace(enclosing, regions=regions), local)
             allocated[id(node)] = Allocate(buffer, body)
 
     def rule(node: Any) -> Any:
         if isinstance(node, BufferRealize):
             return allocated[id(node)]
-        region = around.region(node)
+        region = enclosing.region(node)
         return None if region is None else region.rebased(node)
 
     return bottom_up(root, rule, _outside_of_regions)
@@ -184,9 +184,9 @@ def local_buffer(node: BufferRealize, ranges: Ranges) -> Buffer:
 
 def _extent(part: Range, ranges: Ranges) -> Extent:
     """Return the constant upper bound of an extent, or the extent itself; at least 0."""
-    most = constant_upper_bound(part.extent, ranges)
-    if most is not None:
-        return max(most, 0)
+    upper = constant_upper_bound(part.extent, ranges)
+    if upper is not None:
+        return max(upper, 0)
     return binary(BinOp.MAX, part.extent, 0)
 
 
@@ -203,24 +203,24 @@ def from_start(bounds: Sequence[Range]) -> Callable[[Indices], Indices]:
 
 
 def rebase_accesses(
-    body: Stmt, whole: Buffer, local: Buffer, place: Callable[[Indices], Indices]
+    body: Stmt, source: Buffer, local: Buffer, remap: Callable[[Indices], Indices]
 ) -> Stmt:
-    """Rebase the accesses in `body` from `whole` to `local`, with indices mapped by `place`.
+    """Rebase the accesses in `body` from `source` to `local`, with indices mapped by `remap`.
 
     Raises:
         LowerError: If `body` has a view of the memory.
     """
     for node in walk(body):
-        if isinstance(node, DeclBuffer) and node.buffer.data is whole.data:
+        if isinstance(node, DeclBuffer) and node.buffer.data is source.data:
             raise LowerError(
                 "lower: `{buffer}` is a view of `{whole}`, which is reused across iterations; "
                 "access it without the view, or omit ahead and carried",
-                buffer=node.buffer.name, whole=whole.name,
+                buffer=node.buffer.name, whole=source.name,
             )
-    region = _Region(whole, local, place)
+    region = _Region(source, local, remap)
 
     def rule(node: Any) -> Any:
-        is_access = isinstance(node, BufferLoad | BufferStore) and node.buffer.data is whole.data
+        is_access = isinstance(node, BufferLoad | BufferStore) and node.buffer.data is source.data
         return region.rebased(node) if is_access else None
 
     return bottom_up(body, rule)
@@ -284,8 +284,8 @@ def place_buffers(func: PrimFunc, arenas: Sequence[Arena], *, guards: bool = Fal
     for arena in filled:
         work.add(arena)
     body = bottom_up(func.body, work.rule)
-    for made in work.inside.get(None, []):
-        body = made.allocate_arena(body)
+    for arena_buffer in work.inside.get(None, []):
+        body = arena_buffer.allocate_arena(body)
     return replace(func, body=body, sites=tuple(work.sites))
 
 
@@ -306,17 +306,17 @@ class _Made:
         return Allocate(self.buffer, seq(*self._filled(), body, *self._checked()))
 
     def _filled(self) -> list[Stmt]:
-        return [self._margin(start, lambda at: BufferStore(
-            self.buffer, Const(_PATTERN, UINT8), (at,))) for start in self._starts()]
+        return [self._margin(start, lambda pos: BufferStore(
+            self.buffer, Const(_PATTERN, UINT8), (pos,))) for start in self._starts()]
 
     def _checked(self) -> list[Stmt]:
-        def check(at: Expr) -> Stmt:
-            is_kept = Compare(CmpOp.EQ, BufferLoad(self.buffer, (at,)), Const(_PATTERN, UINT8))
-            place = binary(BinOp.SUB, at, index_value(self.margin))
-            index = Select(is_kept, index_value(0), place)
+        def check(pos: Expr) -> Stmt:
+            is_kept = Compare(CmpOp.EQ, BufferLoad(self.buffer, (pos,)), Const(_PATTERN, UINT8))
+            offset = binary(BinOp.SUB, pos, index_value(self.margin))
+            index = Select(is_kept, index_value(0), offset)
             site = Const(self.site, INT64)
-            fits = Call("check_index", (index, index_value(self.bytes), site), BOOL)
-            return IfThenElse(fits, seq())
+            in_bounds = Call("check_index", (index, index_value(self.bytes), site), BOOL)
+            return IfThenElse(in_bounds, seq())
 
         return [self._margin(start, check) for start in self._starts()]
 
@@ -325,8 +325,8 @@ class _Made:
 
     def _margin(self, start: int, statement: Any) -> Stmt:
         var = Var("guard", INT64)
-        at = var if start == 0 else binary(BinOp.ADD, var, index_value(start))
-        return For(var, index_value(0), index_value(self.margin), ForKind.SERIAL, statement(at))
+        pos = var if start == 0 else binary(BinOp.ADD, var, index_value(start))
+        return For(var, index_value(0), index_value(self.margin), ForKind.SERIAL, statement(pos))
 
 
 class _Placing:
@@ -341,17 +341,17 @@ class _Placing:
 
     def add(self, arena: Arena) -> None:
         """Create the buffer of an arena."""
-        steps = (placed.step for placed in arena.placed)
+        steps = (placement.step for placement in arena.placed)
         margin = lcm(arena.memory.alignment_bytes, 64, *steps) if self.guards else 0
         site = len(self.sites)
         if self.guards:
             name = arena.memory.name
             self.sites.append(f"the {arena.bytes} bytes of the arena in memory `{name}`")
-        made = _Made(arena, margin, site)
+        arena_buffer = _Made(arena, margin, site)
         var = arena.loop.loop_var if arena.loop is not None else None
-        self.inside.setdefault(var, []).append(made)
-        for placed in arena.placed:
-            self._places[placed.buffer.data] = placed, made
+        self.inside.setdefault(var, []).append(arena_buffer)
+        for placement in arena.placed:
+            self._places[placement.buffer.data] = placement, arena_buffer
 
     def rule(self, node: Any) -> Any:
         """Rewrite a node to arena views; a rule for `bottom_up`."""
@@ -364,28 +364,28 @@ class _Placing:
                 return DeclBuffer(self._view(buffer), body)
             case For() if node.loop_var in self.inside:
                 body = node.body
-                for made in self.inside[node.loop_var]:
-                    body = made.allocate_arena(body)
+                for arena_buffer in self.inside[node.loop_var]:
+                    body = arena_buffer.allocate_arena(body)
                 return replace(node, body=body)
         return None
 
     def _start(self, buffer: Buffer) -> int:
         """Return the index of the first element in the arena."""
-        placed, made = self._places[buffer.data]
-        return (placed.offset + made.margin) // buffer.dtype.bytes
+        placement, arena_buffer = self._places[buffer.data]
+        return (placement.offset + arena_buffer.margin) // buffer.dtype.bytes
 
     def _view(self, buffer: Buffer) -> Buffer:
         if id(buffer) not in self._views:
-            placed, made = self._places[buffer.data]
-            shape = (self._start(buffer) + placed.bytes // buffer.dtype.bytes,)
-            view = replace(buffer, shape=shape, axis_separators=(), data=made.buffer.data)
+            placement, arena_buffer = self._places[buffer.data]
+            shape = (self._start(buffer) + placement.bytes // buffer.dtype.bytes,)
+            view = replace(buffer, shape=shape, axis_separators=(), data=arena_buffer.buffer.data)
             self._views[id(buffer)] = buffer, view
         return self._views[id(buffer)][1]
 
     def _moved(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         *rows, index = indices
-        placed, _ = self._places[buffer.data]
-        step = placed.row // buffer.dtype.bytes
+        placement, _ = self._places[buffer.data]
+        step = placement.row // buffer.dtype.bytes
         for row, extent in zip(reversed(rows), (1, *reversed(buffer.shape[1:-1])), strict=False):
             assert isinstance(extent, int)
             step *= extent

@@ -184,21 +184,21 @@ def rename_duplicates(func: PrimFunc) -> PrimFunc:
     variables. Expressions may still be shared.
     """
     bound = set(func.bound())
-    met: set[int] = set()
+    visited: set[int] = set()
 
     def statement(node: Any, names: _Names) -> Task:
-        own: tuple[Var, ...] = getattr(node, "bound", tuple)()
-        fresh = {var: Var(var.name, var.dtype) for var in own if var in bound}
-        bound.update(own)
-        again = id(node) in met
-        met.add(id(node))
-        inside = {**names, **fresh} if fresh else names
+        binders: tuple[Var, ...] = getattr(node, "bound", tuple)()
+        renamed = {var: Var(var.name, var.dtype) for var in binders if var in bound}
+        bound.update(binders)
+        is_repeated = id(node) in visited
+        visited.add(id(node))
+        inside = {**names, **renamed} if renamed else names
         inner = []
         for child in children(node):
             if isinstance(child, Stmt):
                 inner.append((yield statement(child, inside)))
-        made = _rename_variables(node, inner, names, inside)
-        return replace(made) if again and made is node else made
+        rebuilt = _rename_variables(node, inner, names, inside)
+        return replace(rebuilt) if is_repeated and rebuilt is node else rebuilt
 
     return map_body(func, lambda body: run_trampoline(statement(body, {})))
 
@@ -212,15 +212,15 @@ def _rename_variables(node: Any, inner: Sequence[Stmt], names: _Names, inside: _
         names: New variables in scope around `node`.
         inside: `names` and the new variables that `node` binds.
     """
-    todo = iter(inner)
-    made = rebuild(node, lambda child: (
-        next(todo) if isinstance(child, Stmt) else replace_variables(child, names)))
+    pending = iter(inner)
+    rebuilt = rebuild(node, lambda child: (
+        next(pending) if isinstance(child, Stmt) else replace_variables(child, names)))
     if not inside:
-        return made
-    match made:
+        return rebuilt
+    match rebuilt:
         case For(var):
-            return replace(made, loop_var=inside.get(var, var))
+            return replace(rebuilt, loop_var=inside.get(var, var))
         case Let(var):
-            return replace(made, var=inside.get(var, var))
-    buffer = getattr(made, "buffer", None)
-    return made if buffer is None else with_buffer(made, replace_in_buffer(buffer, inside))
+            return replace(rebuilt, var=inside.get(var, var))
+    buffer = getattr(rebuilt, "buffer", None)
+    return rebuilt if buffer is None else with_buffer(rebuilt, replace_in_buffer(buffer, inside))

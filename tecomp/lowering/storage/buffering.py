@@ -197,8 +197,8 @@ def _pipeline(node: Stmt, ranges: Ranges) -> Stmt | None:
         realize, conditions = found
         inside = {**ranges, loop.loop_var: (loop.min, loop.min + loop.extent - 1)}
         local = _twice(local_buffer(realize, inside))
-        place = _in_turn(realize.bounds, loop.loop_var)
-        body = rebase_accesses(realize.body, realize.buffer, local, place)
+        remap = _in_turn(realize.bounds, loop.loop_var)
+        body = rebase_accesses(realize.body, realize.buffer, local, remap)
         produce, rest = _parts(body, local.data)
         _check(loop, realize, local, produce, rest)
         guarded = IfThenElse(logical_and(*conditions), produce) if conditions else produce
@@ -208,8 +208,8 @@ def _pipeline(node: Stmt, ranges: Ranges) -> Stmt | None:
         buffers.append(local)
         first.append(IfThenElse(loop.extent > 0, substitute(guarded, {loop.loop_var: loop.min})))
         # The next region is computed even if this iteration does not use its own region.
-        around = replace_stmt(loop.body, realize, rest)
-        loop = replace(loop, body=seq(ahead, around))
+        new_body = replace_stmt(loop.body, realize, rest)
+        loop = replace(loop, body=seq(ahead, new_body))
     return allocate_buffers(buffers, seq(*first, loop)) if buffers else None
 
 
@@ -217,16 +217,16 @@ def _twice(local: Buffer) -> Buffer:
     """Return a buffer with an additional first axis of extent 2 that selects the copy."""
     strides = local.strides
     if strides is not None:
-        whole = index_value(strides[0]) * local.shape[0]
-        strides = (int(whole.value) if isinstance(whole, Const) else whole, *strides)
+        total = index_value(strides[0]) * local.shape[0]
+        strides = (int(total.value) if isinstance(total, Const) else total, *strides)
     separators = tuple(separator + 1 for separator in local.axis_separators)
     return replace(local, shape=(2, *local.shape), strides=strides, axis_separators=separators)
 
 
 def _in_turn(bounds: tuple[Range, ...], loop: Var) -> Callable[[Indices], Indices]:
     """Return the index function of the alternating copies of a region."""
-    place = from_start(bounds)
-    return lambda indices: (loop % 2, *place(indices))
+    remap = from_start(bounds)
+    return lambda indices: (loop % 2, *remap(indices))
 
 
 def _parts(body: Stmt, data: Var) -> tuple[Stmt, Stmt]:
@@ -247,11 +247,11 @@ def _check(loop: For, realize: BufferRealize, local: Buffer, produce: Stmt, rest
     """
     name = realize.buffer.name
     outside = replace_stmt(loop.body, realize, rest)
-    made = _written_buffers(outside) | {
+    computed = _written_buffers(outside) | {
         n.buffer.data for n in walk(outside) if isinstance(n, Allocate | BufferRealize)
     }
     for node in walk(produce):
-        if isinstance(node, BufferLoad) and node.buffer.data in made:
+        if isinstance(node, BufferLoad) and node.buffer.data in computed:
             _refuse(
                 name,
                 "it reads {buffer}, which the same loop computes; compute that inside {name}, or "
@@ -349,17 +349,17 @@ class RollingWindow:
         return filled if self._can_be_computed(definition, filled.points) else region
 
     def _filled(self, definition: Definition, region: Region) -> Region:
-        everything = all_elements(self.program, definition, self.scope)
+        all_points = all_elements(self.program, definition, self.scope)
         points = fill_gaps(region.points)
         if points is not None:
-            return Region(points.intersect(everything), region.unclipped)
+            return Region(points.intersect(all_points), region.unclipped)
         points = convex_superset(region.points)
-        around = convex_superset(region.unclipped.union(points))
-        return Region(points.intersect(everything), around)
+        hull = convex_superset(region.unclipped.union(points))
+        return Region(points.intersect(all_points), hull)
 
     def _can_be_computed(self, definition: Definition, points: Points) -> bool:
         """Return whether all inputs of `points` from enclosing stages have been computed."""
-        parts = {key: held.points for key, held in self.memory.items() if held.points is not None}
+        parts = {key: mem.points for key, mem in self.memory.items() if mem.points is not None}
         if not parts:
             return True
         others = self.program.definitions.keys() - self.memory.keys()
@@ -367,8 +367,8 @@ class RollingWindow:
         instances = propagate_instances(self.program, at, others, self.scope)
         for key, known in parts.items():
             read = read_elements(self.program, key, instances, self.scope)
-            everything = all_elements(self.program, self.program.definitions[key], self.scope)
-            if read is not None and not is_inside(read.intersect(everything), known, self.scope):
+            all_points = all_elements(self.program, self.program.definitions[key], self.scope)
+            if read is not None and not is_inside(read.intersect(all_points), known, self.scope):
                 return False
         return True
 
@@ -378,17 +378,17 @@ class RollingWindow:
 
     def new(self, definition: Definition, window: Region) -> Region:
         """Return the elements of a `window` from `needed` that are not retained."""
-        kept = self._retaining_loop(definition, window.points)
-        if kept is None:
+        retained = self._retaining_loop(definition, window.points)
+        if retained is None:
             return window
-        return Region(window.points.subtract(kept[1]).coalesce(), window.unclipped)
+        return Region(window.points.subtract(retained[1]).coalesce(), window.unclipped)
 
     def carrying_loop(self, definition: Definition, window: Region) -> Var | None:
         """Return the loop that carries elements of a `window` to later iterations, or None."""
-        kept = (
+        retained = (
             self._retaining_loop(definition, window.points) if definition.stage.is_rolling else None
         )
-        return None if kept is None else kept[0]
+        return None if retained is None else retained[0]
 
     def bounds(self, definition: Definition, window: Region, loop: Var | None) -> Bounds:
         """Return a box around a `window`; it moves with the carrying `loop`, if any."""
@@ -396,7 +396,7 @@ class RollingWindow:
         if loop is None:
             return bounding_box(window.points, window.unclipped, self.scope, shape)
         points, unclipped = (
-            of_loops_inside(each, loop, self.scope) for each in (window.points, window.unclipped)
+            of_loops_inside(part, loop, self.scope) for part in (window.points, window.unclipped)
         )
         bounds = bounding_box(points, unclipped, self.scope, shape)
         return tuple(
@@ -408,14 +408,14 @@ class RollingWindow:
         self, points: Points, dim: int, loop: Var, interval: tuple[Expr, Extent], extent: Extent
     ) -> tuple[Expr, Extent]:
         """Return `interval` of one dimension, or a narrower interval that moves with the loop."""
-        start, most = interval
+        start, size = interval
         if loop in free_variables(start):
             if _is_monotone(start, loop):
                 return interval
             # A fixed interval must cover the elements of all iterations.
-            most = extent
+            size = extent
         for other in windows_around(points, dim, loop, self.scope):
-            if _is_monotone(other[0], loop) and not (isinstance(most, int) and other[1] >= most):
+            if _is_monotone(other[0], loop) and not (isinstance(size, int) and other[1] >= size):
                 return other
         return interval
 
@@ -424,9 +424,9 @@ class RollingWindow:
         for axis in _in_order(self.program, definition.stage):
             if (loop := self.loops.get(axis)) is not None:
                 # Inner loops retain nothing: no two of their iterations share an element.
-                there = of_earlier_iterations(points, loop, self.scope)
-                if not points.intersect(there).is_empty():
-                    return loop, there
+                retained = of_earlier_iterations(points, loop, self.scope)
+                if not points.intersect(retained).is_empty():
+                    return loop, retained
         return None
 
 
@@ -437,8 +437,8 @@ def _in_order(program: PreparedSchedule, stage: StageState) -> list[IterVar]:
         return []
     parent = program.definitions[attach.stage].stage
     kinds = loop_kinds(parent)
-    around = parent.leaves[: parent.leaves.index(attach.axis) + 1]
-    return [*takewhile(lambda leaf: kinds.get(leaf) not in _CONCURRENT_KINDS, reversed(around))]
+    loops = parent.leaves[: parent.leaves.index(attach.axis) + 1]
+    return [*takewhile(lambda leaf: kinds.get(leaf) not in _CONCURRENT_KINDS, reversed(loops))]
 
 
 def check_carried(program: PreparedSchedule, body: Stmt) -> None:
@@ -493,8 +493,8 @@ def _roll_buffer(node: Stmt, ranges: Ranges) -> Stmt | None:
             for part, extent in zip(realize.bounds, realize.buffer.shape, strict=True)
         )
         local = local_buffer(replace(realize, bounds=bounds), ranges)
-        place = _rolling_index(realize, bounds, loop.loop_var)
-        body = rebase_accesses(realize.body, realize.buffer, local, place)
+        remap = _rolling_index(realize, bounds, loop.loop_var)
+        body = rebase_accesses(realize.body, realize.buffer, local, remap)
         buffers.append(local)
         loop = replace(loop, body=replace_stmt(loop.body, realize, body))
     return allocate_buffers(buffers, loop) if buffers else None
@@ -502,15 +502,15 @@ def _roll_buffer(node: Stmt, ranges: Ranges) -> Stmt | None:
 
 def _range_of_all_iterations(part: Range, extent: Extent, loop: Var, ranges: Ranges) -> Range:
     """Return the range to allocate for all iterations of `loop`; moving ranges start at 0."""
-    most = constant_upper_bound(part.extent, ranges)
+    upper = constant_upper_bound(part.extent, ranges)
     moves = loop in free_variables(part.min)
     if moves and not _is_monotone(part.min, loop):
         return Range(Const(0), index_value(extent))
-    if not moves and (most is not None or loop not in free_variables(part.extent)):
-        return part if most is None else Range(part.min, Const(most))
-    if most is None or (isinstance(extent, int) and extent < most):
+    if not moves and (upper is not None or loop not in free_variables(part.extent)):
+        return part if upper is None else Range(part.min, Const(upper))
+    if upper is None or (isinstance(extent, int) and extent < upper):
         return Range(Const(0), index_value(extent))
-    return Range(Const(0), Const(most))
+    return Range(Const(0), Const(upper))
 
 
 def _is_monotone(start: Expr, loop: Var) -> bool:
@@ -544,8 +544,8 @@ def _rolling_index(
 
     def place(indices: Indices) -> Indices:
         return tuple(
-            index % held.extent if turning else index - held.min
-            for index, held, turning in zip(indices, bounds, turns, strict=True)
+            index % bound.extent if turning else index - bound.min
+            for index, bound, turning in zip(indices, bounds, turns, strict=True)
         )
 
     return place

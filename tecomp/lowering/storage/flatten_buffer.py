@@ -168,11 +168,11 @@ def flatten_axis_groups(buffer: Buffer, *, is_view: bool = False) -> Buffer:
         _groups(buffer, buffer.shape), _groups(buffer, buffer.strides or ()), strict=True))
     if is_moved:
         shape = (simplify_extent(plus(buffer.elem_offset, *shape)),)
-    if (most := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
+    if (largest := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
         raise LowerError(
             "flatten_buffer: a physical axis of `{buffer}` has {most} elements, which exceeds "
             "64-bit indices; use a denser layout or a smaller storage_align",
-            kind="limit-exceeded", buffer=buffer.name, most=most,
+            kind="limit-exceeded", buffer=buffer.name, most=largest,
         )
     separators = tuple(range(len(shape) - 1))
     flat = replace(buffer, shape=shape, axis_separators=separators, strides=None)
@@ -238,8 +238,8 @@ def _vector_index(terms: TermTable, total: QuasiAffine, index: Expr, stride: Ext
     match index:
         case Ramp(base, step):
             start = total.plus(terms.sum_of(_scale_index(cast(INT64, base), stride)))
-            wide = terms.sum_of(_scale_index(cast(INT64, step), stride))
-            return Ramp(terms.expr(start), terms.expr(wide), lanes)
+            scaled_step = terms.sum_of(_scale_index(cast(INT64, step), stride))
+            return Ramp(terms.expr(start), terms.expr(scaled_step), lanes)
     scaled = index
     if stride != 1 if isinstance(stride, int) else True:
         scaled = binary(BinOp.MUL, cast(INT64, index), Broadcast(index_value(stride), lanes))

@@ -54,8 +54,8 @@ class Activation:
     @property
     def cores(self) -> tuple[For, ...]:
         """Enclosing loops over cores, outermost first."""
-        around = () if self.outer is None else self.outer.cores
-        return (*around, self.loop) if self.loop is not None and self.loop.thread else around
+        outer = () if self.outer is None else self.outer.cores
+        return (*outer, self.loop) if self.loop is not None and self.loop.thread else outer
 
 
 @dataclass(slots=True)
@@ -134,8 +134,8 @@ class _Walker:
                     self.activations.append(Activation(node, self.open[-1], self.position))
                     self.open.append(self.activations[-1])
             case Allocate(buffer):
-                self.live[buffer.data] = held = LiveRange(buffer, len(self.loops))
-                self.open[-1].live_ranges.append(held)
+                self.live[buffer.data] = live = LiveRange(buffer, len(self.loops))
+                self.open[-1].live_ranges.append(live)
             case DeclBuffer(buffer) if buffer.data in self.live:
                 self.live[buffer.data].views.append(buffer)
 
@@ -143,24 +143,24 @@ class _Walker:
         match node:
             case For():
                 loop = self.loops.pop()
-                for held in loop.needed.values():
-                    held.used(loop.start, self.position)
+                for live in loop.needed.values():
+                    live.used(loop.start, self.position)
                 if node.kind is ForKind.PARALLEL:
                     self.open.pop().last = self.position
             case Allocate(buffer):
                 del self.live[buffer.data]
 
     def _access(self, data: Var, node: Stmt) -> None:
-        held = self.live.get(data)
-        if held is None:
+        live = self.live.get(data)
+        if live is None:
             return
-        inside = self.loops[held.depth:]
-        held.accesses.append((node, tuple(loop.node for loop in inside)))
+        inside = self.loops[live.depth:]
+        live.accesses.append((node, tuple(loop.node for loop in inside)))
         if inside:
-            inside[0].needed[data] = held
-        held.used(self.position, self.position)
-        if held.parallel_loop is None:
-            held.parallel_loop = next((loop.node for loop in inside if loop.node.thread), None)
+            inside[0].needed[data] = live
+        live.used(self.position, self.position)
+        if live.parallel_loop is None:
+            live.parallel_loop = next((loop.node for loop in inside if loop.node.thread), None)
 
 
 def _accessed_buffers(node: Stmt) -> Iterator[Buffer]:
@@ -204,14 +204,14 @@ def assign_offsets(spans: Sequence[LiveInterval]) -> list[int]:
         lambda k: (spans[k].first - spans[k].last, -spans[k].bytes, k),
         lambda k: (spans[k].last, -spans[k].bytes, k),
     ]
-    beside, least = _interference_lists(spans), peak_live_bytes(spans)
+    others, lower_bound = _interference_lists(spans), peak_live_bytes(spans)
     best: tuple[int, list[int]] | None = None
     for order in orders:
-        places = _first_fit(spans, beside, sorted(range(len(spans)), key=order))
-        end = max((p + s.bytes for p, s in zip(places, spans, strict=True)), default=0)
+        offsets = _first_fit(spans, others, sorted(range(len(spans)), key=order))
+        end = max((p + s.bytes for p, s in zip(offsets, spans, strict=True)), default=0)
         if best is None or end < best[0]:
-            best = end, places
-        if end == least:
+            best = end, offsets
+        if end == lower_bound:
             break
     return [] if best is None else best[1]
 
@@ -228,11 +228,11 @@ def peak_live_bytes(spans: Sequence[LiveInterval]) -> int:
         if span.first <= span.last:
             changes[span.first] = changes.get(span.first, 0) + span.bytes
             changes[span.last + 1] = changes.get(span.last + 1, 0) - span.bytes
-    most = now = 0
+    peak = live = 0
     for step in sorted(changes):
-        now += changes[step]
-        most = max(most, now)
-    return most
+        live += changes[step]
+        peak = max(peak, live)
+    return peak
 
 
 def _interference_lists(spans: Sequence[LiveInterval]) -> list[list[int]]:
@@ -252,19 +252,19 @@ def _interference_lists(spans: Sequence[LiveInterval]) -> list[list[int]]:
 
 
 def _first_fit(
-    spans: Sequence[LiveInterval], beside: Sequence[Sequence[int]], order: Sequence[int]
+    spans: Sequence[LiveInterval], others: Sequence[Sequence[int]], order: Sequence[int]
 ) -> list[int]:
     """Assign each span, in order, the lowest offset without overlap with interfering spans."""
-    places: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     for k in order:
-        taken = sorted((places[o], places[o] + spans[o].bytes) for o in beside[k] if o in places)
-        place = 0
-        for start, end in taken:
-            if place + spans[k].bytes <= start:
+        used = sorted((offsets[o], offsets[o] + spans[o].bytes) for o in others[k] if o in offsets)
+        offset = 0
+        for start, end in used:
+            if offset + spans[k].bytes <= start:
                 break
-            place = max(place, round_up(end, spans[k].step))
-        places[k] = place
-    return [places[k] for k in range(len(spans))]
+            offset = max(offset, round_up(end, spans[k].step))
+        offsets[k] = offset
+    return [offsets[k] for k in range(len(spans))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ class Arena:
     @property
     def bytes(self) -> int:
         """Size of the arena: the end of the last buffer."""
-        return max((each.end for each in self.placed), default=0)
+        return max((slot.end for slot in self.placed), default=0)
 
     @property
     def at_peak(self) -> tuple[ArenaSlot, ...]:
@@ -324,9 +324,9 @@ class Arena:
         Of buffers that share an offset by in-place reuse, only the first is listed.
         """
         moments = []
-        for now in dict.fromkeys(each.first or 0 for each in self.placed):
-            live = [each for each in self.placed if (each.first or 0) <= now <= each.last]
-            moments.append(tuple({each.offset: each for each in reversed(live)}.values())[::-1])
+        for step in dict.fromkeys(slot.first or 0 for slot in self.placed):
+            live = [slot for slot in self.placed if (slot.first or 0) <= step <= slot.last]
+            moments.append(tuple({slot.offset: slot for slot in reversed(live)}.values())[::-1])
         return max(moments, key=_largest_demand, default=())
 
     @property
@@ -335,8 +335,8 @@ class Arena:
         return self.outside + self.bytes
 
 
-def _largest_demand(held: Sequence[ArenaSlot]) -> tuple[int, int]:
-    return max((each.end for each in held), default=0), sum(each.bytes for each in held)
+def _largest_demand(slots: Sequence[ArenaSlot]) -> tuple[int, int]:
+    return max((slot.end for slot in slots), default=0), sum(slot.bytes for slot in slots)
 
 
 def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, ...]:
@@ -356,21 +356,21 @@ def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, 
     found: list[Arena] = []
     known: dict[tuple[int, str], Arena] = {}
     for activation in activations_of(func):
-        for name in dict.fromkeys(held.buffer.scope for held in activation.live_ranges):
+        for name in dict.fromkeys(live.buffer.scope for live in activation.live_ranges):
             memory = memories.get(name)
             if memory is None or memory.capacity_bytes is None:
                 continue
             parts = [
-                held for held in activation.live_ranges if held.buffer.scope == name
-                and is_sized(held.buffer) and not (memory.scope == "core" and held.parallel_loop)
+                live for live in activation.live_ranges if live.buffer.scope == name
+                and is_sized(live.buffer) and not (memory.scope == "core" and live.parallel_loop)
             ]
             if not parts:
                 continue
-            around = _enclosing_arena_bytes(activation, name, known)
+            outer_bytes = _enclosing_arena_bytes(activation, name, known)
             copies = 1 if memory.scope == "core" else _rounds(activation)
-            arena = Arena(memory, activation.loop, _pack(parts, memory), around)
+            arena = Arena(memory, activation.loop, _pack(parts, memory), outer_bytes)
             known[id(activation), name] = arena
-            found.append(replace(arena, outside=around + (copies - 1) * arena.bytes))
+            found.append(replace(arena, outside=outer_bytes + (copies - 1) * arena.bytes))
     return tuple(found)
 
 
@@ -382,8 +382,8 @@ def _enclosing_arena_bytes(
     while outer is not None:
         if (arena := known.get((id(outer), name))) is not None:
             return arena.outside + max((
-                each.end for each in arena.placed
-                if (each.first or 0) <= activation.last and activation.first <= each.last
+                slot.end for slot in arena.placed
+                if (slot.first or 0) <= activation.last and activation.first <= slot.last
             ), default=0)
         outer = outer.outer
     return 0
@@ -418,14 +418,14 @@ def row_bytes(buffer: Buffer, step: int) -> int:
 
 def _pack(parts: Sequence[LiveRange], memory: Memory) -> tuple[ArenaSlot, ...]:
     """Assign offsets to buffers; a buffer computed in place of another shares its offset."""
-    steps = [_step(held, memory) for held in parts]
-    rows = [row_bytes(held.buffer, step) for held, step in zip(parts, steps, strict=True)]
+    steps = [_step(live, memory) for live in parts]
+    rows = [row_bytes(live.buffer, step) for live, step in zip(parts, steps, strict=True)]
     sizes = [
         row * memory.allocated_rows(
-            held.buffer.name,
-            prod(extent for extent in held.buffer.shape[:-1] if isinstance(extent, int)),
+            live.buffer.name,
+            prod(extent for extent in live.buffer.shape[:-1] if isinstance(extent, int)),
         )
-        for held, row in zip(parts, rows, strict=True)
+        for live, row in zip(parts, rows, strict=True)
     ]
     owners = _owners(parts)
     heirs = [[k for k, owner in enumerate(owners) if owner == group] for group in sorted({*owners})]
@@ -436,24 +436,24 @@ def _pack(parts: Sequence[LiveRange], memory: Memory) -> tuple[ArenaSlot, ...]:
         )
         for group in heirs
     ]
-    places = {
-        k: place for group, place in zip(heirs, assign_offsets(spans), strict=True) for k in group
+    offsets = {
+        k: start for group, start in zip(heirs, assign_offsets(spans), strict=True) for k in group
     }
     return tuple(
-        ArenaSlot(held.buffer, places[k], sizes[k], rows[k], steps[k], held.first, held.last)
-        for k, held in enumerate(parts)
+        ArenaSlot(live.buffer, offsets[k], sizes[k], rows[k], steps[k], live.first, live.last)
+        for k, live in enumerate(parts)
     )
 
 
 def _owners(parts: Sequence[LiveRange]) -> list[int]:
     """Return, for each buffer, the number of the first buffer of its in-place chain."""
     owners = list(range(len(parts)))
-    given: set[int] = set()
+    reused: set[int] = set()
     for k, child in enumerate(parts):
         for j, parent in enumerate(parts[:k]):
-            if j not in given and is_written_over(parent, child):
+            if j not in reused and is_written_over(parent, child):
                 owners[k] = owners[j]
-                given.add(j)
+                reused.add(j)
                 break
     return owners
 
@@ -475,7 +475,7 @@ def is_written_over(parent: LiveRange, child: LiveRange) -> bool:
     if parent.views or child.views or parent.buffer.dtype.bytes != child.buffer.dtype.bytes:
         return False
     nest = loops[0] if loops else None
-    if any(around[:1] == (nest,) for _, around in parent.accesses[:-1]):
+    if any(enclosing[:1] == (nest,) for _, enclosing in parent.accesses[:-1]):
         return False
     reads = nodes_of(BufferLoad, last.value)
     reads = [node for node in reads if node.buffer.data in (parent.buffer.data, child.buffer.data)]
@@ -503,14 +503,14 @@ def _stores_once(index: Expr, loops: Sequence[For]) -> bool:
             steps.append((abs(step), extents.pop(expr)))
         elif any(node in extents for node in walk(expr)):
             return False
-    reach = lanes
+    span = lanes
     for step, extent in sorted(steps):
-        if extent > 1 and step < reach:
+        if extent > 1 and step < span:
             return False
-        reach = max(reach, step * (extent - 1) + reach)
+        span = max(span, step * (extent - 1) + span)
     return all(extent <= 1 for extent in extents.values())
 
 
-def _step(held: LiveRange, memory: Memory) -> int:
-    types = (buffer.dtype for buffer in (held.buffer, *held.views))
+def _step(live: LiveRange, memory: Memory) -> int:
+    types = (buffer.dtype for buffer in (live.buffer, *live.views))
     return lcm(memory.alignment_bytes, *(dtype.bytes for dtype in types))

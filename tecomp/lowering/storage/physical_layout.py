@@ -123,7 +123,7 @@ class _Layouts:
         for data, maps in func.layout_maps:
             if data not in self.memories:
                 raise _no_memory(func, data, "apply_buffer_transforms", "layout map")
-            applied = [each for each in maps if each.initial_indices or each.final_indices]
+            applied = [m for m in maps if m.initial_indices or m.final_indices]
             if applied:
                 self._add(self.memories[data], applied)
 
@@ -136,8 +136,8 @@ class _Layouts:
                 kind="conflicting-options", memory=memory.name, strides=memory.strides,
             )
         shapes = [memory.shape]
-        for each in maps:
-            index_map = IndexMap.lift(each)
+        for node in maps:
+            index_map = IndexMap.lift(node)
             if len(index_map.initial_indices) != len(shapes[-1]):
                 raise LayoutError(
                     "apply_buffer_transforms: the layout map {index_map} of `{memory}` takes "
@@ -147,7 +147,7 @@ class _Layouts:
                     count=len(index_map.initial_indices), rank=len(shapes[-1]),
                 )
             # `transform_layout` has already checked the maps of a schedule.
-            if index_map is not each and (pair := index_map.collision(shapes[-1])) is not None:
+            if index_map is not node and (pair := index_map.collision(shapes[-1])) is not None:
                 raise LayoutError(
                     "apply_buffer_transforms: the layout map {index_map} is not injective: "
                     "elements {pair} and {pair2} of `{memory}` map to the same address; return "
@@ -176,16 +176,16 @@ class _Layouts:
     def _mapped(self, buffer: Buffer) -> Buffer:
         memory, shape = self.memories[buffer.data], self.shapes[buffer.data][-1]
         # `indices` adds the offset of a view.
-        whole = replace(buffer, elem_offset=0)
-        if problem := _mapped_view_problem(buffer if id(buffer) in self._moved else whole, memory):
+        bare = replace(buffer, elem_offset=0)
+        if problem := _mapped_view_problem(buffer if id(buffer) in self._moved else bare, memory):
             raise LowerError(
                 "apply_buffer_transforms: `{buffer}` is a view of `{memory}`, which has a layout "
                 "map, but {problem}",
                 buffer=buffer.name, memory=memory.name, problem=problem,
             )
         separators = memory.axis_separators
-        kept = whole if id(buffer) in self._moved else buffer
-        return replace(kept, shape=shape, strides=None, axis_separators=separators)
+        base = bare if id(buffer) in self._moved else buffer
+        return replace(base, shape=shape, strides=None, axis_separators=separators)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Map the indices of an element, without simplification (done once at the end)."""
@@ -221,11 +221,11 @@ class _Layouts:
         """Rewrite a load, store, allocation or view declaration."""
         match node:
             case BufferLoad(buffer, indices, predicate) if self.is_mapped(buffer):
-                place = self.indices(buffer, indices)
-                return BufferLoad(self.buffer(buffer), place, predicate)
+                physical = self.indices(buffer, indices)
+                return BufferLoad(self.buffer(buffer), physical, predicate)
             case BufferStore(buffer, value, indices, predicate) if self.is_mapped(buffer):
-                place = self.indices(buffer, indices)
-                return BufferStore(self.buffer(buffer), value, place, predicate)
+                physical = self.indices(buffer, indices)
+                return BufferStore(self.buffer(buffer), value, physical, predicate)
             case Allocate(buffer, body) | DeclBuffer(buffer, body) if self.is_mapped(buffer):
                 return type(node)(self.buffer(buffer), body)
         return None
@@ -248,7 +248,7 @@ class _Layouts:
         """Return `pad` with the condition under which a position holds no element."""
         if data not in self.maps:
             return data, pad
-        place: tuple[Expr, ...] = pad.indices
+        indices: tuple[Expr, ...] = pad.indices
         empty: list[Expr] = []
         shapes = self.shapes[data]
         for index_map, shape in zip(reversed(self.maps[data]), reversed(shapes[:-1]), strict=True):
@@ -256,10 +256,10 @@ class _Layouts:
             if index_map.inverse_or_none(shape) is None:
                 # The empty positions are unknown. Fill all: elements are stored afterwards.
                 return data, PadValue(pad.indices, pad.value, Const(True, BOOL))
-            inverse, nothing = index_map.non_surjective_inverse(shape)
-            at = dict(zip(inverse.initial_indices, place, strict=True))
-            empty.append(substitute(nothing, at))
-            place = tuple(inverse.map_indices(place))
+            inverse, no_element = index_map.non_surjective_inverse(shape)
+            bindings = dict(zip(inverse.initial_indices, indices, strict=True))
+            empty.append(substitute(no_element, bindings))
+            indices = tuple(inverse.map_indices(indices))
         ranges = {index: (0, extent - 1)
                   for index, extent in zip(pad.indices, shapes[-1], strict=True)}
         where = simplify(logical_or(*empty), ranges)
@@ -273,24 +273,24 @@ def _check_map_separators(memory: Buffer, maps: Sequence[IndexMapNode]) -> None:
 
     The separators of the buffer are those of the last map that has any.
     """
-    said = next((each for each in reversed(maps) if each.axis_separators), None)
-    if said is None or said.axis_separators == memory.axis_separators:
+    declared = next((m for m in reversed(maps) if m.axis_separators), None)
+    if declared is None or declared.axis_separators == memory.axis_separators:
         return
     raise LayoutError(
         "apply_buffer_transforms: the layout map {description} of `{memory}` has axis_separators "
         "{axis_separators}, but the buffer has {memory_axis_separators}; declare the buffer with "
         "axis_separators={axis_separators}",
-        kind="layout-shape-mismatch", description=said, memory=memory.name,
-        axis_separators=said.axis_separators, memory_axis_separators=memory.axis_separators,
+        kind="layout-shape-mismatch", description=declared, memory=memory.name,
+        axis_separators=declared.axis_separators, memory_axis_separators=memory.axis_separators,
     )
 
 
-def _no_memory(func: PrimFunc, data: Var, step: str, what: str) -> LowerError:
+def _no_memory(func: PrimFunc, data: Var, step: str, subject: str) -> LowerError:
     names = ", ".join(buffer.name for buffer in memories_of(func).values()) or "none"
     return LowerError(
         "{step}: the {what} of `{data}` does not belong to a buffer of {func}; its buffers are "
         "{names}",
-        step=step, what=what, data=data.name, func=func.name, names=names,
+        step=step, what=subject, data=data.name, func=func.name, names=names,
     )
 
 
@@ -375,8 +375,8 @@ def _fill(buffer: Buffer, pad: PadValue, bounds: list[Range]) -> Stmt:
     if isinstance(where, Const) and not where.value:
         return SeqStmt(())
 
-    def store(place: tuple[Expr, ...]) -> Stmt:
-        at = dict(zip(indices, place, strict=True))
-        return BufferStore(buffer, substitute(value, at), place)
+    def store(position: tuple[Expr, ...]) -> Stmt:
+        bindings = dict(zip(indices, position, strict=True))
+        return BufferStore(buffer, substitute(value, bindings), position)
 
     return padding_loops(where, indices, bounds, store)

@@ -47,7 +47,7 @@ Lies: TypeAlias = "Callable[[ArrayArgument, CallingConvention], bool]"
 """Predicate: whether an array has the strides that the calling convention requires."""
 
 
-def copy_noncontiguous_operands(statement: Stmt, lies: Lies) -> Stmt:
+def copy_noncontiguous_operands(statement: Stmt, is_in_place: Lies) -> Stmt:
     """Insert packing copies for call arguments that do not have the required strides.
 
     Calls and copies refer to the buffers of the intrinsic.
@@ -56,26 +56,26 @@ def copy_noncontiguous_operands(statement: Stmt, lies: Lies) -> Stmt:
         return statement
 
     def rule(node: Any) -> Stmt | None:
-        return _copy(node, lies) if isinstance(node, ExternCall) else None
+        return _copy(node, is_in_place) if isinstance(node, ExternCall) else None
 
     return bottom_up(statement, rule)
 
 
 def has_required_strides(
-    array: ArrayArgument, convention: CallingConvention, shape: Sequence[Any], place: Sequence[Expr]
+    array: ArrayArgument, convention: CallingConvention, shape: Sequence[Any], point: Sequence[Expr]
 ) -> bool:
     """Return whether a part of a row-major tensor has the strides that a function requires.
 
     C functions require contiguous arrays; other conventions require nonnegative strides.
 
     Args:
-        array: Array argument of the function; its variables occur in `place`.
+        array: Array argument of the function; its variables occur in `point`.
         convention: Calling convention of the function.
         shape: Shape of the tensor.
-        place: Tensor indices of an array element.
+        point: Tensor indices of an array element.
     """
     flat: Expr = Const(0)
-    for index, extent in zip(place, shape, strict=True):
+    for index, extent in zip(point, shape, strict=True):
         flat = binary(BinOp.ADD, binary(BinOp.MUL, flat, index_value(extent)), index)
     line = Buffer("line", (1,), array.element.buffer.dtype)
     try:
@@ -99,33 +99,33 @@ def _has_no_gaps(strides: Sequence[Expr], shape: Sequence[Expr]) -> bool:
     return True
 
 
-def _copy(call: ExternCall, lies: Lies) -> Stmt | None:
+def _copy(call: ExternCall, is_in_place: Lies) -> Stmt | None:
     """Return the call with packing copies of its arguments; None if no copy is required."""
     arguments, before, after, memory = list(call.arguments), [], [], []
-    for k, each in enumerate(call.arguments):
-        if not isinstance(each, ArrayArgument) or lies(each, call.convention):
+    for k, arg in enumerate(call.arguments):
+        if not isinstance(arg, ArrayArgument) or is_in_place(arg, call.convention):
             continue
-        plain = Buffer(f"{each.element.buffer.name}.plain", each.shape, each.element.dtype)
-        memory.append(plain)
-        place, at = _element(each)
-        before.append(loops_over_elements(at, each.shape, BufferStore(plain, place, at)))
-        if each.is_written:
-            back = BufferStore(place.buffer, BufferLoad(plain, at), place.indices)
-            after.append(loops_over_elements(at, each.shape, back))
+        packed = Buffer(f"{arg.element.buffer.name}.plain", arg.shape, arg.element.dtype)
+        memory.append(packed)
+        element, idx = _element(arg)
+        before.append(loops_over_elements(idx, arg.shape, BufferStore(packed, element, idx)))
+        if arg.is_written:
+            copy_back = BufferStore(element.buffer, BufferLoad(packed, idx), element.indices)
+            after.append(loops_over_elements(idx, arg.shape, copy_back))
         arguments[k] = array_argument(
-            plain, each.variables, each.shape, each.variables, is_written=each.is_written)
+            packed, arg.variables, arg.shape, arg.variables, is_written=arg.is_written)
     if not memory:
         return None
-    made = seq(*before, replace(call, arguments=tuple(arguments)), *after)
-    for plain in memory:
-        made = Allocate(plain, made)
-    return made
+    result = seq(*before, replace(call, arguments=tuple(arguments)), *after)
+    for packed in memory:
+        result = Allocate(packed, result)
+    return result
 
 
 def _element(array: ArrayArgument) -> tuple[BufferLoad, tuple[Var, ...]]:
     """Return a load of an array element, and the fresh variables of its indices."""
-    at = tuple(Var(var.name, var.dtype) for var in array.variables)
-    return substitute(array.element, dict(zip(array.variables, at, strict=True))), at
+    fresh = tuple(Var(var.name, var.dtype) for var in array.variables)
+    return substitute(array.element, dict(zip(array.variables, fresh, strict=True))), fresh
 
 
 def expand_tensor_ops(func: PrimFunc) -> PrimFunc:
@@ -196,75 +196,75 @@ class _OperandView:
 
     def lies(self, array: ArrayArgument, convention: CallingConvention) -> bool:
         """Return whether a function can take the array in place, without a packing copy."""
-        at = self.at(array.element.indices)
+        indices = self.at(array.element.indices)
         return self.mask is None and self.is_in_rows and has_required_strides(
-            array, convention, self.buffer.shape, at)
+            array, convention, self.buffer.shape, indices)
 
 
-def _views(intrin: TensorIntrin, place: BoundOperands, masks: Masks) -> dict[Var, _OperandView]:
+def _views(intrin: TensorIntrin, bound: BoundOperands, masks: Masks) -> dict[Var, _OperandView]:
     views: dict[Var, _OperandView] = {}
-    for k, (own, access) in enumerate(zip(intrin.buffers, place.accesses, strict=True)):
-        if not access.operand_indices and not access.tensor_indices and own.shape:
+    for k, (buffer, access) in enumerate(zip(intrin.buffers, bound.accesses, strict=True)):
+        if not access.operand_indices and not access.tensor_indices and buffer.shape:
             continue  # a reset has no inputs
         names = tuple(Var(f"u{n}") for n in range(len(access.operand_indices)))
-        exprs = view(access, place.tile, names)
-        assert own.data is not None
-        views[own.data] = _OperandView(
-            place.buffers[k], names, exprs, masks.get(k), place.are_rows[k])
+        exprs = view(access, bound.tile, names)
+        assert buffer.data is not None
+        views[buffer.data] = _OperandView(
+            bound.buffers[k], names, exprs, masks.get(k), bound.are_rows[k])
     return views
 
 
 def bind_statement(
-    statement: Stmt, intrin: TensorIntrin, place: BoundOperands, masks: Masks
+    statement: Stmt, intrin: TensorIntrin, bound: BoundOperands, masks: Masks
 ) -> Stmt:
     """Rewrite `statement` of an intrinsic to the buffers of the program.
 
     Args:
         statement: Body, reset or update of the intrinsic.
         intrin: Tensor intrinsic.
-        place: Bound operands.
+        bound: Bound operands.
         masks: Variables and condition of valid elements, by operand number.
     """
-    views = _views(intrin, place, masks)
+    views = _views(intrin, bound, masks)
 
     def rule(node: Any) -> Any:
         match node:
             case BufferLoad(buffer, indices, predicate) if buffer.data in views:
-                seen = views[buffer.data]
-                there = _conjunction(predicate, seen.condition(indices))
-                return BufferLoad(seen.buffer, seen.at(indices), there)
+                view = views[buffer.data]
+                mask = _conjunction(predicate, view.condition(indices))
+                return BufferLoad(view.buffer, view.at(indices), mask)
             case BufferStore(buffer, value, indices, predicate) if buffer.data in views:
-                seen = views[buffer.data]
-                there = _conjunction(predicate, seen.condition(indices))
-                return BufferStore(seen.buffer, value, seen.at(indices), there)
+                view = views[buffer.data]
+                mask = _conjunction(predicate, view.condition(indices))
+                return BufferStore(view.buffer, value, view.at(indices), mask)
         return None
 
-    def lies(array: ArrayArgument, convention: CallingConvention) -> bool:
-        seen = views.get(array.element.buffer.data)
-        return seen is None or seen.lies(array, convention)
+    def is_in_place(array: ArrayArgument, convention: CallingConvention) -> bool:
+        view = views.get(array.element.buffer.data)
+        return view is None or view.lies(array, convention)
 
-    made = bottom_up(copy_noncontiguous_operands(statement, lies), rule)
-    return substitute(made, dict(zip(intrin.scalar_params, place.scalars, strict=False)))
+    result = bottom_up(copy_noncontiguous_operands(statement, is_in_place), rule)
+    return substitute(result, dict(zip(intrin.scalar_params, bound.scalars, strict=False)))
 
 
-def operation(statement: Stmt, intrin: TensorIntrin, place: BoundOperands, masks: Masks) -> Stmt:
+def operation(statement: Stmt, intrin: TensorIntrin, bound: BoundOperands, masks: Masks) -> Stmt:
     """Return `bind_statement` wrapped in a `TensorOp` that lists the elements it accesses."""
     touched: list[Stmt] = []
     out = intrin.buffers[-1]
-    for own in intrin.buffers:
-        indices = tuple(Var(f"{own.name}{k}", INT64) for k in range(len(own.shape)))
-        element = BufferLoad(own, indices)
+    for buffer in intrin.buffers:
+        indices = tuple(Var(f"{buffer.name}{k}", INT64) for k in range(len(buffer.shape)))
+        element = BufferLoad(buffer, indices)
         moves: list[Stmt] = [
-            OperandTransfer(element)] if own is not out or statement is intrin.update else []
-        moves += [OperandTransfer(element, is_written=True)] if own is out else []
+            OperandTransfer(element)] if buffer is not out or statement is intrin.update else []
+        moves += [OperandTransfer(element, is_written=True)] if buffer is out else []
         loops = seq(*moves)
-        for var, extent in zip(reversed(indices), reversed(own.shape), strict=True):
+        for var, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
             loops = For(var, index_value(0), index_value(extent), ForKind.SERIAL, loops)
         touched.append(loops)
-    both = TensorOp(intrin.name, seq(*touched), statement, intrin.tile, intrin.unit, intrin.mode)
-    return bind_statement(both, intrin, place, masks)
+    node = TensorOp(intrin.name, seq(*touched), statement, intrin.tile, intrin.unit, intrin.mode)
+    return bind_statement(node, intrin, bound, masks)
 
 
 def _conjunction(a: Expr | None, b: Expr | None) -> Expr | None:
-    given = [term for term in (a, b) if term is not None]
-    return logical_and(*given) if given else None
+    terms = [term for term in (a, b) if term is not None]
+    return logical_and(*terms) if terms else None

@@ -52,28 +52,28 @@ def intrinsic_loads(intrin: TensorIntrin) -> tuple[TensorLoad, ...]:
 
 def pairings(body: Expr, intrin: TensorIntrin) -> Iterator[IntrinsicMatch]:
     """Yield all matches of the stage body `body` with the body of an intrinsic."""
-    theirs = intrin.op.body[0]
-    if isinstance(body, Reduce) and isinstance(theirs, Reduce):
-        if not same_reducer(body, theirs):
+    intrin_body = intrin.op.body[0]
+    if isinstance(body, Reduce) and isinstance(intrin_body, Reduce):
+        if not same_reducer(body, intrin_body):
             return
-    elif isinstance(body, Reduce) or isinstance(theirs, Reduce):
+    elif isinstance(body, Reduce) or isinstance(intrin_body, Reduce):
         return
-    value, wanted = _values(body)[0], _values(theirs)[0]
-    wanted_loads, scalars = intrinsic_loads(intrin), intrin.scalar_params
-    goal = _key(wanted, _marks(wanted, wanted_loads, scalars))
+    value, intrin_value = _values(body)[0], _values(intrin_body)[0]
+    intrin_loads, scalars = intrinsic_loads(intrin), intrin.scalar_params
+    goal = _key(intrin_value, _marks(intrin_value, intrin_loads, scalars))
     loads = _distinct_loads((value,))
-    if len(loads) != len(wanted_loads) or len(loads) > _MAX_LEAVES:
+    if len(loads) != len(intrin_loads) or len(loads) > _MAX_LEAVES:
         return
-    for chosen in _in_order(loads, wanted_loads):
+    for chosen in _in_order(loads, intrin_loads):
         for numbers in _in_order(_numbers(value) if scalars else (), scalars):
             if _key(value, _marks(value, chosen, numbers)) == goal:
                 yield IntrinsicMatch(chosen, numbers)
 
 
-def _in_order(given: Sequence[E], wanted: Sequence[Expr]) -> Iterator[tuple[E, ...]]:
-    """Yield ordered selections from `given` whose dtypes match `wanted`."""
-    for chosen in permutations(given, len(wanted)):
-        if all(a.dtype == b.dtype for a, b in zip(chosen, wanted, strict=True)):
+def _in_order(items: Sequence[E], expected: Sequence[Expr]) -> Iterator[tuple[E, ...]]:
+    """Yield ordered selections from `items` whose dtypes match `expected`."""
+    for chosen in permutations(items, len(expected)):
+        if all(a.dtype == b.dtype for a, b in zip(chosen, expected, strict=True)):
             yield chosen
 
 
@@ -94,8 +94,8 @@ def same_reducer(a: Reduce, b: Reduce) -> bool:
     keys = []
     for reduce in (a, b):
         combiner = reduce.combiner
-        marks = {id(var): ("side", side) for side, many in enumerate((combiner.lhs, combiner.rhs))
-                 for var in many}  # fmt: skip
+        marks = {id(var): ("side", side) for side, group in enumerate((combiner.lhs, combiner.rhs))
+                 for var in group}  # fmt: skip
         keys.append((
             len(combiner.result), *(_key(e, marks) for e in combiner.result),
             *(_key(e, {}) for e in combiner.identity),
@@ -203,26 +203,26 @@ def correspondences(
     matched with the last axes of the program.
     """
     start = tuple((axis, 1, length(axis)) for axis in axes if axis.extent != 1)
-    seen: set[frozenset[SharedDigit]] = set()
-    todo: list[tuple[Any, tuple[TileDigit, ...], tuple[SharedDigit, ...]]]
-    todo = [(start, tuple(digits), ())]
-    while todo:
-        left, rest, pieces = todo.pop()
-        if frozenset(pieces) in seen:
+    visited: set[frozenset[SharedDigit]] = set()
+    worklist: list[tuple[Any, tuple[TileDigit, ...], tuple[SharedDigit, ...]]]
+    worklist = [(start, tuple(digits), ())]
+    while worklist:
+        axes_left, digits_left, pieces = worklist.pop()
+        if frozenset(pieces) in visited:
             continue
-        seen.add(frozenset(pieces))
-        if not left and not rest:
+        visited.add(frozenset(pieces))
+        if not axes_left and not digits_left:
             yield pieces
             continue
         steps = [
-            (-n, more is not None, -digit.axis, k,
-             (_drop(left, n, more), _drop(rest, k, again), (*pieces, piece)))
-            for k, digit in enumerate(rest)
-            for n, (axis, weight, extent) in enumerate(left)
+            (-n, axis_rest is not None, -digit.axis, k,
+             (_drop(axes_left, n, axis_rest), _drop(digits_left, k, digit_rest), (*pieces, piece)))
+            for k, digit in enumerate(digits_left)
+            for n, (axis, weight, extent) in enumerate(axes_left)
             if (step := _step(axis, weight, extent, digit)) is not None
-            for piece, more, again in [step]
+            for piece, axis_rest, digit_rest in [step]
         ]
-        todo += [state for *_, state in sorted(steps, key=lambda each: each[:-1], reverse=True)]
+        worklist += [state for *_, state in sorted(steps, key=lambda s: s[:-1], reverse=True)]
 
 
 def _step(
@@ -233,13 +233,13 @@ def _step(
     if extent % count or digit.extent % count:
         return None
     piece = SharedDigit(axis, weight, count, digit.axis, digit.stride)
-    more = (axis, weight * count, extent // count) if extent > count else None
-    again = None
+    axis_rest = (axis, weight * count, extent // count) if extent > count else None
+    digit_rest = None
     if digit.extent > count:
-        again = TileDigit(digit.axis, digit.stride * count, digit.extent // count)
-    return piece, more, again
+        digit_rest = TileDigit(digit.axis, digit.stride * count, digit.extent // count)
+    return piece, axis_rest, digit_rest
 
 
 def _drop(items: tuple[Any, ...], position: int, instead: Any) -> tuple[Any, ...]:
-    kept = () if instead is None else (instead,)
-    return (*items[:position], *kept, *items[position + 1 :])
+    inserted = () if instead is None else (instead,)
+    return (*items[:position], *inserted, *items[position + 1 :])

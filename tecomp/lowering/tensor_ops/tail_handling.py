@@ -68,7 +68,7 @@ def masks_of(
     Raises:
         LowerError: If reads beyond the end of a reduction would change the result.
     """
-    reduced = [axis for axis in intrin.op.reduce_axis if any(axis is own for own in tile.axes)]
+    reduced = [axis for axis in intrin.op.reduce_axis if any(axis is other for other in tile.axes)]
     padding = [
         _padding(program, load, accesses[k], tile, memory) for k, load in enumerate(loads)
     ]
@@ -78,8 +78,8 @@ def masks_of(
     for k, access in enumerate(accesses):
         if access.operand_indices or access.tensor_indices:
             names = tuple(Var(f"u{n}") for n in range(len(access.operand_indices)))
-            roomy = padding[k].elements if k < len(padding) else None
-            masks[k] = names, readable_condition(access, tile, names, roomy)
+            pad_elements = padding[k].elements if k < len(padding) else None
+            masks[k] = names, readable_condition(access, tile, names, pad_elements)
     return masks
 
 
@@ -96,25 +96,25 @@ def _padding(
     memory: Memory
 ) -> _Padding:
     """Return the padding of a tensor if its layout has a constant pad value, else zero."""
-    nothing = _Padding(_zero(load), None)
+    default = _Padding(_zero(load), None)
     definition = program.definitions.get(program.producer(load.tensor))
     if definition is None:
-        return nothing
+        return default
     layout = definition.stage.layout
     value = None if layout.pad_value is None else cast(load.dtype, layout.pad_value.value)
     if not isinstance(value, Const):
-        return nothing
+        return default
     shape = [(Const(0), extent) for extent in program.shape(definition)]
-    places: list[Expr] = list(definition.axis)
+    indices: list[Expr] = list(definition.axis)
     for index_map in layout.maps:
-        places = list(IndexMap.lift(index_map).map_indices(places))
+        indices = list(IndexMap.lift(index_map).map_indices(indices))
     try:
-        roomy = _backed_elements(program, definition, shape, tile, memory)
+        backed = _backed_elements(program, definition, shape, tile, memory)
         return _Padding(
-            value, padding_elements(access, tile, definition.axis, shape, roomy, places)
+            value, padding_elements(access, tile, definition.axis, shape, backed, indices)
         )
     except NotAffine:
-        return nothing
+        return default
 
 
 def _backed_elements(
@@ -148,29 +148,29 @@ def can_overcompute(
     are neutral, and that the layout of the result specifies no pad value. The arguments are those
     of `masks_of`.
     """
-    held = [memory.get(program.producer(load.tensor)) for load in loads]
-    held.append(memory.get(definition.stage.key))
-    used = [access for access in accesses if access.operand_indices or access.tensor_indices]
-    if definition.stage.layout.pad_value is not None or len(used) < len(held):
+    backed = [memory.get(program.producer(load.tensor)) for load in loads]
+    backed.append(memory.get(definition.stage.key))
+    accessed = [access for access in accesses if access.operand_indices or access.tensor_indices]
+    if definition.stage.layout.pad_value is not None or len(accessed) < len(backed):
         return False
     try:
         if not all(
-            place is not None and tile.lies_in(access, place.bounds)
-            for access, place in zip(used, held, strict=True)
+            region is not None and tile.lies_in(access, region.bounds)
+            for access, region in zip(accessed, backed, strict=True)
         ):
             return False
     except NotAffine:
         return False
-    reduced = [axis for axis in intrin.op.reduce_axis if any(axis is own for own in tile.axes)]
+    reduced = [axis for axis in intrin.op.reduce_axis if any(axis is other for other in tile.axes)]
     if not loads or missing_reduction_points(tile, reduced).is_empty():
         return True
     padding = [
         _padding(program, load, accesses[k], tile, memory) for k, load in enumerate(loads)
     ]
     return all(
-        each.elements is not None
-        and not out_of_range_operands(accesses[k], tile, intrin.op.reduce_axis, each.elements)[2]
-        for k, each in enumerate(padding)
+        item.elements is not None
+        and not out_of_range_operands(accesses[k], tile, intrin.op.reduce_axis, item.elements)[2]
+        for k, item in enumerate(padding)
     ) and _beyond_the_end(intrin, tile, accesses, padding)[0]
 
 
@@ -243,12 +243,12 @@ def _value(expr: Expr) -> Any:
 def _undivided_axes(definition: Definition, tile: IterationTile) -> list[str]:
     """Return descriptions of the reduction axes whose extents the tiles do not divide."""
     found = []
-    for axis, place in zip(definition.reduce_axis, tile.coordinates[len(definition.axis) :],
+    for axis, coord in zip(definition.reduce_axis, tile.coordinates[len(definition.axis) :],
                            strict=True):  # fmt: skip
         count = 1
-        used = free_variables(place)
-        for own, extent in zip(tile.axes, tile.extents, strict=True):
-            count *= extent if own in used else 1
+        variables = free_variables(coord)
+        for tile_axis, extent in zip(tile.axes, tile.extents, strict=True):
+            count *= extent if tile_axis in variables else 1
         extents = axis.extent
         if count > 1 and (not isinstance(extents, int) or extents % count):
             found.append(f"tiles of {count} do not divide axis {axis.name} of extent {extents}")

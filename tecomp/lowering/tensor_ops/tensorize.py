@@ -130,11 +130,11 @@ class Tensorizer:
             statement = intrin.update
         else:
             statement = intrin.body
-        place = self._place(points, scope)
-        made = self._with_tail(statement, place, operation)
+        bound = self._place(points, scope)
+        result = self._with_tail(statement, bound, operation)
         if not accumulates and intrin.body is None:
-            return seq(self.started(self._data_points(points), scope), made)
-        return made
+            return seq(self.started(self._data_points(points), scope), result)
+        return result
 
     def started(self, points: Points, scope: LoopScope) -> Stmt:
         """Return the statements that initialize the reduction for the elements `points`."""
@@ -142,12 +142,12 @@ class Tensorizer:
         found = next(self._tiles(points, self.definition.axis, scope), None)
         if found is None:
             raise self._refused_axes()
-        place = BoundOperands(
+        bound = BoundOperands(
             found, (*self._unused(), self._output(found)),
             (*self.intrin.buffers[:-1], self.definition.buffers[0]), (), (),
             (*(True for _ in self.intrin.inputs), _is_in_rows(self.definition.stage)),
         )
-        return self._with_tail(self.intrin.reset, place, bind_statement)
+        return self._with_tail(self.intrin.reset, bound, bind_statement)
 
     def _unused(self) -> tuple[OperandAccess, ...]:
         return tuple(OperandAccess((), ()) for _ in self.intrin.inputs)
@@ -156,18 +156,18 @@ class Tensorizer:
         count = len(self.definition.axis)
         return first_dims(points, count)
 
-    def _with_tail(self, statement: Stmt, place: BoundOperands, put: Put) -> Stmt:
-        whole = put(statement, self.intrin, place, {})
-        if place.tile.is_full():
-            return whole
-        around = place.tile, place.accesses, place.loads, self.memory
-        if can_overcompute(self.program, self.definition, self.intrin, *around):
-            return whole
-        masks = masks_of(self.program, self.definition, self.intrin, self.where, *around)
-        part = put(statement, self.intrin, place, masks)
-        if place.tile.is_never_full():
+    def _with_tail(self, statement: Stmt, bound: BoundOperands, bind: Put) -> Stmt:
+        full = bind(statement, self.intrin, bound, {})
+        if bound.tile.is_full():
+            return full
+        context = bound.tile, bound.accesses, bound.loads, self.memory
+        if can_overcompute(self.program, self.definition, self.intrin, *context):
+            return full
+        masks = masks_of(self.program, self.definition, self.intrin, self.where, *context)
+        part = bind(statement, self.intrin, bound, masks)
+        if bound.tile.is_never_full():
             return part
-        return IfThenElse(place.tile.full_condition(), whole, part)
+        return IfThenElse(bound.tile.full_condition(), full, part)
 
     def _place(self, points: Points, scope: LoopScope) -> BoundOperands:
         """Return the operands of the first correspondence that is valid for every operand."""
@@ -176,12 +176,12 @@ class Tensorizer:
         problem: LowerError | None = None
         for tile in self._tiles(points, axes, scope):
             for pairing in found:
-                place = self._operands(tile, pairing)
-                why = self._clash(place, pairing)
-                if why is None:
+                bound = self._operands(tile, pairing)
+                error = self._clash(bound, pairing)
+                if error is None:
                     self._check_scopes(pairing)
-                    return place
-                problem = problem or why
+                    return bound
+                problem = problem or error
         raise problem or self._refused_axes()
 
     def _check_indices(self, pairing: IntrinsicMatch) -> None:
@@ -243,19 +243,19 @@ class Tensorizer:
     ) -> Iterator[IterationTile]:
         """Yield the tiles in which the intrinsic axes cover `points`."""
         starts = corner(points, scope)
-        own = self.intrin.op
+        op = self.intrin.op
         n_data = len(self.definition.axis)
-        reduced = own.reduce_axis if len(axes) > n_data or not own.reduce_axis else ()
-        for many in self._widened(axes):
-            data = [digit for line in many[:n_data] for digit in line]
-            rest = [digit for line in many[n_data:] for digit in line]
+        reduced = op.reduce_axis if len(axes) > n_data or not op.reduce_axis else ()
+        for lines in self._widened(axes):
+            data = [digit for line in lines[:n_data] for digit in line]
+            reduce_digits = [digit for line in lines[n_data:] for digit in line]
             for first, second in product(
-                correspondences(own.axis, data), correspondences(reduced, rest)
+                correspondences(op.axis, data), correspondences(reduced, reduce_digits)
             ):
-                places = _places(starts, (*first, *second))
-                all_axes = (*own.axis, *reduced)
+                coordinates = _places(starts, (*first, *second))
+                all_axes = (*op.axis, *reduced)
                 extents = [length(axis) for axis in all_axes]
-                tile = tile_of(points, places, all_axes, extents, scope)
+                tile = tile_of(points, coordinates, all_axes, extents, scope)
                 if tile.holds(points):
                     yield tile
 
@@ -263,11 +263,11 @@ class Tensorizer:
         """Return combinations of digits; axes shorter than a tile are also widened to the tile."""
         options = []
         for k, (line, axis) in enumerate(zip(self.digits, axes, strict=False)):
-            own = self.intrin.op.reduce_axis if is_reduction(axis) else self.intrin.op.axis
+            intrin_axes = self.intrin.op.reduce_axis if is_reduction(axis) else self.intrin.op.axis
             count = prod(digit.extent for digit in line)
             extent = self.program.extent(axis.extent)
             is_whole = isinstance(extent, int) and count == extent
-            longer = sorted({length(other) for other in own} - {*range(count + 1)})
+            longer = sorted({length(other) for other in intrin_axes} - {*range(count + 1)})
             options.append([line, *((TileDigit(k, 1, n),) for n in longer if is_whole)])
         return product(*options)
 
@@ -276,9 +276,9 @@ class Tensorizer:
             (*self.definition.axis, *self.definition.reduce_axis), tile.coordinates, strict=True
         ))
         accesses = []
-        for own, load in zip(intrinsic_loads(self.intrin), pairing.loads, strict=True):
-            theirs = tuple(index_of(index, roots) for index in load.indices)
-            accesses.append(OperandAccess(tuple(index_of(i, {}) for i in own.indices), theirs))
+        for slot, load in zip(intrinsic_loads(self.intrin), pairing.loads, strict=True):
+            indices = tuple(index_of(index, roots) for index in load.indices)
+            accesses.append(OperandAccess(tuple(index_of(i, {}) for i in slot.indices), indices))
         buffers = [self.program.buffer_of(load.tensor) for load in pairing.loads]
         stages = [*(self.program.state.stage(load.tensor.op) for load in pairing.loads),
                   self.definition.stage]  # fmt: skip
@@ -289,24 +289,24 @@ class Tensorizer:
         )
 
     def _output(self, tile: IterationTile) -> OperandAccess:
-        own = tuple(index_value(axis) for axis in self.intrin.op.axis)
-        return OperandAccess(own, tile.coordinates[: len(self.definition.axis)])
+        indices = tuple(index_value(axis) for axis in self.intrin.op.axis)
+        return OperandAccess(indices, tile.coordinates[: len(self.definition.axis)])
 
-    def _clash(self, place: BoundOperands, pairing: IntrinsicMatch) -> LowerError | None:
+    def _clash(self, bound: BoundOperands, pairing: IntrinsicMatch) -> LowerError | None:
         """Return an error with two points if an operand is not a function of its indices."""
-        for own, load, access in zip(
-            intrinsic_loads(self.intrin), pairing.loads, place.accesses, strict=False
+        for operand, load, access in zip(
+            intrinsic_loads(self.intrin), pairing.loads, bound.accesses, strict=False
         ):
-            pair = clash(access, place.tile)
+            pair = clash(access, bound.tile)
             if pair is None:
                 continue
-            element = values_at(access.operand_indices, place.tile.space, pair[0])
-            first, second = (values_at(access.tensor_indices, place.tile.space, p) for p in pair)
+            element = values_at(access.operand_indices, bound.tile.space, pair[0])
+            first, second = (values_at(access.tensor_indices, bound.tile.space, p) for p in pair)
             return LowerError(
                 "{where}: operand {tensor} of {intrin} would be {load}, but its element {element} "
                 "is {tensor_name}{first} at {pair} and {tensor_name}{second} at {point_of_pair}; "
                 "an element that the intrinsic reads once must be a single element in the loops",
-                kind="tensorize", where=self.where, tensor=own.tensor.name,
+                kind="tensorize", where=self.where, tensor=operand.tensor.name,
                 intrin=self.intrin.name, load=load, element=_text(element),
                 tensor_name=load.tensor.name, first=_text(first), pair=_point(pair[0]),
                 second=_text(second), point_of_pair=_point(pair[1]),
@@ -318,26 +318,26 @@ class Tensorizer:
         for tensor, buffer, scope in zip(
             tensors, self.intrin.buffers, self.intrin.scopes, strict=True
         ):
-            here = self.program.state.stage(tensor.op).scope
-            if scope and scope != here:
+            actual = self.program.state.stage(tensor.op).scope
+            if scope and scope != actual:
                 raise LowerError(
                     "{where}: operand {buffer} must be in memory {scope}, but {tensor} is in "
                     '{here}; copy it with s.cache_read({tensor}, "{scope}", ...), or '
                     'set_scope("{scope}")',
                     kind="tensorize", where=self.where, buffer=buffer.name, scope=scope,
-                    tensor=tensor.name, here=here,
+                    tensor=tensor.name, here=actual,
                 )
 
     def _refused_axes(self) -> LowerError:
         axes = (*self.definition.axis, *self.definition.reduce_axis)
-        ours = [_shape_text(axis, line) for axis, line in zip(axes, self.digits, strict=True)]
-        own = (*self.intrin.op.axis, *self.intrin.op.reduce_axis)
-        theirs = [f"{axis.name}: {axis.extent}" for axis in own]
+        loop_texts = [_shape_text(axis, line) for axis, line in zip(axes, self.digits, strict=True)]
+        intrin_axes = (*self.intrin.op.axis, *self.intrin.op.reduce_axis)
+        intrin_texts = [f"{axis.name}: {axis.extent}" for axis in intrin_axes]
         return LowerError(
             "{where}: these loops have extents {ours}, but {intrin} has {theirs}; split and "
             "reorder so that the inner data and reduction axes have the same extents",
-            kind="tensorize", where=self.where, ours=", ".join(ours), intrin=self.intrin.name,
-            theirs=", ".join(theirs),
+            kind="tensorize", where=self.where, ours=", ".join(loop_texts), intrin=self.intrin.name,
+            theirs=", ".join(intrin_texts),
         )
 
 
@@ -392,15 +392,15 @@ def tensorizer(program: PreparedSchedule, definition: Definition) -> Tensorizer 
 
 def _places(starts: Sequence[Expr], pieces: Sequence[SharedDigit]) -> list[Expr]:
     """Return the value of each program dimension in terms of the intrinsic axes."""
-    places = list(starts)
+    coordinates = list(starts)
     for piece in pieces:
         value = index_value(piece.var)
         if piece.weight > 1:
             value = value // piece.weight
         if piece.weight * piece.extent < length(piece.var):
             value = value % piece.extent
-        places[piece.axis] = places[piece.axis] + value * piece.stride
-    return places
+        coordinates[piece.axis] = coordinates[piece.axis] + value * piece.stride
+    return coordinates
 
 
 def _text(index: Sequence[int]) -> str:

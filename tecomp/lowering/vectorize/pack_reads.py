@@ -56,17 +56,17 @@ def _is_word(node: Call) -> bool:
     return node.name == "reinterpret" and node.dtype.lanes == 1 and _is_join(node.args[0])
 
 
-def _put_together(word: Call) -> Expr:
+def _put_together(call: Call) -> Expr:
     """Assemble a scalar from the bits of non-adjacent or computed elements with shifts."""
-    parts = _parts(word.args[0])
+    parts = _parts(call.args[0])
     width = parts[0].dtype.bits
-    kind = DType(f"uint{word.dtype.bits}")
+    kind = DType(f"uint{call.dtype.bits}")
     joined: Expr = Const(0, kind)
     for k, part in enumerate(parts):
         raw = cast(kind, Call("reinterpret", (part,), DType(f"uint{width}")))
         shifted = binary(BinOp.SHL, raw, Const(width * k, kind)) if k else raw
         joined = binary(BinOp.BITOR, joined, shifted) if k else shifted
-    return Call("reinterpret", (joined,), word.dtype)
+    return Call("reinterpret", (joined,), call.dtype)
 
 
 def _read_packed(join: Call, views: Views) -> BufferLoad:
@@ -156,8 +156,8 @@ def _declare_views(body: Stmt, func: PrimFunc, views: Views) -> Stmt:
         return None if inner is node.body else Allocate(node.buffer, inner)
 
     body = bottom_up(body, rule)
-    passed = {param.data for param in func.params if isinstance(param, Buffer)}
+    param_data = {param.data for param in func.params if isinstance(param, Buffer)}
     for (data, _), view in views.items():
-        if data in passed:
+        if data in param_data:
             body = DeclBuffer(view, body)
     return body

@@ -125,40 +125,40 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     Raises:
         LowerError: If a loop of constant extent would exceed `limit`.
     """
-    rests = _rests(func)
+    max_counts = _rests(func)
 
     def unrolled(loop: For) -> Stmt:
-        made: Stmt = run_trampoline(_loop(loop, limit, rests))
-        return made
+        result: Stmt = run_trampoline(_loop(loop, limit, max_counts))
+        return result
 
     return map_body(func, lambda body: bottom_up(body, unrolled, kind=For))
 
 
-def mark_unrolled(root: Stmt, most: int) -> Stmt:
-    """Mark the loops of `root` as unrolled that unroll to at most `most` statements.
+def mark_unrolled(root: Stmt, limit: int) -> Stmt:
+    """Mark the loops of `root` as unrolled that unroll to at most `limit` statements.
 
     Inner loops are decided first. A loop that contains a loop that is not unrolled stays as it is;
-    the body of a vectorized loop counts once. `most` = 0 marks no loop.
+    the body of a vectorized loop counts once. `limit` = 0 marks no loop.
 
     Source:
         The pragma `auto_unroll_max_step` of TVM (`UnrollLoop`).
     """
-    if not most:
+    if not limit:
         return root
 
     def marked(node: Any, inner: list[tuple[Stmt, int, bool]]) -> tuple[Stmt, int, bool]:
         """Return the new statement, its unrolled size, and whether it contains a rolled loop."""
         done = {id(old): new for old, (new, _, _) in zip(_inside(node), inner, strict=True)}
-        made: Stmt = replace_children(node, done)
-        count = sum(n for _, n, _ in inner) + isinstance(made, BufferStore | Prefetch)
-        stays = any(loop for _, _, loop in inner)
-        if not isinstance(made, For) or made.kind is ForKind.VECTORIZED:
-            return made, count, stays
-        trip_count = int(made.extent.value) if isinstance(made.extent, Const) else None
-        fits = trip_count is not None and not stays and trip_count * count <= min(most, LIMIT)
-        if trip_count is None or not fits or made.kind is ForKind.PARALLEL:
-            return made, count, True
-        return replace(made, kind=ForKind.UNROLLED), trip_count * count, False
+        rebuilt: Stmt = replace_children(node, done)
+        count = sum(n for _, n, _ in inner) + isinstance(rebuilt, BufferStore | Prefetch)
+        is_rolled = any(loop for _, _, loop in inner)
+        if not isinstance(rebuilt, For) or rebuilt.kind is ForKind.VECTORIZED:
+            return rebuilt, count, is_rolled
+        trip_count = int(rebuilt.extent.value) if isinstance(rebuilt.extent, Const) else None
+        fits = trip_count is not None and not is_rolled and trip_count * count <= min(limit, LIMIT)
+        if trip_count is None or not fits or rebuilt.kind is ForKind.PARALLEL:
+            return rebuilt, count, True
+        return replace(rebuilt, kind=ForKind.UNROLLED), trip_count * count, False
 
     return fold(root, marked, _inside)[0]
 
@@ -174,22 +174,22 @@ def _rests(func: PrimFunc) -> dict[Var, int]:
     bounded by enclosing conditions only.
     """
     facts, found = ConstraintContext(), dict[Var, int]()
-    todo: list[tuple[Any, tuple[tuple[Expr, bool], ...]]] = [(func.body, ())]
-    while todo:
-        node, known = todo.pop()
+    worklist: list[tuple[Any, tuple[tuple[Expr, bool], ...]]] = [(func.body, ())]
+    while worklist:
+        node, known = worklist.pop()
         if isinstance(node, For) and node.kind is ForKind.UNROLLED and known:
             count = _trip_count(node)
             rest = None if count is None else remainder_extent(node.extent, count)
             others = [condition for condition, holds in known if not holds]
             if count and rest is not None and has_whole_form(facts, others, rest, count):
                 found[node.loop_var] = count
-            elif count is None and (most := _bound_where(facts, known, node.extent)):
-                found[node.loop_var] = most
+            elif count is None and (upper := _bound_where(facts, known, node.extent)):
+                found[node.loop_var] = upper
         for child in _inside(node):
-            here = known
+            path = known
             if isinstance(node, IfThenElse):
-                here = (*known, (node.condition, child is node.then_case))
-            todo.append((child, here))
+                path = (*known, (node.condition, child is node.then_case))
+            worklist.append((child, path))
     return found
 
 
@@ -200,25 +200,25 @@ def _bound_where(
     state = facts.enter()
     for condition, holds in known:
         facts.assume(condition, holds=holds)
-    most = facts.greatest(facts.terms.sum_of(extent))
+    upper = facts.greatest(facts.terms.sum_of(extent))
     facts.leave(state)
-    return most if most is not None and 0 < most <= _MAX_GUARDED_COPIES else None
+    return upper if upper is not None and 0 < upper <= _MAX_GUARDED_COPIES else None
 
 
-def _loop(loop: For, limit: int, rests: Mapping[Var, int]) -> Task:
+def _loop(loop: For, limit: int, max_counts: Mapping[Var, int]) -> Task:
     """Hoist loop-invariant conditions and bindings out of a loop, and unroll the loop."""
     if loop.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
         return loop
     match loop.body:
         case IfThenElse(condition, then, other) if _stays_the_same(condition, loop):
-            first = yield _loop(replace(loop, body=then), limit, rests)
+            first = yield _loop(replace(loop, body=then), limit, max_counts)
             second = None
             if other is not None:
-                second = yield _loop(replace(loop, body=other), limit, rests)
+                second = yield _loop(replace(loop, body=other), limit, max_counts)
             return IfThenElse(condition, first, second)
         case Let(var, value, body) if _stays_the_same(value, loop) and _is_defined(value):
-            return Let(var, value, (yield _loop(replace(loop, body=body), limit, rests)))
-    return loop if loop.kind is ForKind.SERIAL else _unroll(loop, limit, rests)
+            return Let(var, value, (yield _loop(replace(loop, body=body), limit, max_counts)))
+    return loop if loop.kind is ForKind.SERIAL else _unroll(loop, limit, max_counts)
 
 
 def _stays_the_same(condition: Expr, loop: For) -> bool:
@@ -242,10 +242,10 @@ def _is_defined(value: Expr) -> bool:
     )
 
 
-def _unroll(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
+def _unroll(loop: For, limit: int, max_counts: Mapping[Var, int]) -> Stmt:
     trip_count = _trip_count(loop)
     if trip_count is None:
-        trip_count = rests.get(loop.loop_var)
+        trip_count = max_counts.get(loop.loop_var)
     if _is_masked(loop.body) and not indexes_registers(loop):
         return replace(loop, kind=ForKind.SERIAL)
     # The copies of an unrolled inner loop share subexpressions, which are counted once.
@@ -269,24 +269,24 @@ def _unroll(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
         _with_value(loop.body, changing, loop.loop_var, _value(loop, iteration))
         for iteration in range(trip_count)
     ])
-    whole = SeqStmt(copies).stands_for
+    full = SeqStmt(copies).stands_for
     if isinstance(loop.extent, Const):
-        return whole
-    rest = remainder_extent(loop.extent, trip_count)
+        return full
+    remaining = remainder_extent(loop.extent, trip_count)
     if in_shapes or indexes_registers(loop):
-        some = _guarded_copies(loop.extent if rest is None else rest, copies)
+        partial_loop = _guarded_copies(loop.extent if remaining is None else remaining, copies)
     else:
-        some = replace(loop, kind=ForKind.SERIAL)
-    return some if rest is None or loop.loop_var in rests else IfThenElse(
-        Compare(CmpOp.GE, rest, index_value(trip_count)), whole, some)
+        partial_loop = replace(loop, kind=ForKind.SERIAL)
+    return partial_loop if remaining is None or loop.loop_var in max_counts else IfThenElse(
+        Compare(CmpOp.GE, remaining, index_value(trip_count)), full, partial_loop)
 
 
 def _trip_count(loop: For) -> int | None:
     """Return the number of copies: the extent, or its small constant upper bound; else None."""
     if isinstance(loop.extent, Const):
         return max(int(loop.extent.value), 0)
-    most = constant_upper_bound(loop.extent)
-    return max(most, 0) if most is not None and most <= _MAX_GUARDED_COPIES else None
+    upper = constant_upper_bound(loop.extent)
+    return max(upper, 0) if upper is not None and upper <= _MAX_GUARDED_COPIES else None
 
 
 def _guarded_copies(extent: Expr, copies: Sequence[Stmt]) -> Stmt:

@@ -108,11 +108,11 @@ class VectorContext:
         """Return buffer and indices of an access; private memory is redirected to lane copies."""
         if buffer.data not in self.private:
             return buffer, indices
-        own = private_copy(buffer, self.lanes)
+        copy = private_copy(buffer, self.lanes)
         *outer, last = indices
         lane = Ramp(index_value(0), index_value(1), self.lanes)
         scaled = _arithmetic(self, BinOp.MUL, last, index_value(self.lanes))
-        return own, (*outer, _arithmetic(self, BinOp.ADD, scaled, lane))
+        return copy, (*outer, _arithmetic(self, BinOp.ADD, scaled, lane))
 
     def _task(self, node: Expr, where: LaneMask) -> Task:
         if isinstance(node, Const):
@@ -136,8 +136,8 @@ class VectorContext:
             case Binary(op, a, b):
                 x = yield self._task(a, where)
                 y = yield self._task(b, where)
-                same = x is a and y is b
-                return node if same else _arithmetic(self, op, x, y)
+                is_same = x is a and y is b
+                return node if is_same else _arithmetic(self, op, x, y)
             case Compare():
                 return (yield self._compare(node, where))
             case Not(a):
@@ -182,10 +182,10 @@ class VectorContext:
             return Call(name, (parts[0],), kind)
         if name == "check_index":
             index, extent, site = parts
-            wide: tuple[Expr, ...] = self.spread(index), self.spread(extent), site
+            widened: tuple[Expr, ...] = self.spread(index), self.spread(extent), site
         else:
-            wide = tuple(self.spread(part) for part in parts)
-        return Call(name, wide, node.dtype.with_lanes(self.lanes))
+            widened = tuple(self.spread(part) for part in parts)
+        return Call(name, widened, node.dtype.with_lanes(self.lanes))
 
     def _dot(self, node: Call, parts: list[Expr]) -> Expr:
         """Vectorize a `dot`; its vector operands are widened if one differs between lanes."""
@@ -194,10 +194,10 @@ class VectorContext:
             return node
         if all(part.dtype == arg.dtype for part, arg in pairs):
             return Call(node.name, tuple(parts), node.dtype)
-        wide = tuple(
+        widened = tuple(
             self._repeated(part) if part.dtype == arg.dtype else part for part, arg in pairs
         )
-        return Call(node.name, wide, node.dtype.with_lanes(self.lanes))
+        return Call(node.name, widened, node.dtype.with_lanes(self.lanes))
 
     def _repeated(self, part: Expr) -> Expr:
         """Repeat an operand in all lanes; a reinterpreted scalar is broadcast before the cast."""
@@ -230,18 +230,18 @@ class VectorContext:
         predicate: Expr | None = None
         if node.predicate is not None:
             predicate = yield self._task(node.predicate, where)
-        buffer, place = self.private_access(node.buffer, tuple(indices))
-        safe = predicate is None and self.is_inside(buffer, place)
-        vector = place[-1].dtype.lanes > 1
+        buffer, position = self.private_access(node.buffer, tuple(indices))
+        safe = predicate is None and self.is_inside(buffer, position)
+        vector = position[-1].dtype.lanes > 1
         if not vector:
             uniform = predicate is None or predicate.dtype.lanes == 1
             if uniform and (safe or not where.may_be_empty):
-                return BufferLoad(buffer, place, predicate)
-            place = (*place[:-1], Broadcast(place[-1], self.lanes))
+                return BufferLoad(buffer, position, predicate)
+            position = (*position[:-1], Broadcast(position[-1], self.lanes))
         if safe or (where.mask is None and predicate is None):
-            return BufferLoad(buffer, place)
+            return BufferLoad(buffer, position)
         # The lane mask comes first: indices are checked in active lanes only.
-        return BufferLoad(buffer, place, combine_masks(where.mask, self._checks(predicate)))
+        return BufferLoad(buffer, position, combine_masks(where.mask, self._checks(predicate)))
 
     def _checks(self, predicate: Expr | None) -> Expr | None:
         """Broadcast a predicate to all lanes; index checks apply to each lane separately."""
@@ -249,12 +249,12 @@ class VectorContext:
             return None
         result: Expr | None = None
         for term in conjuncts(predicate):
-            wide = self.spread(term)
-            match wide:
+            widened = self.spread(term)
+            match widened:
                 case Broadcast(Call("check_index", (index, extent, site))):
-                    places = self.spread(index), self.spread(extent)
-                    wide = Call("check_index", (*places, site), wide.dtype)
-            result = combine_masks(result, wide)
+                    operands = self.spread(index), self.spread(extent)
+                    widened = Call("check_index", (*operands, site), widened.dtype)
+            result = combine_masks(result, widened)
         return result
 
     def is_inside(self, buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
@@ -271,8 +271,8 @@ class VectorContext:
         if isinstance(index, Ramp):
             if not isinstance(index.stride, Const):
                 return False
-            reach = int(index.stride.value) * (index.lanes - 1)
-            ends = [index.base, binary(BinOp.ADD, index.base, index_value(reach))]
+            span = int(index.stride.value) * (index.lanes - 1)
+            ends = [index.base, binary(BinOp.ADD, index.base, index_value(span))]
         elif index.dtype.lanes > 1:
             return False
         size = facts.terms.sum_of(self.simple(extent))
@@ -294,12 +294,12 @@ def combine_masks(a: Expr | None, b: Expr | None) -> Expr | None:
     return a if constant_truth(b) is True else Binary(BinOp.AND, a, b)
 
 
-def in_all_lanes(lanes: VectorContext, test: Expr, around: Set[Var]) -> Expr | None:
+def in_all_lanes(lanes: VectorContext, test: Expr, loop_vars: Set[Var]) -> Expr | None:
     """Return a scalar condition that holds if `test` holds in all lanes, or None.
 
     A ramp of positive step is below a bound in all lanes if its last lane is. The result is None
     if a term of `test` does not compare an int64 ramp with a uniform bound, or if the condition
-    does not depend on the enclosing loop variables `around`.
+    does not depend on the enclosing loop variables `loop_vars`.
     """
     conditions: list[Expr] = []
     for term in conjuncts(test):
@@ -309,20 +309,20 @@ def in_all_lanes(lanes: VectorContext, test: Expr, around: Set[Var]) -> Expr | N
             ):
                 grows = step > 0
                 at_end = grows == (op in (CmpOp.LT, CmpOp.LE))
-                reach = index_value(int(step) * (count - 1))
-                extreme = binary(BinOp.ADD, base, reach) if at_end else base
+                last_offset = index_value(int(step) * (count - 1))
+                extreme = binary(BinOp.ADD, base, last_offset) if at_end else base
                 conditions.append(Compare(op, lanes.simple(extreme), bound))
             case _:
                 return None
-    decided = (node in around for c in conditions for node in nodes_of(Var, c))
+    decided = (node in loop_vars for c in conditions for node in nodes_of(Var, c))
     return logical_and(*conditions) if any(decided) else None
 
 
 def private_copy(buffer: Buffer, lanes: int) -> Buffer:
     """Return a buffer with one copy of `buffer` for each lane, interleaved in the last axis."""
     *outer, last = buffer.shape
-    wide = last * lanes if isinstance(last, int) else binary(BinOp.MUL, last, lanes)
-    return replace(buffer, shape=(*outer, wide))
+    extent = last * lanes if isinstance(last, int) else binary(BinOp.MUL, last, lanes)
+    return replace(buffer, shape=(*outer, extent))
 
 
 def _arithmetic(lanes: VectorContext, op: BinOp, a: Expr, b: Expr) -> Expr:
@@ -332,11 +332,11 @@ def _arithmetic(lanes: VectorContext, op: BinOp, a: Expr, b: Expr) -> Expr:
         ramp = _ramp(lanes, op, a, b)
         if ramp is not None:
             return ramp
-    wide = Binary(op, lanes.spread(a), lanes.spread(b))
+    vector = Binary(op, lanes.spread(a), lanes.spread(b))
     if op is BinOp.AND:
-        both = combine_masks(wide.a, wide.b)
-        return wide if both is None else both
-    return wide
+        combined = combine_masks(vector.a, vector.b)
+        return vector if combined is None else combined
+    return vector
 
 
 def _ramp(lanes: VectorContext, op: BinOp, a: Expr, b: Expr) -> Expr | None:
@@ -370,17 +370,17 @@ def _divide_ramp(lanes: VectorContext, op: BinOp, base: Expr, step: int, d: int)
         return None
     # (x + l*d*c) // d == x // d + l*c, and (x + l*d*c) % d == x % d
     if step % d == 0:
-        whole = lanes.simple(facts.terms.expr(floordiv(facts, start, d)))
+        quotient = lanes.simple(facts.terms.expr(floordiv(facts, start, d)))
         if op is BinOp.MOD:
             return lanes.simple(facts.terms.expr(modulo(facts, start, d)))
-        return Ramp(whole, index_value(step // d), lanes.lanes)
+        return Ramp(quotient, index_value(step // d), lanes.lanes)
     # (x + l*s) // d == x // d, and (x + l*s) % d == x % d + l*s, if 0 <= x % d + l*s < d
-    rest = modulo(facts, start, d)
-    last: QuasiAffine = rest.shifted(step * (lanes.lanes - 1))
+    remainder = modulo(facts, start, d)
+    last: QuasiAffine = remainder.shifted(step * (lanes.lanes - 1))
     if not (facts.at_least(last, 0) and facts.at_most(last, d - 1)):
         return None
     if op is BinOp.FLOORDIV:
         return lanes.simple(facts.terms.expr(floordiv(facts, start, d)))
-    return Ramp(facts.terms.expr(rest), index_value(step), lanes.lanes)
+    return Ramp(facts.terms.expr(remainder), index_value(step), lanes.lanes)
 
 

@@ -109,14 +109,14 @@ def is_vectorizable(loop: For) -> bool:
     variables bound inside the loop, or other views of allocated memory.
     """
     inside: dict[Var, None] = {loop.loop_var: None}
-    own: set[Var] = set()
+    allocated: set[Var] = set()
     for node in walk(loop.body):
         inside.update(dict.fromkeys(node.bound()) if isinstance(node, For | Let) else ())
         if isinstance(node, Allocate):
-            own.add(node.buffer.data)
+            allocated.add(node.buffer.data)
             if any(var in inside for var in extent_variables(node.buffer)):
                 return False
-        if isinstance(node, DeclBuffer) and node.buffer.data in own:
+        if isinstance(node, DeclBuffer) and node.buffer.data in allocated:
             return False
         if isinstance(node, ExternCall):
             return False
@@ -125,7 +125,7 @@ def is_vectorizable(loop: For) -> bool:
 
 def vector_body(
     facts: ConstraintContext, loop: For, start: Expr, extent: Expr, lanes: int,
-    around: Set[Var] = frozenset()
+    loop_vars: Set[Var] = frozenset()
 ) -> Stmt:
     """Return the body of `loop` for `extent` iterations from `start` as vector code.
 
@@ -135,66 +135,66 @@ def vector_body(
         start: Value of the loop variable in the first lane.
         extent: Number of iterations, `lanes` at most.
         lanes: Lane count of the vectors.
-        around: Variables of the enclosing loops.
+        loop_vars: Variables of the enclosing loops.
     """
     vector = VectorContext(facts, lanes)
     vector.values[loop.loop_var] = Ramp(start, index_value(1), lanes)
-    this = _VectorizedLoop(loop.loop_var, start, extent, vector, around)
+    vectorized = _VectorizedLoop(loop.loop_var, start, extent, vector, loop_vars)
     if facts.at_least(facts.terms.sum_of(extent), lanes):
-        whole: Stmt = run_trampoline(_statement(this, loop.body, _At(LaneMask())))
-        return whole
+        full: Stmt = run_trampoline(_statement(vectorized, loop.body, _At(LaneMask())))
+        return full
     mask = Var("mask", BOOL.with_lanes(lanes))
     rest = remainder_extent(extent, lanes)
     active = Compare(CmpOp.LT, Ramp(index_value(0), index_value(1), lanes),
                      Broadcast(extent if rest is None else rest, lanes))
-    body: Stmt = run_trampoline(_statement(this, loop.body, _At(LaneMask(mask))))
+    body: Stmt = run_trampoline(_statement(vectorized, loop.body, _At(LaneMask(mask))))
     return Let(mask, active, body)
 
 
-def _statement(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> Task:
-    if isinstance(stmt, Prefetch) or _needs_lanes(loop, stmt, at):
-        return _by_lane(loop, stmt, at)
+def _statement(loop: _VectorizedLoop, stmt: Stmt, ctx: _At) -> Task:
+    if isinstance(stmt, Prefetch) or _needs_lanes(loop, stmt, ctx):
+        return _by_lane(loop, stmt, ctx)
     match stmt:
         case BufferStore():
-            return _store(loop, stmt, at)
+            return _store(loop, stmt, ctx)
         case SeqStmt(stmts):
             parts: list[Stmt] = []
             for part in stmts:
-                parts.append((yield _statement(loop, part, at)))
+                parts.append((yield _statement(loop, part, ctx)))
             return seq(*parts)
         case IfThenElse():
-            return (yield _branch(loop, stmt, at))
+            return (yield _branch(loop, stmt, ctx))
         case For():
-            return (yield _inner_loop(loop, stmt, at))
+            return (yield _inner_loop(loop, stmt, ctx))
         case Let():
-            return (yield _let(loop, stmt, at))
+            return (yield _let(loop, stmt, ctx))
         case Allocate(buffer, body):
             loop.lanes.private.add(buffer.data)
             return Allocate(private_copy(buffer, loop.lanes.lanes),
-                            (yield _statement(loop, body, at)))
+                            (yield _statement(loop, body, ctx)))
         case DeclBuffer(buffer, body):
-            return DeclBuffer(buffer, (yield _statement(loop, body, at)))
+            return DeclBuffer(buffer, (yield _statement(loop, body, ctx)))
     raise AssertionError(f"no vector form for a {type(stmt).__name__}")
 
 
-def _needs_lanes(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> bool:
+def _needs_lanes(loop: _VectorizedLoop, stmt: Stmt, ctx: _At) -> bool:
     """Return whether an expression directly in a statement has no vector form."""
     parts = [child for child in children(stmt) if isinstance(child, Expr)]
     nodes = list(walk(*parts))
     calls = [node for node in nodes if isinstance(node, Call)]
-    may_be_empty = at.where.may_be_empty or any(_chooses_by_lane(loop, call) for call in calls)
+    may_be_empty = ctx.where.may_be_empty or any(_chooses_by_lane(loop, call) for call in calls)
     if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt, guarded=may_be_empty):
         return True
     # Vector operands of `dot`, and vectors reinterpreted as one scalar, act as 32-bit scalars.
-    taken = {id(arg) for node in calls
+    words = {id(arg) for node in calls
              if node.name == "dot" or (node.name == "reinterpret" and node.dtype.lanes == 1)
              for arg in node.args if isinstance(arg, BufferLoad) or _is_one_word(arg)}
     for node in nodes:
         if (isinstance(node, Call | BufferLoad) or node.dtype.lanes > 1) and (
-            _is_unwieldy(loop, node, guarded=may_be_empty, is_taken=id(node) in taken)
+            _is_unwieldy(loop, node, guarded=may_be_empty, is_taken=id(node) in words)
         ):
             return True
-    return isinstance(stmt, BufferStore) and _is_contested(loop, stmt, at)
+    return isinstance(stmt, BufferStore) and _is_contested(loop, stmt, ctx)
 
 
 def _is_one_word(node: Expr) -> bool:
@@ -227,7 +227,7 @@ def _is_unwieldy(
                for index in node.indices[:-1])
 
 
-def _is_contested(loop: _VectorizedLoop, stmt: BufferStore, at: _At) -> bool:
+def _is_contested(loop: _VectorizedLoop, stmt: BufferStore, ctx: _At) -> bool:
     """Return whether all lanes store to one address, except one unconditional uniform store."""
     lanes = loop.lanes
     if stmt.buffer.data in lanes.private or lanes.varies(stmt.indices[-1]):
@@ -237,14 +237,14 @@ def _is_contested(loop: _VectorizedLoop, stmt: BufferStore, at: _At) -> bool:
         isinstance(node, BufferLoad) and node.buffer.data is stmt.buffer.data
         for part in parts for node in walk(part)
     )
-    return at.where.may_be_empty or reads_own or any(lanes.varies(part) for part in parts)
+    return ctx.where.may_be_empty or reads_own or any(lanes.varies(part) for part in parts)
 
 
-def _needs_lanes_below(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> bool:
+def _needs_lanes_below(loop: _VectorizedLoop, stmt: Stmt, ctx: _At) -> bool:
     """Return whether a statement in `stmt` has no vector form in a masked position."""
     if id(stmt) in loop.plain:
         return False
-    guarded = _At(LaneMask(at.where.mask, may_be_empty=True))
+    guarded = _At(LaneMask(ctx.where.mask, may_be_empty=True))
     before = dict(loop.lanes.values), set(loop.lanes.private)
     found = False
     for node in walk(stmt):
@@ -262,13 +262,13 @@ def _needs_lanes_below(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> bool:
     return found
 
 
-def _by_lane(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> Stmt:
+def _by_lane(loop: _VectorizedLoop, stmt: Stmt, ctx: _At) -> Stmt:
     """Scalarize `stmt`: a serial loop over the lanes."""
     lane = Var(loop.var.name)
     body = stmt
-    for step in reversed(at.path):
+    for step in reversed(ctx.path):
         body = Let(*step, body) if isinstance(step, tuple) else IfThenElse(step, body)
-    own = binary(BinOp.SUB, lane, loop.start)
+    lane_index = binary(BinOp.SUB, lane, loop.start)
     lanes = loop.lanes.lanes
 
     def rule(node: Any) -> Any:
@@ -277,50 +277,50 @@ def _by_lane(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> Stmt:
         if node.buffer.data not in loop.lanes.private:
             return None
         *outer, last = node.indices
-        copy = binary(BinOp.ADD, binary(BinOp.MUL, last, lanes), own)
+        copy = binary(BinOp.ADD, binary(BinOp.MUL, last, lanes), lane_index)
         return replace(node, buffer=private_copy(node.buffer, lanes), indices=(*outer, copy))
 
     body = bottom_up(replace_variables(body, {loop.var: lane}), rule)
     return For(lane, loop.start, loop.extent, ForKind.SERIAL, body)
 
 
-def _store(loop: _VectorizedLoop, stmt: BufferStore, at: _At) -> Stmt:
+def _store(loop: _VectorizedLoop, stmt: BufferStore, ctx: _At) -> Stmt:
     lanes = loop.lanes
-    value = lanes.vector(stmt.value, at.where)
-    indices = tuple([lanes.vector(index, at.where) for index in stmt.indices])
-    predicate = None if stmt.predicate is None else lanes.vector(stmt.predicate, at.where)
-    buffer, place = lanes.private_access(stmt.buffer, indices)
-    if place[-1].dtype.lanes == 1:
-        return BufferStore(buffer, value, place, predicate)
+    value = lanes.vector(stmt.value, ctx.where)
+    indices = tuple([lanes.vector(index, ctx.where) for index in stmt.indices])
+    predicate = None if stmt.predicate is None else lanes.vector(stmt.predicate, ctx.where)
+    buffer, position = lanes.private_access(stmt.buffer, indices)
+    if position[-1].dtype.lanes == 1:
+        return BufferStore(buffer, value, position, predicate)
     where = None if predicate is None else lanes.spread(predicate)
-    alone = buffer.data in lanes.private and not at.where.may_be_empty
-    if not (alone and lanes.is_inside(buffer, place)):
+    is_private = buffer.data in lanes.private and not ctx.where.may_be_empty
+    if not (is_private and lanes.is_inside(buffer, position)):
         # A private copy is visible to its lane only, so inactive lanes may write to it.
-        where = combine_masks(at.where.mask, where)
-    return BufferStore(buffer, lanes.spread(value), place, where)
+        where = combine_masks(ctx.where.mask, where)
+    return BufferStore(buffer, lanes.spread(value), position, where)
 
 
-def _branch(loop: _VectorizedLoop, stmt: IfThenElse, at: _At) -> Task:
+def _branch(loop: _VectorizedLoop, stmt: IfThenElse, ctx: _At) -> Task:
     lanes = loop.lanes
     terms = conjuncts(stmt.condition)
-    same = [term for term in terms if not lanes.varies(term) and not _reads(term)]
-    if stmt.else_case is None and 0 < len(same) < len(terms):
-        rest = logical_and(*(term for term in terms if not any(term is s for s in same)))
-        inner = IfThenElse(rest, stmt.then_case)
-        return (yield _branch(loop, IfThenElse(logical_and(*same), inner), at))
-    test = lanes.vector(stmt.condition, at.where)
+    uniform = [term for term in terms if not lanes.varies(term) and not _reads(term)]
+    if stmt.else_case is None and 0 < len(uniform) < len(terms):
+        varying = logical_and(*(term for term in terms if not any(term is s for s in uniform)))
+        inner = IfThenElse(varying, stmt.then_case)
+        return (yield _branch(loop, IfThenElse(logical_and(*uniform), inner), ctx))
+    test = lanes.vector(stmt.condition, ctx.where)
     known = constant_truth(test)
     if known is not None:
         chosen = stmt.then_case if known else stmt.else_case
-        return EMPTY if chosen is None else (yield _statement(loop, chosen, at))
+        return EMPTY if chosen is None else (yield _statement(loop, chosen, ctx))
     if test.dtype.lanes == 1:
-        return (yield _uniform_branch(loop, stmt, test, at))
-    if _reads(stmt.condition) and _needs_lanes_below(loop, stmt, at):
-        return _by_lane(loop, stmt, at)
-    return (yield _masked_branch(loop, stmt, test, at))
+        return (yield _uniform_branch(loop, stmt, test, ctx))
+    if _reads(stmt.condition) and _needs_lanes_below(loop, stmt, ctx):
+        return _by_lane(loop, stmt, ctx)
+    return (yield _masked_branch(loop, stmt, test, ctx))
 
 
-def _uniform_branch(loop: _VectorizedLoop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
+def _uniform_branch(loop: _VectorizedLoop, stmt: IfThenElse, test: Expr, ctx: _At) -> Task:
     """Keep a uniform condition as a branch."""
     facts = loop.lanes.facts
     cases: list[Stmt | None] = []
@@ -328,48 +328,48 @@ def _uniform_branch(loop: _VectorizedLoop, stmt: IfThenElse, test: Expr, at: _At
         state = facts.enter()
         facts.assume(test, holds=holds)
         loop.lanes.forget()
-        cases.append(None if case is None else (yield _statement(loop, case, at)))
+        cases.append(None if case is None else (yield _statement(loop, case, ctx)))
         facts.leave(state)
         loop.lanes.forget()
     return IfThenElse(test, cases[0] or EMPTY, cases[1])
 
 
-def _masked_branch(loop: _VectorizedLoop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
+def _masked_branch(loop: _VectorizedLoop, stmt: IfThenElse, test: Expr, ctx: _At) -> Task:
     """Turn a lane-varying condition into a mask that is computed once before the branch."""
     kind = BOOL.with_lanes(loop.lanes.lanes)
-    outer = at.where.mask
+    outer = ctx.where.mask
     if stmt.else_case is None:
         everywhere = in_all_lanes(loop.lanes, test, loop.outer_variables)
-        if everywhere is not None and outer is None and not at.where.may_be_empty:
-            return (yield _with_and_without_mask(loop, stmt, everywhere, at))
+        if everywhere is not None and outer is None and not ctx.where.may_be_empty:
+            return (yield _with_and_without_mask(loop, stmt, everywhere, ctx))
         mask = Var("mask", kind)
-        inside = at.then(LaneMask(mask, may_be_empty=True), stmt.condition)
+        inside = ctx.then(LaneMask(mask, may_be_empty=True), stmt.condition)
         body = yield _statement(loop, stmt.then_case, inside)
-        both = combine_masks(outer, test)
-        return Let(mask, test if both is None else both, body)
+        combined = combine_masks(outer, test)
+        return Let(mask, test if combined is None else combined, body)
     holds = Var("holds", kind)
     then = yield _statement(
-        loop, stmt.then_case, at.then(at.where.restricted(holds), stmt.condition)
+        loop, stmt.then_case, ctx.then(ctx.where.restricted(holds), stmt.condition)
     )
     other = yield _statement(
-        loop, stmt.else_case, at.then(at.where.restricted(Not(holds)), Not(stmt.condition)))
+        loop, stmt.else_case, ctx.then(ctx.where.restricted(Not(holds)), Not(stmt.condition)))
     return Let(holds, test, seq(then, other))
 
 
 def _with_and_without_mask(
-    loop: _VectorizedLoop, stmt: IfThenElse, everywhere: Expr, at: _At
+    loop: _VectorizedLoop, stmt: IfThenElse, everywhere: Expr, ctx: _At
 ) -> Task:
     """Return `stmt` in two versions: maskless if the condition holds in all lanes, else masked."""
     facts = loop.lanes.facts
     state = facts.enter()
     facts.assume(everywhere)
     loop.lanes.forget()
-    whole = yield _statement(loop, stmt.then_case, at)
+    full = yield _statement(loop, stmt.then_case, ctx)
     facts.leave(state)
     loop.lanes.forget()
-    part = yield _masked_branch(loop, stmt, loop.lanes.vector(stmt.condition, at.where),
-                                replace(at, where=LaneMask(may_be_empty=True)))
-    return IfThenElse(everywhere, whole, part)
+    part = yield _masked_branch(loop, stmt, loop.lanes.vector(stmt.condition, ctx.where),
+                                replace(ctx, where=LaneMask(may_be_empty=True)))
+    return IfThenElse(everywhere, full, part)
 
 
 def _reads(expr: Expr) -> bool:
@@ -377,20 +377,20 @@ def _reads(expr: Expr) -> bool:
     return contains((BufferLoad, Call), expr)
 
 
-def _let(loop: _VectorizedLoop, stmt: Let, at: _At) -> Task:
+def _let(loop: _VectorizedLoop, stmt: Let, ctx: _At) -> Task:
     lanes = loop.lanes
-    value = lanes.vector(stmt.value, at.where)
+    value = lanes.vector(stmt.value, ctx.where)
     if value.dtype.lanes == 1:
         state = lanes.facts.enter()
         lanes.facts.let(stmt.var, value)
         lanes.forget()
-        body = yield _statement(loop, stmt.body, at)
+        body = yield _statement(loop, stmt.body, ctx)
         lanes.facts.leave(state)
         lanes.forget()
         return Let(stmt.var, value, body)
-    if _reads(stmt.value) and _needs_lanes_below(loop, stmt.body, at):
-        return _by_lane(loop, stmt, at)
-    inside = at.then(at.where, (stmt.var, stmt.value))
+    if _reads(stmt.value) and _needs_lanes_below(loop, stmt.body, ctx):
+        return _by_lane(loop, stmt, ctx)
+    inside = ctx.then(ctx.where, (stmt.var, stmt.value))
     if isinstance(value, Ramp):
         lanes.values[stmt.var] = value
         return (yield _statement(loop, stmt.body, inside))
@@ -399,18 +399,18 @@ def _let(loop: _VectorizedLoop, stmt: Let, at: _At) -> Task:
     return Let(vector, value, (yield _statement(loop, stmt.body, inside)))
 
 
-def _inner_loop(loop: _VectorizedLoop, stmt: For, at: _At) -> Task:
+def _inner_loop(loop: _VectorizedLoop, stmt: For, ctx: _At) -> Task:
     lanes, facts = loop.lanes, loop.lanes.facts
-    start = lanes.vector(stmt.min, at.where)
-    extent = lanes.vector(stmt.extent, at.where)
+    start = lanes.vector(stmt.min, ctx.where)
+    extent = lanes.vector(stmt.extent, ctx.where)
     if start.dtype.lanes > 1 or extent.dtype.lanes > 1:
         hull = _hull(loop, stmt)
-        return _by_lane(loop, stmt, at) if hull is None else (
-            yield _inner_loop(loop, hull, at))
+        return _by_lane(loop, stmt, ctx) if hull is None else (
+            yield _inner_loop(loop, hull, ctx))
     state = facts.enter()
     enter_loop(facts, stmt.loop_var, start, extent)
     lanes.forget()
-    body = yield _statement(loop, stmt.body, at)
+    body = yield _statement(loop, stmt.body, ctx)
     facts.leave(state)
     lanes.forget()
     return For(stmt.loop_var, start, extent, stmt.kind, body, stmt.thread)

@@ -158,9 +158,9 @@ def _vectorize(work: _VectorizeState, loop: For) -> Stmt:
         return For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, loop.body)
     facts, width = work.facts, work.max_lanes
     count = facts.terms.sum_of(loop.extent)
-    most = facts.greatest(count) if facts.is_exact(count) else None
-    if most is not None and most <= width:
-        return _piece(work, loop, loop.min, loop.extent, most)
+    upper = facts.greatest(count) if facts.is_exact(count) else None
+    if upper is not None and upper <= width:
+        return _piece(work, loop, loop.min, loop.extent, upper)
     outer = Var(f"{loop.loop_var.name}_outer")
     n_full = _simple(work, binary(BinOp.FLOORDIV, loop.extent, width))
     rest = _simple(work, binary(BinOp.MOD, loop.extent, width))
@@ -173,14 +173,14 @@ def _vectorize(work: _VectorizeState, loop: For) -> Stmt:
     bound = facts.greatest(facts.terms.sum_of(rest))
     state = facts.enter()
     # A loop of negative extent is empty, but the remainder of that extent may be positive.
-    some = Compare(CmpOp.GT, loop.extent, index_value(0))
+    nonempty = Compare(CmpOp.GT, loop.extent, index_value(0))
     is_counted = facts.at_least(count, 0)
     if not is_counted:
-        facts.assume(some)
+        facts.assume(nonempty)
     tail = _piece(work, loop, last, rest, width - 1 if bound is None else bound)
     facts.leave(state)
     if not is_counted:
-        tail = IfThenElse(some, tail)
+        tail = IfThenElse(nonempty, tail)
     return seq(For(outer, index_value(0), n_full, ForKind.SERIAL, full), tail)
 
 
@@ -229,8 +229,8 @@ def _piece(work: _VectorizeState, loop: For, start: Expr, extent: Expr, lanes: i
         return EMPTY
     count = facts.terms.sum_of(extent)
     state = facts.enter()
-    some = facts.at_least(count, 1)
-    if not some:
+    is_nonempty = facts.at_least(count, 1)
+    if not is_nonempty:
         facts.assume(Compare(CmpOp.GT, extent, index_value(0)))
     if lanes == 1:
         body = replace_variables(loop.body, {loop.loop_var: start})
@@ -242,4 +242,4 @@ def _piece(work: _VectorizeState, loop: For, start: Expr, extent: Expr, lanes: i
             lanes = min(1 << (lanes - 1).bit_length(), work.max_lanes)
         body = vector_body(facts, loop, start, extent, lanes, work.loops)
     facts.leave(state)
-    return body if some else IfThenElse(Compare(CmpOp.GT, extent, index_value(0)), body)
+    return body if is_nonempty else IfThenElse(Compare(CmpOp.GT, extent, index_value(0)), body)

@@ -50,11 +50,11 @@ def find_shared_point(
     if clashes.is_empty():
         return None
     pair = clashes.lexmin().sample()
-    one, other = (isl.Set.from_basic_set(side) for side in (pair.domain(), pair.range()))
-    meeting = one.apply(touched).intersect(other.apply(touched)).lexmin().sample_point()
+    first, second = (isl.Set.from_basic_set(part) for part in (pair.domain(), pair.range()))
+    common = first.apply(touched).intersect(second.apply(touched)).lexmin().sample_point()
     rank = touched.dim(_OUT)
-    element = tuple(python_int(meeting.get_coordinate_val(_SET, k)) for k in range(rank))
-    return _coordinate(one, position), _coordinate(other, position), element
+    element = tuple(python_int(common.get_coordinate_val(_SET, k)) for k in range(rank))
+    return _coordinate(first, position), _coordinate(second, position), element
 
 
 def _coordinate(point: isl.Set, position: int) -> int:
@@ -108,17 +108,17 @@ def find_shared_element(
         NotAffine: If an index or a bound is not an affine function of the loops.
     """
     owned = _ownership_map(uses, copies)
-    meeting = owned.apply_range(owned.reverse())
-    identity = isl.Map.identity(meeting.get_space())
-    clash = meeting.subtract(identity)
-    if not clash.is_empty():
-        pair = clash.sample()
-        one, other = (_coordinates(part.sample_point()) for part in (pair.domain(), pair.range()))
-        least, most = sorted((one, other))
-        both = owned.intersect_domain(_point(owned, least)).range().intersect(
-            owned.intersect_domain(_point(owned, most)).range()
+    core_pairs = owned.apply_range(owned.reverse())
+    identity = isl.Map.identity(core_pairs.get_space())
+    conflicts = core_pairs.subtract(identity)
+    if not conflicts.is_empty():
+        pair = conflicts.sample()
+        left, right = (_coordinates(part.sample_point()) for part in (pair.domain(), pair.range()))
+        first, second = sorted((left, right))
+        shared = owned.intersect_domain(_point(owned, first)).range().intersect(
+            owned.intersect_domain(_point(owned, second)).range()
         )
-        return CoreSharing((least, most), _coordinates(both.lexmin().sample_point()), ())
+        return CoreSharing((first, second), _coordinates(shared.lexmin().sample_point()), ())
     return CoreSharing(None, (), _spans(owned))
 
 
@@ -139,7 +139,7 @@ def spans(uses: Sequence[CoreAccess]) -> tuple[int, ...]:
 def _spans(elements: isl.Map) -> tuple[int, ...]:
     found = []
     for k in range(elements.dim(_OUT)):
-        width = _extreme(elements, k, most=True).sub(_extreme(elements, k, most=False))
+        width = _extreme(elements, k, is_max=True).sub(_extreme(elements, k, is_max=False))
         found.append(python_int(width.max_val()) + 1)
     return tuple(found)
 
@@ -158,10 +158,10 @@ def by_owner(
         The coordinates of a core, and a condition on the loops around the copy.
     """
     owned = _ownership_map(uses, copies)
-    taken = _elements_by_core(copy).range()
+    accessed = _elements_by_core(copy).range()
     names: Mapping[str, Expr] = {f"d{k}": index for k, index in enumerate(copy.indices)}
     found: list[isl.Point] = []
-    owned.intersect_range(taken).domain().foreach_point(found.append)
+    owned.intersect_range(accessed).domain().foreach_point(found.append)
     cores = sorted(map(_coordinates, found))
     bounds = _separate_bounds(owned, cores)
     if bounds is not None:
@@ -170,10 +170,10 @@ def by_owner(
             yield core, _in_interval(copy.indices[axis], *ends[core])
         return
     # `gist` takes minutes for quotients of several loops; a superset of the elements is as valid.
-    around = taken.remove_divs()
+    superset = accessed.remove_divs()
     for core in cores:
         elements = owned.intersect_domain(_point(owned, core)).range()
-        yield core, set_to_condition(elements.coalesce().gist(around), names)
+        yield core, set_to_condition(elements.coalesce().gist(superset), names)
 
 
 def _separate_bounds(
@@ -231,22 +231,22 @@ def _ownership_map(uses: Sequence[CoreAccess], copies: Sequence[CoreAccess]) -> 
     owned = _join(uses or copies)
     if not (uses and copies):
         return owned
-    rest = _join(copies).subtract_range(owned.range())
-    return owned.union(rest) if not rest.is_empty() else owned
+    unowned = _join(copies).subtract_range(owned.range())
+    return owned.union(unowned) if not unowned.is_empty() else owned
 
 
 def _join(uses: Sequence[CoreAccess]) -> isl.Map:
     first, *others = map(_elements_by_core, uses)
-    for each in others:
-        first = first.union(each)
+    for relation in others:
+        first = first.union(relation)
     return first
 
 
-def _extreme(owned: isl.Map, axis: int, *, most: bool) -> isl.PwAff:
+def _extreme(owned: isl.Map, axis: int, *, is_max: bool) -> isl.PwAff:
     """Return the greatest or least index along an axis for each core."""
     count = owned.dim(_OUT)
-    alone = owned.project_out(_OUT, axis + 1, count - axis - 1).project_out(_OUT, 0, axis)
-    found = alone.lexmax_pw_multi_aff() if most else alone.lexmin_pw_multi_aff()
+    along_axis = owned.project_out(_OUT, axis + 1, count - axis - 1).project_out(_OUT, 0, axis)
+    found = along_axis.lexmax_pw_multi_aff() if is_max else along_axis.lexmin_pw_multi_aff()
     return found.get_pw_aff(0)
 
 

@@ -56,14 +56,14 @@ class LaneAddresses:
     @cached_property
     def used(self) -> frozenset[Var]:
         """Axes that the physical coordinates depend on."""
-        return frozenset(axis for _, used in self.parts for axis in used)
+        return frozenset(axis for _, axes in self.parts for axis in axes)
 
     @cached_property
     def coupled_axes(self) -> frozenset[Var]:
         """Axes that the lane depends on, or that share an expression with another axis."""
-        several = [used for _, used in self.parts if len(used) > 1]
+        shared = [axes for _, axes in self.parts if len(axes) > 1]
         lane = self.parts[-1][1] if self.parts else frozenset()
-        return lane.union(*several)
+        return lane.union(*shared)
 
     @cached_property
     def box(self) -> isl.Set:
@@ -79,11 +79,11 @@ class LaneAddresses:
         """
         return index_relation(list(self.exprs), self.space).intersect_domain(self.box)
 
-    def get_or_compute(self, what: object, find: Callable[[], _Found]) -> _Found:
-        """Return the memoized answer for the key `what`, or compute it with `find`."""
-        if what not in self._memo:
-            self._memo[what] = find()
-        found: _Found = self._memo[what]
+    def get_or_compute(self, key: object, find: Callable[[], _Found]) -> _Found:
+        """Return the memoized answer for the key `key`, or compute it with `find`."""
+        if key not in self._memo:
+            self._memo[key] = find()
+        found: _Found = self._memo[key]
         return found
 
     def next_lane(self, n_kept: int) -> isl.Map:
@@ -96,10 +96,10 @@ class LaneAddresses:
     def _next_lane(self, n_kept: int) -> isl.Map:
         count = len(self.exprs)
         step = _step(count, count - 1)
-        moved = self.relation.apply_range(step).apply_range(self.relation.reverse())
+        neighbours = self.relation.apply_range(step).apply_range(self.relation.reverse())
         for k in range(n_kept, len(self.axes)):
-            moved = moved.equate(isl.dim_type.in_, k, _OUT, k)
-        return moved
+            neighbours = neighbours.equate(isl.dim_type.in_, k, _OUT, k)
+        return neighbours
 
     def same_stick(self) -> isl.Map:
         """Return the relation between points whose elements are in one stick."""
@@ -114,15 +114,15 @@ class LaneAddresses:
     def _runs_along_alone(self, axis: int) -> bool:
         if not self.parts or self.axes[axis] not in self.parts[-1][1]:
             return False
-        wanted = self.coupled_axes
+        coupled = self.coupled_axes
 
         def answer() -> bool:
-            few = _restrict_to_axes(wanted, self)
-            if few is None:
+            sub = _restrict_to_axes(coupled, self)
+            if sub is None:
                 return self._runs_along(axis)
-            return few[0]._runs_along(few[0].axes.index(self.axes[axis]))
+            return sub[0]._runs_along(sub[0].axes.index(self.axes[axis]))
 
-        return _memoize_answer(("along", self.axes[axis].name, _key(wanted, self)), answer)
+        return _memoize_answer(("along", self.axes[axis].name, _key(coupled, self)), answer)
 
     def _runs_along(self, axis: int) -> bool:
         move = _step(len(self.axes), axis).intersect_domain(self.box).intersect_range(self.box)
@@ -130,50 +130,50 @@ class LaneAddresses:
             return False
         # Compare point by point: a relation between points would have twice as many dimensions.
         lane = _step(len(self.exprs), len(self.exprs) - 1)
-        follows = move.apply_range(self.relation).intersect(self.relation.apply_range(lane))
-        rest = move.subtract_domain(follows.domain())
-        if rest.is_equal(move):
+        adjacent = move.apply_range(self.relation).intersect(self.relation.apply_range(lane))
+        remaining = move.subtract_domain(adjacent.domain())
+        if remaining.is_equal(move):
             return False
         # All other steps must lead to the first lane of a stick.
         starts = self.relation.intersect_range(
             isl.Set.universe(self.relation.range().get_space()).fix_val(
                 _DIM, len(self.exprs) - 1, 0)
         ).domain()
-        return bool(rest.range().is_subset(starts))
+        return bool(remaining.range().is_subset(starts))
 
 
 def _restrict_to_axes(
-    wanted: AbstractSet[Var], *operands: LaneAddresses
+    subset: AbstractSet[Var], *operands: LaneAddresses
 ) -> tuple[LaneAddresses, ...] | None:
     """Restrict operands to some axes, the others at 0; None without points or without lanes."""
     first = operands[0]
     if min(first.extents, default=1) < 1 or not all(operand.exprs for operand in operands):
         return None
-    axes = tuple(axis for axis in first.axes if axis in wanted)
-    extents = tuple(n for axis, n in zip(first.axes, first.extents, strict=True) if axis in wanted)
-    zeros = {axis: Const(0, axis.dtype) for axis in first.axes if axis not in wanted}
-    made = []
+    axes = tuple(axis for axis in first.axes if axis in subset)
+    extents = tuple(n for axis, n in zip(first.axes, first.extents, strict=True) if axis in subset)
+    zeros = {axis: Const(0, axis.dtype) for axis in first.axes if axis not in subset}
+    restricted = []
     for operand in operands:
         *sticks, lane = (
-            expr if used <= wanted else substitute(expr, zeros)
+            expr if used <= subset else substitute(expr, zeros)
             for expr, (_, used) in zip(operand.exprs, operand.parts, strict=True)
         )
-        own = (*(expr for expr in sticks if free_variables(expr)), lane)
-        made.append(LaneAddresses(axes, extents, own))
-    return tuple(made)
+        coords = (*(expr for expr in sticks if free_variables(expr)), lane)
+        restricted.append(LaneAddresses(axes, extents, coords))
+    return tuple(restricted)
 
 
-def _key(wanted: AbstractSet[Var], *operands: LaneAddresses) -> object:
+def _key(subset: AbstractSet[Var], *operands: LaneAddresses) -> object:
     """Return a key that is equal for operands with the same coordinates in terms of some axes."""
     first = operands[0]
     names = [axis.name for axis in first.axes]
     if len(set(names)) < len(names):
         return first, operands
     axes = tuple(
-        (axis.name, n) for axis, n in zip(first.axes, first.extents, strict=True) if axis in wanted
+        (axis.name, n) for axis, n in zip(first.axes, first.extents, strict=True) if axis in subset
     )
     texts = tuple(
-        tuple(text for text, used in operand.parts if used & wanted) + operand.parts[-1][:1]
+        tuple(text for text, used in operand.parts if used & subset) + operand.parts[-1][:1]
         for operand in operands
     )
     return axes, texts
@@ -188,14 +188,14 @@ def _pair_of_few(
     An axis that is a physical coordinate of its own in each operand is equal for neighbours in one
     stick and therefore left out.
     """
-    wanted = out.coupled_axes | operand.coupled_axes | (set(out.axes[:n_kept]) - out.used)
-    kept = sum(axis in wanted for axis in out.axes[:n_kept])
+    subset = out.coupled_axes | operand.coupled_axes | (set(out.axes[:n_kept]) - out.used)
+    count = sum(axis in subset for axis in out.axes[:n_kept])
 
     def answer() -> Pair | None:
-        few = _restrict_to_axes(wanted, out, operand)
-        return find(out, operand, n_kept) if few is None else find(few[0], few[1], kept)
+        sub = _restrict_to_axes(subset, out, operand)
+        return find(out, operand, n_kept) if sub is None else find(sub[0], sub[1], count)
 
-    found = _memoize_answer((find, kept, _key(wanted, out, operand)), answer)
+    found = _memoize_answer((find, count, _key(subset, out, operand)), answer)
     return found and (_by_name(found[0], out), _by_name(found[1], out))
 
 
@@ -237,8 +237,8 @@ def not_broadcast(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pa
 
 def _not_broadcast(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
     moves = out.next_lane(n_kept)
-    same = operand.relation.apply_range(operand.relation.reverse())
-    return _first(moves.subtract(same), out)
+    same_element = operand.relation.apply_range(operand.relation.reverse())
+    return _first(moves.subtract(same_element), out)
 
 
 def not_in_one_lane(operand: LaneAddresses) -> Pair | None:
@@ -248,8 +248,8 @@ def not_in_one_lane(operand: LaneAddresses) -> Pair | None:
 
 def _not_in_one_lane(operand: LaneAddresses) -> Pair | None:
     lane = index_relation([operand.exprs[-1]], operand.space).intersect_domain(operand.box)
-    every = isl.Map.from_domain_and_range(operand.box, operand.box)
-    return _first(every.subtract(lane.apply_range(lane.reverse())), operand)
+    all_pairs = isl.Map.from_domain_and_range(operand.box, operand.box)
+    return _first(all_pairs.subtract(lane.apply_range(lane.reverse())), operand)
 
 
 def has_lanes(out: LaneAddresses, n_kept: int) -> bool:
@@ -270,10 +270,10 @@ def not_consecutive(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> 
 def _not_consecutive(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
     count = len(operand.exprs)
     lane = _step(count, count - 1)
-    follows = operand.relation.apply_range(lane).apply_range(operand.relation.reverse())
-    apart = _first(out.next_lane(n_kept).subtract(follows), out)
-    if apart is not None:
-        return apart
+    adjacent = operand.relation.apply_range(lane).apply_range(operand.relation.reverse())
+    violation = _first(out.next_lane(n_kept).subtract(adjacent), out)
+    if violation is not None:
+        return violation
     shift = index_relation([operand.exprs[-1] - out.exprs[-1]], out.space)
     shift = shift.intersect_domain(out.box)
     return _first(
@@ -286,13 +286,13 @@ def find_unaligned_point(
     out: LaneAddresses, offset: Expr, multiple: int
 ) -> Mapping[Var, int] | None:
     """Return a point in lane 0 of the result where `offset` is not a multiple, or None."""
-    wanted = out.coupled_axes | set(free_variables(offset))
+    subset = out.coupled_axes | set(free_variables(offset))
 
     def answer() -> Mapping[Var, int] | None:
-        few = _restrict_to_axes(wanted, out)
-        return _find_unaligned(few[0] if few else out, offset, multiple)
+        sub = _restrict_to_axes(subset, out)
+        return _find_unaligned(sub[0] if sub else out, offset, multiple)
 
-    found = _memoize_answer(("aligned", multiple, str(offset), _key(wanted, out)), answer)
+    found = _memoize_answer(("aligned", multiple, str(offset), _key(subset, out)), answer)
     return found and _by_name(found, out)
 
 
@@ -302,10 +302,10 @@ def _find_unaligned(
     first = out.relation.intersect_range(
         isl.Set.universe(out.relation.range().get_space()).fix_val(_DIM, len(out.exprs) - 1, 0)
     ).domain()
-    rest = index_relation([offset % multiple], out.space).intersect_domain(first)
-    zero = isl.Set.universe(rest.range().get_space()).fix_val(_DIM, 0, 0)
-    bad = first.subtract(rest.intersect_range(zero).domain())
-    return None if bad.is_empty() else first_point(bad, out.space)
+    remainders = index_relation([offset % multiple], out.space).intersect_domain(first)
+    zero = isl.Set.universe(remainders.range().get_space()).fix_val(_DIM, 0, 0)
+    unaligned = first.subtract(remainders.intersect_range(zero).domain())
+    return None if unaligned.is_empty() else first_point(unaligned, out.space)
 
 
 def find_stick_conflict(out: LaneAddresses) -> Pair | None:
@@ -314,8 +314,8 @@ def find_stick_conflict(out: LaneAddresses) -> Pair | None:
 
 
 def _not_alone(out: LaneAddresses) -> Pair | None:
-    same = out.same_stick().subtract(out.relation.apply_range(out.relation.reverse()))
-    found = _first(same, out)
+    neighbours = out.same_stick().subtract(out.relation.apply_range(out.relation.reverse()))
+    found = _first(neighbours, out)
     if found is not None:
         return found
     lane = index_relation([out.exprs[-1]], out.space).intersect_domain(out.box)
@@ -328,9 +328,9 @@ def has_one_element_per_stick(operand: LaneAddresses) -> bool:
     """Return whether every stick has at most one element."""
 
     def answer() -> bool:
-        (few,) = _restrict_to_axes(operand.used, operand) or (operand,)
-        same = few.relation.apply_range(few.relation.reverse())
-        return bool(few.same_stick().is_subset(same))
+        (sub,) = _restrict_to_axes(operand.used, operand) or (operand,)
+        same_element = sub.relation.apply_range(sub.relation.reverse())
+        return bool(sub.same_stick().is_subset(same_element))
 
     return operand.get_or_compute(
         "lone", lambda: _memoize_answer(("lone", _key(operand.used, operand)), answer)

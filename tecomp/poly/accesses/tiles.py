@@ -40,11 +40,11 @@ def digits_of(points: isl.Set, starts: Sequence[Expr], dims: Sequence[Var], scop
         offsets are unbounded or are not sums of digits.
     """
     space = scope.space(dims)
-    moved = image(
+    offsets = image(
         points.intersect_params(scope.context),
         [dim - start for dim, start in zip(dims, starts, strict=True)], space,
     )
-    values = moved.project_out(_PARAM, 0, moved.dim(_PARAM))
+    values = offsets.project_out(_PARAM, 0, offsets.dim(_PARAM))
     found = []
     for k in range(len(dims)):
         line = values.project_out(_DIM, k + 1, len(dims) - k - 1).project_out(_DIM, 0, k)
@@ -78,11 +78,11 @@ def _as_digits(values: list[int], axis: int) -> list[TileDigit] | None:
     while len(values) > 1:
         stride = values[1]
         count = next((k for k, value in enumerate(values) if value != k * stride), len(values))
-        rest = values[::count]
-        if len(values) % count or values != [a + k * stride for a in rest for k in range(count)]:
+        outer = values[::count]
+        if len(values) % count or values != [a + k * stride for a in outer for k in range(count)]:
             return None
         digits.append(TileDigit(axis, stride, count))
-        values = rest
+        values = outer
     return digits
 
 
@@ -116,8 +116,8 @@ class IterationTile:
 
     def missing(self) -> isl.Set:
         """Return the values of `axes` that the program does not require, where it requires some."""
-        rest = self.box.subtract(self.points)
-        return rest.intersect_params(self.scope.context).intersect_params(self.points.params())
+        missing = self.box.subtract(self.points)
+        return missing.intersect_params(self.scope.context).intersect_params(self.points.params())
 
     def holds(self, points: isl.Set) -> bool:
         """Return whether all `points` of the program are in this tile."""
@@ -137,11 +137,11 @@ class IterationTile:
             NotAffine: If an index or a bound is not an affine function.
         """
         known = self.scope.context.intersect(self.points.params())
-        there = self.box.intersect_params(known).apply(
+        touched = self.box.intersect_params(known).apply(
             index_relation(list(access.tensor_indices), self.space)
         )
-        held = self.scope.space([Var("element") for _ in memory]).box(memory)
-        return bool(there.is_subset(held))
+        backed = self.scope.space([Var("element") for _ in memory]).box(memory)
+        return bool(touched.is_subset(backed))
 
     def is_full(self) -> bool:
         """Return whether the tile is full in all iterations of the enclosing loops."""
@@ -163,23 +163,23 @@ class IterationTile:
 
 
 def tile_of(
-    points: isl.Set, places: Sequence[Expr], axes: Sequence[Var], extents: Sequence[int],
+    points: isl.Set, coordinates: Sequence[Expr], axes: Sequence[Var], extents: Sequence[int],
     scope: LoopScope,
 ) -> IterationTile:
-    """Return the tile whose element `axes` is the point `places` of the program.
+    """Return the tile whose element `axes` is the point `coordinates` of the program.
 
     Args:
         points: Points that the program computes.
-        places: Coordinates of `points` in terms of `axes`.
+        coordinates: Coordinates of `points` in terms of `axes`.
         axes: Axes of the operation.
         extents: Extents of the axes.
         scope: Enclosing loops.
     """
     space = scope.space(axes)
     box = space.box([(0, extent) for extent in extents])
-    relation = index_relation(list(places), space)
-    asked = box.intersect(points.apply(relation.reverse())).intersect_params(scope.context)
-    return IterationTile(tuple(axes), tuple(extents), tuple(places), asked.coalesce(), scope)
+    relation = index_relation(list(coordinates), space)
+    needed = box.intersect(points.apply(relation.reverse())).intersect_params(scope.context)
+    return IterationTile(tuple(axes), tuple(extents), tuple(coordinates), needed.coalesce(), scope)
 
 
 @dataclass(frozen=True)
@@ -204,17 +204,17 @@ def clash(
         NotAffine: If an index is not an affine function of the axes.
     """
     space = tile.space
-    own = index_relation(list(access.operand_indices), space).intersect_domain(tile.box)
-    others = index_relation(list(access.tensor_indices), space).intersect_domain(tile.box)
-    same = own.apply_range(own.reverse())
-    apart = same.subtract(others.apply_range(others.reverse())).intersect_params(
+    op_map = index_relation(list(access.operand_indices), space).intersect_domain(tile.box)
+    tensor_map = index_relation(list(access.tensor_indices), space).intersect_domain(tile.box)
+    shared = op_map.apply_range(op_map.reverse())
+    conflicts = shared.subtract(tensor_map.apply_range(tensor_map.reverse())).intersect_params(
         tile.scope.context
     )
-    if apart.is_empty():
+    if conflicts.is_empty():
         return None
     second = tuple(Var(axis.name) for axis in tile.axes)
     pairs = tile.scope.space((*tile.axes, *second))
-    found = first_point(apart.wrap().flatten(), pairs)
+    found = first_point(conflicts.wrap().flatten(), pairs)
     return (
         {axis: found[axis] for axis in tile.axes},
         {axis: found[other] for axis, other in zip(tile.axes, second, strict=True)},
@@ -226,8 +226,8 @@ def view(access: OperandAccess, tile: IterationTile, indices: Sequence[Var]) -> 
 
     `clash` must return None for the access.
     """
-    own = index_relation(list(access.operand_indices), tile.space).intersect_domain(tile.box)
-    relation = own.reverse().apply_range(index_relation(list(access.tensor_indices), tile.space))
+    op_map = index_relation(list(access.operand_indices), tile.space).intersect_domain(tile.box)
+    relation = op_map.reverse().apply_range(index_relation(list(access.tensor_indices), tile.space))
     domain = relation.domain()
     function = isl.PwMultiAff.from_map(relation)
     names = tile.scope.space(indices).names
@@ -240,7 +240,7 @@ def view(access: OperandAccess, tile: IterationTile, indices: Sequence[Var]) -> 
 def padding_elements(
     access: OperandAccess, tile: IterationTile, axes: Sequence[Var], shape: Box[Extent],
     memory: Box[Extent],
-    places: Sequence[Expr],
+    physical: Sequence[Expr],
 ) -> isl.Set:
     """Return the elements of an operand that are in the padding of a tensor's memory.
 
@@ -250,32 +250,32 @@ def padding_elements(
         axes: Axes of the tensor.
         shape: (low, extent) of each axis.
         memory: (low, extent) of each axis in a region that is certainly allocated.
-        places: Physical index of an element in terms of `axes`.
+        physical: Physical index of an element in terms of `axes`.
 
     Raises:
         NotAffine: If a physical index or a bound is not an affine function.
     """
     space = tile.scope.space(axes)
-    own, stored = space.box(shape), space.box(memory)
-    place = index_relation(list(places), space)
-    outside = stored.subtract(own)
-    taken = own.apply(place).apply(place.reverse())
-    free = outside.subtract(taken)
-    theirs = index_relation(list(access.tensor_indices), tile.space)
-    at = tile.box.intersect(free.apply(theirs.reverse()))
-    return at.apply(index_relation(list(access.operand_indices), tile.space)).coalesce()
+    elements, stored = space.box(shape), space.box(memory)
+    to_physical = index_relation(list(physical), space)
+    outside = stored.subtract(elements)
+    occupied = elements.apply(to_physical).apply(to_physical.reverse())
+    free = outside.subtract(occupied)
+    tensor_map = index_relation(list(access.tensor_indices), tile.space)
+    points = tile.box.intersect(free.apply(tensor_map.reverse()))
+    return points.apply(index_relation(list(access.operand_indices), tile.space)).coalesce()
 
 
 def readable_condition(
     access: OperandAccess, tile: IterationTile, indices: Sequence[Var], padding: isl.Set | None
 ) -> Expr:
     """Return the condition under which an operand element may be read: required or padding."""
-    own = index_relation(list(access.operand_indices), tile.space)
-    wanted, all_of_them = tile.points.apply(own), tile.box.apply(own)
+    op_map = index_relation(list(access.operand_indices), tile.space)
+    required, touched = tile.points.apply(op_map), tile.box.apply(op_map)
     if padding is not None:
-        wanted = wanted.union(padding)
-    known = all_of_them.intersect_params(tile.scope.context)
-    allowed = coalesce_convex(wanted.intersect(known), tile.scope)
+        required = required.union(padding)
+    known = touched.intersect_params(tile.scope.context)
+    allowed = coalesce_convex(required.intersect(known), tile.scope)
     return set_to_condition(allowed.gist(known).coalesce(), tile.scope.space(indices).names)
 
 
@@ -287,22 +287,22 @@ def out_of_range_operands(
     The reads are at the points of `missing_reduction_points`: missing points of the tile whose
     result element the program requires.
     """
-    own = index_relation(list(access.operand_indices), tile.space)
-    read = missing_reduction_points(tile, reduced).apply(own)
-    there = tile.points.apply(own)
-    rest = read.subtract(there)
-    has_padding = padding is not None and not rest.intersect(padding).is_empty()
-    nothing = rest if padding is None else rest.subtract(padding)
-    return not read.intersect(there).is_empty(), has_padding, not nothing.is_empty()
+    op_map = index_relation(list(access.operand_indices), tile.space)
+    read = missing_reduction_points(tile, reduced).apply(op_map)
+    required = tile.points.apply(op_map)
+    outside = read.subtract(required)
+    has_padding = padding is not None and not outside.intersect(padding).is_empty()
+    unallocated = outside if padding is None else outside.subtract(padding)
+    return not read.intersect(required).is_empty(), has_padding, not unallocated.is_empty()
 
 
 def missing_reduction_points(tile: IterationTile, reduced: Sequence[Var]) -> isl.Set:
     """Return the missing points of a tile for which another reduction step is required."""
-    whole = tile.points
+    covered = tile.points
     for axis in reduced:
         k = next(n for n, other in enumerate(tile.axes) if other is axis)
-        whole = whole.project_out(_DIM, k, 1).insert_dims(_DIM, k, 1)
-    return tile.box.intersect(whole).subtract(tile.points).intersect_params(tile.scope.context)
+        covered = covered.project_out(_DIM, k, 1).insert_dims(_DIM, k, 1)
+    return tile.box.intersect(covered).subtract(tile.points).intersect_params(tile.scope.context)
 
 
 def values_at(exprs: Sequence[Expr], space: Space, point: Mapping[Var, int]) -> tuple[int, ...]:

@@ -53,15 +53,15 @@ def scan(
         return _guard_point(points, space, body, context)
     if isolated is not None and _depends_on_parameters_alone(isolated, points):
         return _multi_version(points, space, body, kinds, threads, isolated, context)
-    tried = within_budget(lambda: [_find_loops(points, space, isolated, context)])
-    found = tried[0] if tried is not None else None
+    attempt = within_budget(lambda: [_find_loops(points, space, isolated, context)])
+    found = attempt[0] if attempt is not None else None
     if isinstance(found, list):
         return box_loops(found, points, space, body, kinds or {}, threads or {})
     if isinstance(found, Tiles):
         return tile_loops(found, space, body, kinds or {}, threads or {}, context)
     if found is None and (hull := _hull(points)) is not None:
         return _guard_hull_loops(points, hull, space, body, kinds, threads, context)
-    if tried is None:
+    if attempt is None:
         raise Undecided
     if found is None:
         raise InternalError(
@@ -127,8 +127,8 @@ def _guard_hull_loops(
 
     def tested(values: Mapping[Var, Expr], copy: isl.Set) -> Stmt:
         del copy
-        here = {f"d{k}": values[dim] for k, dim in enumerate(space.dims)}
-        condition = set_to_condition(known, {**space.names, **here})
+        coordinates = {f"d{k}": values[dim] for k, dim in enumerate(space.dims)}
+        condition = set_to_condition(known, {**space.names, **coordinates})
         return IfThenElse(condition, body(values, points))
 
     return scan(hull, space, tested, kinds=kinds, threads=threads, context=context)
@@ -149,12 +149,12 @@ def _generate(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None
 
     failures: list[BaseException] = []
 
-    def remember(leaf: isl.AstNode, at: isl.AstBuild) -> isl.AstNode:
+    def remember(leaf: isl.AstNode, inner: isl.AstBuild) -> isl.AstNode:
         # An exception that escapes from the callback, e.g. KeyboardInterrupt, makes isl leak
         # objects, and the process then crashes at exit.
         try:
             name = isl.Id.read_from_str(CONTEXT, f"u{len(copies)}")
-            copies.append(isl.Set.from_union_set(at.get_schedule().domain()).reset_tuple_id())
+            copies.append(isl.Set.from_union_set(inner.get_schedule().domain()).reset_tuple_id())
             return leaf.set_annotation(name)
         except BaseException as error:
             failures.append(error)
@@ -186,8 +186,8 @@ def _isolate_option(isolated: isl.Set) -> isl.UnionSet:
 
 
 def _depends_on_parameters_alone(isolated: isl.Set, points: isl.Set) -> bool:
-    alone = within_budget(lambda: points.intersect_params(isolated.params()).is_subset(isolated))
-    return bool(alone)
+    result = within_budget(lambda: points.intersect_params(isolated.params()).is_subset(isolated))
+    return bool(result)
 
 
 def _multi_version(
@@ -203,17 +203,17 @@ def _multi_version(
 
     With an isolated part in a single set, isl would take several times as long for equal code.
     """
-    around = points.params() if context is None else context
-    where = isolated.params().gist(around)
+    known = points.params() if context is None else context
+    where = isolated.params().gist(known)
 
     def form(inside: isl.Set) -> Stmt:
-        def copy(values: Mapping[Var, Expr], here: isl.Set) -> Stmt:
-            return body(values, here.intersect_params(inside))
+        def copy(values: Mapping[Var, Expr], piece: isl.Set) -> Stmt:
+            return body(values, piece.intersect_params(inside))
 
         return scan(points, space, copy, kinds=kinds, threads=threads, context=inside)
 
     condition = set_to_condition(where.from_params(), space.names)
-    return IfThenElse(condition, form(around.intersect(where)), form(around.subtract(where)))
+    return IfThenElse(condition, form(known.intersect(where)), form(known.subtract(where)))
 
 
 def _guard_point(
@@ -348,15 +348,15 @@ def padding_loops(
         body: Function from the index expressions of a place to its statement.
     """
     box = [(part.min, part.extent) for part in bounds]
-    used: dict[Var, None] = {}
+    variables: dict[Var, None] = {}
     for expr in (where, *(end for pair in box for end in pair)):
-        used.update(free_variables(expr))
-    space = Space(tuple(indices), tuple(var for var in used if var not in set(indices)))
+        variables.update(free_variables(expr))
+    space = Space(tuple(indices), tuple(var for var in variables if var not in set(indices)))
     try:
         points = condition(where, space).intersect(space.box(box)).coalesce()
     except NotAffine:
         return _wrap_in_condition(where, indices, bounds, body)
-    return scan(points, space, lambda at, _: body(tuple(at[index] for index in indices)))
+    return scan(points, space, lambda point, _: body(tuple(point[index] for index in indices)))
 
 
 def _wrap_in_condition(

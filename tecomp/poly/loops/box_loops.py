@@ -126,17 +126,17 @@ def _sides_by_parameters(points: isl.Set) -> list[_Side] | None:
         factor = python_int(aff.get_coefficient_val(isl.dim_type.in_, k))
         if abs(factor) != 1:
             return None
-        rest = aff.set_coefficient_val(isl.dim_type.in_, k, 0)
+        bound = aff.set_coefficient_val(isl.dim_type.in_, k, 0)
         if factor > 0 or constraint.is_equality():
-            lows[k].append(rest.neg() if factor > 0 else rest)
+            lows[k].append(bound.neg() if factor > 0 else bound)
         if factor < 0 or constraint.is_equality():
-            highs[k].append(rest if factor < 0 else rest.neg())
+            highs[k].append(bound if factor < 0 else bound.neg())
     if any(len(low) != 1 or not 1 <= len(high) <= _MAX_UPPER_BOUNDS
            for low, high in zip(lows, highs, strict=True)):
         return None
     return [
-        (low, [high.sub(low).add_constant_val(1) for high in each])
-        for (low,), each in zip(lows, highs, strict=True)
+        (low, [high.sub(low).add_constant_val(1) for high in uppers])
+        for (low,), uppers in zip(lows, highs, strict=True)
     ]
 
 
@@ -187,19 +187,19 @@ def bounding_box(
         # and with them the relation between the dimensions.
         return None if single is known else _interval(line_of(single, k), 0, scope)
 
-    def cases(k: int, whole: Extent) -> tuple[Expr, Extent]:
+    def cases(k: int, full: Extent) -> tuple[Expr, Extent]:
         single = _at_single(known, box, scope)
         if not line_of(single, k).is_bounded():
             # Test this first: existential variables with large coefficients take isl forever.
-            return Const(0), whole
+            return Const(0), full
         # Ends that follow from the context would otherwise become cases, too.
         short = single.compute_divs().coalesce().gist_params(scope.context)
-        return _around_cases(short, k, scope, whole)
+        return _around_cases(short, k, scope, full)
 
-    for k, whole in enumerate(shape):
+    for k, full in enumerate(shape):
         box.append(
-            within_budget(partial(side, k)) or within_budget(partial(cases, k, whole))
-            or (Const(0), whole)
+            within_budget(partial(side, k)) or within_budget(partial(cases, k, full))
+            or (Const(0), full)
         )
     return tuple(box)
 
@@ -211,9 +211,9 @@ def _at_single(points: isl.Set, box: Sequence[tuple[Expr, Extent]], scope: LoopS
     """
     for k, (start, extent) in enumerate(box):
         if isinstance(extent, int) and extent == 1 and not isinstance(start, Const):
-            here = point_at([start], scope.params)
+            fixed = point_at([start], scope.params)
             after = points.dim(_DIM) - k - 1
-            points = points.intersect(here.insert_dims(_DIM, 0, k).insert_dims(_DIM, k + 1, after))
+            points = points.intersect(fixed.insert_dims(_DIM, 0, k).insert_dims(_DIM, k + 1, after))
     return points
 
 
@@ -234,7 +234,7 @@ def _least(known: isl.Set, points: isl.Set, dim: int, scope: LoopScope) -> Expr:
 
 
 def _around_cases(
-    points: isl.Set, dim: int, scope: LoopScope, whole: Extent
+    points: isl.Set, dim: int, scope: LoopScope, full: Extent
 ) -> tuple[Expr, Extent]:
     """Return an interval that starts at one of the cases of a least value with a case distinction.
 
@@ -244,7 +244,7 @@ def _around_cases(
     if (found := _interval(points, dim, scope)) is not None:
         return found
     line = line_of(points, dim).intersect_params(scope.context)
-    best: tuple[Expr, Extent] = (Const(0), whole)
+    best: tuple[Expr, Extent] = (Const(0), full)
     if not line.is_bounded():
         return best
     anywhere = line.project_out(_PARAM, 0, line.dim(_PARAM))
@@ -252,7 +252,7 @@ def _around_cases(
     width = None
     if first.is_int() and last.is_int():
         width = python_int(last.sub(first)) + 1
-        if not isinstance(whole, int) or width < whole:
+        if not isinstance(full, int) or width < full:
             best = (Const(python_int(first)), width)
     for start in _starts(line, scope):
         found = _from(start, line, scope)
@@ -272,10 +272,10 @@ def windows_around(
     line = line_of(points, dim).intersect_params(scope.context)
     if not line.is_bounded():
         return []
-    rest = of_iterations(line, loop, scope, "other >= now")
-    least = rest.dim_min(0).gist_params(scope.context).coalesce()
-    found = (_from(start, line, scope) for start in [*_starts(rest, scope), least])
-    numbers = [(each[0], each[1]) for each in found if each and isinstance(each[1], int)]
+    later = of_iterations(line, loop, scope, "other >= now")
+    minimum = later.dim_min(0).gist_params(scope.context).coalesce()
+    found = (_from(start, line, scope) for start in [*_starts(later, scope), minimum])
+    numbers = [(pair[0], pair[1]) for pair in found if pair and isinstance(pair[1], int)]
     return sorted(numbers, key=lambda interval: interval[1])
 
 
@@ -309,9 +309,9 @@ def _bounds(line: isl.Set) -> list[isl.PwAff]:
 
 def _is_before(start: isl.PwAff, line: isl.Set) -> bool:
     """Return whether no value is less than `start`."""
-    here: isl.Set = isl.Set.from_pw_aff(start).align_params(line.get_space())
+    start_set: isl.Set = isl.Set.from_pw_aff(start).align_params(line.get_space())
     order = isl.Map.read_from_str(CONTEXT, "{ [a] -> [b] : b >= a }")
-    return bool(line.is_subset(here.apply(order)))
+    return bool(line.is_subset(start_set.apply(order)))
 
 
 @cached_question
@@ -355,9 +355,9 @@ def _ends_from(start: isl.PwAff, line: isl.Set, context: isl.Set) -> _Ends:
         return start, python_int(only.get_constant_val())
     widths = isl.Set.from_pw_aff(width).intersect_params(context)
     anywhere = widths.project_out(_PARAM, 0, widths.dim(_PARAM))
-    most = anywhere.dim_max_val(0)
+    upper = anywhere.dim_max_val(0)
     # A constant extent is preferred to a tighter bound that depends on sizes.
-    return start, python_int(most) if most.is_int() else widths
+    return start, python_int(upper) if upper.is_int() else widths
 
 
 def _box_axis(

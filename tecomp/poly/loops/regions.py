@@ -98,8 +98,8 @@ def rest_of(points: isl.Set, values: Sequence[Expr], params: tuple[Var, ...]) ->
     fresh = [names[value] for value in values if isinstance(value, Var)]
     is_plain = len(set(fresh)) + sum([isinstance(value, Const) for value in values]) == len(values)
     if not is_plain or any(points.find_dim_by_name(_PARAM, name) >= 0 for name in fresh):
-        here = point_at(values, params).add_dims(_DIM, points.dim(_DIM) - len(values))
-        return points.intersect(here).project_out(_DIM, 0, len(values))
+        fixed = point_at(values, params).add_dims(_DIM, points.dim(_DIM) - len(values))
+        return points.intersect(fixed).project_out(_DIM, 0, len(values))
     for k, value in reversed([*enumerate(values)]):
         if isinstance(value, Const):
             points = points.fix_val(_DIM, k, int(value.value)).project_out(_DIM, k, 1)
@@ -198,9 +198,9 @@ def _bounded_simple_hull(points: isl.Set) -> isl.Set:
 
 def _between(line: isl.Set) -> isl.Set:
     """Return all values that are neither before nor after all points of a line."""
-    sides = (isl.Map.read_from_str(CONTEXT, f"{{ [a] -> [b] : b {way} a }}")
-             for way in (">=", "<="))  # fmt: skip
-    low, high = (line.apply(side).coalesce() for side in sides)
+    sides = (isl.Map.read_from_str(CONTEXT, f"{{ [a] -> [b] : b {op} a }}")
+             for op in (">=", "<="))  # fmt: skip
+    low, high = (line.apply(order).coalesce() for order in sides)
     return low.intersect(high)
 
 
@@ -215,24 +215,24 @@ def of_earlier_iterations(points: isl.Set, loop: Var, scope: LoopScope) -> isl.S
     return of_iterations(points, loop, scope, "other < now")
 
 
-def of_iterations(points: isl.Set, loop: Var, scope: LoopScope, which: str) -> isl.Set:
+def of_iterations(points: isl.Set, loop: Var, scope: LoopScope, constraint: str) -> isl.Set:
     """Return the union of `points` over other iterations of `loop` and over its inner loops.
 
     Args:
         points: Set that depends on the loops of `scope`.
         loop: Loop of `scope`.
         scope: Enclosing loops.
-        which: isl constraint on `now` and `other`, e.g. "other < now".
+        constraint: isl constraint on `now` and `other`, e.g. "other < now".
     """
     position = scope.params.index(loop)
     known = of_loops_inside(points, loop, scope)
     before = known.move_dims(_DIM, 0, _PARAM, position, 1).insert_dims(_DIM, 0, 1)
-    order = isl.Set.read_from_str(CONTEXT, f"{{ [now, other] : {which} }}")
-    rest = before.dim(_DIM) - 2
-    both = before.intersect(order.add_dims(_DIM, rest).align_params(before.get_space()))
-    there = both.project_out(_DIM, 1, 1).set_dim_name(_DIM, 0, f"p{position}")
-    there = there.move_dims(_PARAM, position, _DIM, 0, 1)
-    return there.intersect_params(scope.context).coalesce()
+    order = isl.Set.read_from_str(CONTEXT, f"{{ [now, other] : {constraint} }}")
+    n_dims = before.dim(_DIM) - 2
+    pairs = before.intersect(order.add_dims(_DIM, n_dims).align_params(before.get_space()))
+    shifted = pairs.project_out(_DIM, 1, 1).set_dim_name(_DIM, 0, f"p{position}")
+    shifted = shifted.move_dims(_PARAM, position, _DIM, 0, 1)
+    return shifted.intersect_params(scope.context).coalesce()
 
 
 def of_loops_inside(points: isl.Set, loop: Var, scope: LoopScope) -> isl.Set:
@@ -264,8 +264,8 @@ def round_to_blocks(points: isl.Set, dim: int, size: int) -> isl.Set:
     )
     before: isl.Map = isl.Map.identity(_universe(dim).get_space().map_from_set())
     after = points.dim(_DIM) - dim - 1
-    same: isl.Map = isl.Map.identity(_universe(after).get_space().map_from_set())
-    return points.apply(before.flat_product(block).flat_product(same))
+    unchanged: isl.Map = isl.Map.identity(_universe(after).get_space().map_from_set())
+    return points.apply(before.flat_product(block).flat_product(unchanged))
 
 
 def _universe(rank: int) -> isl.Set:
@@ -304,11 +304,11 @@ class AxisRange(Protocol):
         """Number of values."""
 
 
-def is_box(region: isl.Set, sides: Sequence[AxisRange], scope: LoopScope) -> bool:
-    """Return whether `region` equals the box of `sides`; False if isl takes too long to decide."""
-    axes = tuple(Var("axis") for _ in sides)
+def is_box(region: isl.Set, ranges: Sequence[AxisRange], scope: LoopScope) -> bool:
+    """Return whether `region` equals the box of `ranges`; False if isl takes too long to decide."""
+    axes = tuple(Var("axis") for _ in ranges)
     try:
-        box = scope.space(axes).box([(side.base, side.extent) for side in sides])
+        box = scope.space(axes).box([(span.base, span.extent) for span in ranges])
     except NotAffine:
         return False
     return is_same(box, region, scope)
@@ -317,12 +317,12 @@ def is_box(region: isl.Set, sides: Sequence[AxisRange], scope: LoopScope) -> boo
 def is_same(points: isl.Set, others: isl.Set, scope: LoopScope) -> bool:
     """Return whether both sets are equal in `scope`; False if isl takes too long to decide."""
     known = scope.context
-    same = within_budget(
+    result = within_budget(
         lambda: points.intersect_params(known).is_equal(others.intersect_params(known))
     )
-    return bool(same)
+    return bool(result)
 
 
-def covers(region: isl.Set, whole: isl.Set, scope: LoopScope) -> bool:
-    """Return whether all iterations of the enclosing loops together require all of `whole`."""
-    return bool(whole.is_subset(of_sizes(region.intersect_params(scope.context), scope)))
+def covers(region: isl.Set, required: isl.Set, scope: LoopScope) -> bool:
+    """Return whether all iterations of the enclosing loops together require all of `required`."""
+    return bool(required.is_subset(of_sizes(region.intersect_params(scope.context), scope)))

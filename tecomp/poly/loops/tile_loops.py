@@ -53,8 +53,8 @@ def _full_tiles(points: isl.Set, tiled: tuple[tuple[int, int], ...]) -> isl.Set 
     if _all_tiles(inside, tiled).is_subset(inside):
         return None
     is_convex = inside.n_basic_set() == 1 and not inside.involves_locals()
-    whole = _with_corners(inside, tiled) if is_convex else _without_gaps(inside, tiled)
-    full = points.intersect(whole.add_dims(_DIM, points.dim(_DIM) - last)).coalesce()
+    full_prefix = _with_corners(inside, tiled) if is_convex else _without_gaps(inside, tiled)
+    full = points.intersect(full_prefix.add_dims(_DIM, points.dim(_DIM) - last)).coalesce()
     if full.is_empty() or points.is_subset(full):
         return None
     # Alternating full tiles (tiles of 5 over places in blocks of 4) do not pay off: each pattern
@@ -64,15 +64,15 @@ def _full_tiles(points: isl.Set, tiled: tuple[tuple[int, int], ...]) -> isl.Set 
 
 def _with_corners(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
     """Return tiles with all corners in `points`; as `points` are convex, these tiles are full."""
-    whole = points
+    result = points
     for dim, _ in tiled:
-        whole = project_out_dim(whole, dim)
+        result = project_out_dim(result, dim)
     for corner in product(*([0, extent - 1] for _, extent in tiled)):
-        held = points
-        for (dim, _), place in zip(tiled, corner, strict=True):
-            held = project_out_dim(held.fix_val(_DIM, dim, place), dim)
-        whole = whole.intersect(held)
-    return whole
+        projected = points
+        for (dim, _), offset in zip(tiled, corner, strict=True):
+            projected = project_out_dim(projected.fix_val(_DIM, dim, offset), dim)
+        result = result.intersect(projected)
+    return result
 
 
 def _all_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
@@ -129,9 +129,9 @@ class _Line:
     def cut(self) -> isl.Set:
         """Return the points whose value of the first dimension belongs to the partial tile."""
         step = self.steps[self.first]
-        rest = self.length.add_coefficient_val(_IN, self.first, -step)
-        begun = _holds(rest.add_constant_val(-1))
-        return begun.intersect(_holds(rest.neg().add_constant_val(step - 1)))
+        remaining = self.length.add_coefficient_val(_IN, self.first, -step)
+        started = _holds(remaining.add_constant_val(-1))
+        return started.intersect(_holds(remaining.neg().add_constant_val(step - 1)))
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ def tiles_of(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None)
     if any(k not in fixed and k not in extents and k not in lines for k in range(basic.dim(_DIM))):
         return None
     guard = isl.Set.universe(points.get_space().params())
-    for each in guards:
-        guard = guard.intersect(_holds(each).params())
+    for aff in guards:
+        guard = guard.intersect(_holds(aff).params())
     tiles = Tiles(points, fixed, extents, lines, guard)
     return tiles if isolated is None else _with_full_tiles(tiles, isolated, context)
 
@@ -194,30 +194,30 @@ def _read(basic: isl.BasicSet) -> _Read | None:
     guards: list[isl.Aff] = []
     starts: set[int] = set()
     for constraint in basic.get_constraints():
-        factors, rest = _parts(constraint.get_aff(), basic.dim(_DIM))
-        number = python_int(rest.get_constant_val()) if rest.is_cst() else None
+        factors, bound = _parts(constraint.get_aff(), basic.dim(_DIM))
+        number = python_int(bound.get_constant_val()) if bound.is_cst() else None
         match [*factors.items()], constraint.is_equality():
             case [(k, 1 | -1 as factor)], True if number is not None:
                 fixed[k] = -number * factor
             case _, True:
                 return None
             case [], _:
-                guards.append(rest)
+                guards.append(bound)
             case [(k, 1)], _ if number == 0:
                 starts.add(k)
             case [(k, -1)], _ if number is not None:
                 extents[k] = number + 1
             case outer, _ if all(factor < 0 for _, factor in outer):
-                uppers.append(({k: -factor for k, factor in outer}, rest))
+                uppers.append(({k: -factor for k, factor in outer}, bound))
             case _:
                 return None
-    inside = [k for each, _ in uppers for k in each]
+    inside = [k for coeffs, _ in uppers for k in coeffs]
     if len(set(inside)) < len(inside) or not starts >= {*extents, *inside}:
         return None
     lines: dict[int, _Line] = {}
-    for each, rest in uppers:
-        line = _Line(each, rest.add_constant_val(1), extents.get(min(each)))
-        lines.update(dict.fromkeys(each, line))
+    for coeffs, bound in uppers:
+        line = _Line(coeffs, bound.add_constant_val(1), extents.get(min(coeffs)))
+        lines.update(dict.fromkeys(coeffs, line))
     return fixed, extents, lines, guards
 
 
@@ -284,9 +284,9 @@ def tile_loops(
         threads: Grid axis that the loop of a dimension is bound to. Default: none.
         context: Facts about the parameters, as a set of the parameters only.
     """
-    rests = {line.first: line.length for line in tiles.lines.values()}
+    remaining = {line.first: line.length for line in tiles.lines.values()}
     make = _Loops(tiles, space, body, kinds, threads, context)
-    return make.guarded(tiles.guard, make.loops((), rests, tiles.points, is_full=True))
+    return make.guarded(tiles.guard, make.loops((), remaining, tiles.points, is_full=True))
 
 
 _Rests: TypeAlias = "Mapping[int, isl.Aff | None]"
@@ -306,7 +306,7 @@ class _Loops:
     context: isl.Set | None
 
     def loops(
-        self, values: tuple[Expr, ...], rests: _Rests, points: isl.Set, *, is_full: bool
+        self, values: tuple[Expr, ...], remaining: _Rests, points: isl.Set, *, is_full: bool
     ) -> Stmt:
         """Return the loops over `points` inside the loops whose `values` are given.
 
@@ -317,33 +317,33 @@ class _Loops:
             return self.body(dict(zip(self.space.dims, values, strict=True)), points)
         if k in self.tiles.fixed:
             fixed = index_value(self.tiles.fixed[k])
-            return self.loops((*values, fixed), rests, points, is_full=is_full)
+            return self.loops((*values, fixed), remaining, points, is_full=is_full)
         line = self.tiles.lines.get(k)
         if line is not None and line.is_tiled and is_full and k == line.first:
-            return self._split(line, values, rests, points)
-        extent = self._extent(k, values, rests, points)
-        rest = None if line is None else rests[line.first]
+            return self._split(line, values, remaining, points)
+        extent = self._extent(k, values, remaining, points)
+        rest = None if line is None else remaining[line.first]
         if line is not None and rest is not None:
             left = rest.add_coefficient_val(_IN, k, -line.steps[k])
-            rests = {**rests, line.first: left}
-        return self._loop(extent, values, lambda now: self.loops(
-            now, rests, points, is_full=is_full))
+            remaining = {**remaining, line.first: left}
+        return self._loop(extent, values, lambda inner: self.loops(
+            inner, remaining, points, is_full=is_full))
 
     def _split(
-        self, line: _Line, values: tuple[Expr, ...], rests: _Rests, points: isl.Set
+        self, line: _Line, values: tuple[Expr, ...], remaining: _Rests, points: isl.Set
     ) -> Stmt:
         """Return the loops over full tiles, followed by the loops of the partial tile."""
         step, first = line.steps[line.first], line.first
-        whole = line.length.scale_down_val(step).floor()
-        count = self._least(line.most, self._expr(whole, values))
-        full = self._loop(count, values, lambda now: self.loops(
-            now, {**rests, first: None}, points.intersect(line.full()), is_full=True))
-        rest = line.length.mod_val(step)
+        n_full = line.length.scale_down_val(step).floor()
+        count = self._least(line.most, self._expr(n_full, values))
+        full = self._loop(count, values, lambda inner: self.loops(
+            inner, {**remaining, first: None}, points.intersect(line.full()), is_full=True))
+        tail = line.length.mod_val(step)
         cut = self.loops(
-            (*values, self._expr(whole, values)), {**rests, first: rest},
+            (*values, self._expr(n_full, values)), {**remaining, first: tail},
             points.intersect(line.cut()), is_full=False)
         if first + 1 not in line.steps:
-            cut = IfThenElse(Compare(CmpOp.GT, self._expr(rest, values), Const(0)), cut)
+            cut = IfThenElse(Compare(CmpOp.GT, self._expr(tail, values), Const(0)), cut)
         is_begun = _holds(line.length)
         if line.most is not None:
             is_begun = is_begun.intersect(_holds(
@@ -351,19 +351,19 @@ class _Loops:
         return seq(full, self.guarded(is_begun.params(), cut))
 
     def _extent(
-        self, k: int, values: tuple[Expr, ...], rests: _Rests, points: isl.Set
+        self, k: int, values: tuple[Expr, ...], remaining: _Rests, points: isl.Set
     ) -> Expr:
         """Return the extent of a dimension for the values of the enclosing loops."""
-        most, line = self.tiles.extents.get(k), self.tiles.lines.get(k)
-        rest = None if line is None else rests[line.first]
+        cap, line = self.tiles.extents.get(k), self.tiles.lines.get(k)
+        rest = None if line is None else remaining[line.first]
         if line is None or rest is None:
             return index_value(self.tiles.extents[k])
         step = line.steps[k]
         extent = self._expr(rest.add_constant_val(step - 1).scale_down_val(step), values)
-        if most is None:
+        if cap is None:
             return extent
-        is_enough = self._known(points).is_subset(_holds(rest.neg().add_constant_val(most * step)))
-        return extent if is_enough else self._least(most, extent)
+        is_enough = self._known(points).is_subset(_holds(rest.neg().add_constant_val(cap * step)))
+        return extent if is_enough else self._least(cap, extent)
 
     def _loop(
         self,
@@ -380,11 +380,11 @@ class _Loops:
 
     def _expr(self, value: isl.Aff, values: tuple[Expr, ...]) -> Expr:
         """Return a function, rounded down, for the values of the enclosing loops."""
-        names = {f"d{k}": each for k, each in enumerate(values)}
+        names = {f"d{k}": v for k, v in enumerate(values)}
         return index_value(to_expr(value, {**self.space.names, **names}))
 
-    def _least(self, most: int | None, extent: Expr) -> Expr:
-        return extent if most is None else binary(BinOp.MIN, Const(most), extent)
+    def _least(self, cap: int | None, extent: Expr) -> Expr:
+        return extent if cap is None else binary(BinOp.MIN, Const(cap), extent)
 
     def _known(self, points: isl.Set) -> isl.Set:
         return points if self.context is None else points.intersect_params(self.context)

@@ -70,8 +70,8 @@ class IndependentAxes:
     @cached_property
     def exprs(self) -> tuple[Expr, ...]:
         """Results in terms of the axes of this group only."""
-        own = set(self.variables)
-        zeros = {var: Const(0, INT64) for var in self.all_axes if var not in own}
+        variables = set(self.variables)
+        zeros = {var: Const(0, INT64) for var in self.all_axes if var not in variables}
         return tuple(substitute(expr, zeros) for expr in self.results)
 
     @cached_property
@@ -111,8 +111,8 @@ class IndependentAxes:
                 return self.set.first_collision()
             if self._bit_indices is not None:
                 return None
-        shape, places = self._elements
-        return brute_force.first_collision(places, shape)
+        shape, indices = self._elements
+        return brute_force.first_collision(indices, shape)
 
     @cached_property
     def _bit_indices(self) -> tuple[Expr, ...] | None:
@@ -124,8 +124,8 @@ class IndependentAxes:
 
     @property
     def _depends_on_more(self) -> bool:
-        own = set(self.variables)
-        return any(var not in own for expr in self.exprs for var in free_variables(expr))
+        variables = set(self.variables)
+        return any(var not in variables for expr in self.exprs for var in free_variables(expr))
 
     def count_places(self) -> int:
         """Return the number of physical indices with an element, for constant extents."""
@@ -134,8 +134,8 @@ class IndependentAxes:
             return prod(shape)
         if not self._is_small and self._is_affine:
             return self.set.count_places()
-        shape, places = self._elements
-        return brute_force.count_places(places, prod(shape))
+        shape, indices = self._elements
+        return brute_force.count_places(indices, prod(shape))
 
     @cached_property
     def inverse(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
@@ -177,14 +177,14 @@ class IndependentAxes:
             p: (0, index_value(n) - 1)
             for p, n in zip(self.result_variables, self.ends, strict=True)
         }
-        back = dict(zip(self.variables, indices, strict=True))
+        bindings = dict(zip(self.variables, indices, strict=True))
         conditions = [
             Compare(CmpOp.GE, index, index_value(extent))
             for index, extent in zip(indices, self.extents, strict=True)
         ]
         conditions += [
-            Compare(CmpOp.NE, substitute(expr, back), place)
-            for expr, place in zip(self.exprs, self.result_variables, strict=True)
+            Compare(CmpOp.NE, substitute(expr, bindings), var)
+            for expr, var in zip(self.exprs, self.result_variables, strict=True)
         ]
         short = (simplify(condition, ranges) for condition in conditions)
         return tuple(c for c in short if not (isinstance(c, Const) and not c.value))
@@ -253,13 +253,13 @@ class Analysis:
         """Independent parts of the map, in which extents of 0 are replaced by 1."""
         parts = [([k], list[int]()) for k in range(len(self.variables))]
         for result, (expr, form) in enumerate(zip(self.exprs, self.forms, strict=True)):
-            used = form.unknowns if form is not None else self._axes_in(expr)
-            met = [part for part in parts if not used.isdisjoint(part[0])]
-            if len(met) != 1:
-                parts = [part for part in parts if used.isdisjoint(part[0])]
-                met = [([k for p in met for k in p[0]], [k for p in met for k in p[1]])]
-                parts += met
-            met[0][1].append(result)
+            unknowns = form.unknowns if form is not None else self._axes_in(expr)
+            joined = [part for part in parts if not unknowns.isdisjoint(part[0])]
+            if len(joined) != 1:
+                parts = [part for part in parts if unknowns.isdisjoint(part[0])]
+                joined = [([k for p in joined for k in p[0]], [k for p in joined for k in p[1]])]
+                parts += joined
+            joined[0][1].append(result)
         shape = tuple(1 if is_empty((n,)) else n for n in self.shape)
         reader = IndexReader(self._numbers, bounds_of(shape))
         return tuple(
@@ -302,10 +302,10 @@ class Analysis:
         return min(pairs)
 
     def _spread(self, group: IndependentAxes, index: Index) -> Index:
-        whole = [0] * len(self.shape)
+        full_index = [0] * len(self.shape)
         for axis, n in zip(group.axes, index, strict=True):
-            whole[axis] = n
-        return tuple(whole)
+            full_index[axis] = n
+        return tuple(full_index)
 
     @cached_property
     def is_bijective(self) -> bool:
@@ -346,7 +346,7 @@ class Analysis:
 
 
 def are_equal(
-    ours: Sequence[Expr], theirs: Sequence[Expr], axes: Sequence[Var],
+    left: Sequence[Expr], right: Sequence[Expr], axes: Sequence[Var],
     shape: Sequence[Extent] | None,
 ) -> bool:
     """Return whether both maps agree for every index of `shape`, or for all integers if None."""
@@ -355,7 +355,7 @@ def are_equal(
         return True
     reader = IndexReader(numbers, bounds_of(shape) if shape is not None else [(None, None)]
         * len(axes))
-    for a, b in zip(ours, theirs, strict=True):
+    for a, b in zip(left, right, strict=True):
         first, second = reader.form(a), reader.form(b)
         if first is not None and first == second:
             continue
@@ -371,18 +371,18 @@ def _is_equal(
     a: Expr, b: Expr, axes: Sequence[Var], shape: Sequence[Extent] | None
 ) -> bool:
     used = {*free_variables(a), *free_variables(b)}
-    kept = [k for k, axis in enumerate(axes) if axis in used]
-    some = tuple(axes[k] for k in kept)
+    positions = [k for k, axis in enumerate(axes) if axis in used]
+    used_axes = tuple(axes[k] for k in positions)
     if shape is None:
         return _is_equal_everywhere(a, b)
-    sizes = tuple(shape[k] for k in kept)
-    if not brute_force.is_small([a, b], some, sizes):
+    sizes = tuple(shape[k] for k in positions)
+    if not brute_force.is_small([a, b], used_axes, sizes):
         try:
-            return LayoutSet((a,), some, sizes).same_as((b,))
+            return LayoutSet((a,), used_axes, sizes).same_as((b,))
         except NotAffine:
             pass
-    constant = brute_force.is_enumerable([a, b], some, sizes)
-    first, second = brute_force.evaluate_over_box([a, b], some, constant)
+    constant = brute_force.is_enumerable([a, b], used_axes, sizes)
+    first, second = brute_force.evaluate_over_box([a, b], used_axes, constant)
     return bool(np.array_equal(first, second))
 
 

@@ -193,8 +193,8 @@ def _masked_shift(place: Expr, distance: int, mask: int, width: int) -> Expr:
         place = binary(BinOp.SHR, place, Const(distance, INT64))
     elif distance < 0:
         place = binary(BinOp.SHL, place, Const(-distance, INT64))
-    everything = (1 << width) - 1
-    everything = everything >> distance if distance > 0 else everything << -distance
-    if mask == everything:
+    all_bits = (1 << width) - 1
+    all_bits = all_bits >> distance if distance > 0 else all_bits << -distance
+    if mask == all_bits:
         return place
     return binary(BinOp.BITAND, place, Const(mask, INT64))

@@ -37,23 +37,23 @@ Array: TypeAlias = "npt.NDArray[Any]"
 Index: TypeAlias = "tuple[int, ...]"
 
 
-def values(root: Expr, at: Mapping[Var, Array]) -> Array:
+def values(root: Expr, bindings: Mapping[Var, Array]) -> Array:
     """Evaluate `root` at many points at once, as int64 (bool for a condition).
 
     Args:
-        root: Index arithmetic over the variables in `at`.
-        at: Value of each variable; the arrays must be broadcast-compatible.
+        root: Index arithmetic over the variables in `bindings`.
+        bindings: Value of each variable; the arrays must be broadcast-compatible.
 
     Raises:
         KeyError: If `root` contains another variable, or an operation that no index may have.
     """
-    return fold(root, lambda node, operands: _value(node, operands, at))
+    return fold(root, lambda node, operands: _value(node, operands, bindings))
 
 
-def _value(node: Expr, operands: list[Array], at: Mapping[Var, Array]) -> Array:
+def _value(node: Expr, operands: list[Array], bindings: Mapping[Var, Array]) -> Array:
     match node:
         case Var():
-            return at[node]
+            return bindings[node]
         case Const(value):
             return np.asarray(value if node.dtype.is_bool else int(value))
         case Cast(dtype):
@@ -116,8 +116,8 @@ def is_small(exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[Extent]
     numbers = [n for n in shape if isinstance(n, int)]
     if len(numbers) < len(shape) or prod(numbers) > FEW:
         return False
-    own = set(axes)
-    return all(var in own for expr in exprs for var in free_variables(expr))
+    axis_set = set(axes)
+    return all(var in axis_set for expr in exprs for var in free_variables(expr))
 
 
 def is_enumerable(
@@ -129,23 +129,23 @@ def is_enumerable(
         LayoutError: If an expression depends on another variable than `axes`, an extent is not a
             constant, or there are more than `LIMIT` elements.
     """
-    what = "index map: bit operations are decided by enumerating all elements"
+    subject = "index map: bit operations are decided by enumerating all elements"
     numbers = []
-    own = set(axes)
+    axis_set = set(axes)
     for expr in exprs:
-        others = [var for var in free_variables(expr) if var not in own]
+        others = [var for var in free_variables(expr) if var not in axis_set]
         if others:
             raise LayoutError(
                 "{what}, but `{expr}` depends on the variable {other}; use a constant instead, or "
                 "only // and %",
-                kind="limit-exceeded", what=what, expr=expr, other=others[0],
+                kind="limit-exceeded", what=subject, expr=expr, other=others[0],
             )
     for axis, extent in zip(axes, shape, strict=True):
         if not isinstance(extent, int):
             raise LayoutError(
                 "{what}, but `{axis}` has the extent {extent}; use a constant extent, or only // "
                 "and %",
-                kind="limit-exceeded", what=what, axis=axis, extent=extent,
+                kind="limit-exceeded", what=subject, axis=axis, extent=extent,
             )
         numbers.append(extent)
     if prod(numbers) > LIMIT:
@@ -153,7 +153,7 @@ def is_enumerable(
         raise LayoutError(
             "{what}, but there are {size} of them for {names}, which exceeds the limit of {limit}; "
             "combine fewer or smaller axes, e.g. i ^ j % 8 for i ^ j",
-            kind="limit-exceeded", what=what, size=prod(numbers), names=names, limit=LIMIT,
+            kind="limit-exceeded", what=subject, size=prod(numbers), names=names, limit=LIMIT,
         )
     return tuple(numbers)
 
@@ -162,19 +162,19 @@ def evaluate_over_box(
     exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[int]
 ) -> list[npt.NDArray[np.int64]]:
     """Evaluate each of `exprs` at every index of a box, flattened in row-major order."""
-    at = dict(zip(axes, np.ogrid[tuple(slice(n) for n in shape)], strict=True))
+    bindings = dict(zip(axes, np.ogrid[tuple(slice(n) for n in shape)], strict=True))
     full = tuple(shape)
     with log_duration(f"look at {prod(full)} elements of a layout"):
         return [
-            np.broadcast_to(values(expr, at), full).ravel().astype(np.int64) for expr in exprs
+            np.broadcast_to(values(expr, bindings), full).ravel().astype(np.int64) for expr in exprs
         ]
 
 
 def first_collision(
-    places: Sequence[npt.NDArray[np.int64]], shape: Sequence[int]
+    indices: Sequence[npt.NDArray[np.int64]], shape: Sequence[int]
 ) -> tuple[Index, Index] | None:
     """Return the first two indices of a box whose physical indices are equal, or None."""
-    order, is_repeat = _sorted_repeats(places, prod(shape))
+    order, is_repeat = _sorted_repeats(indices, prod(shape))
     if not is_repeat.any():
         return None
     firsts = order[:-1][is_repeat]
@@ -182,22 +182,22 @@ def first_collision(
     return unravel(int(firsts[k]), shape), unravel(int(order[1:][is_repeat][k]), shape)
 
 
-def count_places(places: Sequence[npt.NDArray[np.int64]], n_elements: int) -> int:
+def count_places(indices: Sequence[npt.NDArray[np.int64]], n_elements: int) -> int:
     """Return the number of different physical indices."""
     if n_elements == 0:
         return 0
-    _, is_repeat = _sorted_repeats(places, n_elements)
+    _, is_repeat = _sorted_repeats(indices, n_elements)
     return n_elements - int(is_repeat.sum())
 
 
 def _sorted_repeats(
-    places: Sequence[npt.NDArray[np.int64]], n_elements: int
+    indices: Sequence[npt.NDArray[np.int64]], n_elements: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return the elements stably sorted by physical index, and which equal their predecessor."""
     flat = np.zeros(n_elements, np.int64)
-    for place in places:
-        low, high = (int(place.min()), int(place.max())) if n_elements else (0, 0)
-        flat = flat * (high - low + 1) + (place - low)
+    for index in indices:
+        low, high = (int(index.min()), int(index.max())) if n_elements else (0, 0)
+        flat = flat * (high - low + 1) + (index - low)
     order = np.argsort(flat, kind="stable")
     ranked = flat[order]
     return order, ranked[1:] == ranked[:-1]

@@ -68,20 +68,20 @@ def solve(
         ends: Extents of the axes of the physical index.
     """
     state = _State(reader, extents, places, ends)
-    waiting: list[Equation] = [
+    pending: list[Equation] = [
         (form, state.places.digit(Digit(k))) for k, form in enumerate(forms)
     ]
-    while waiting:
+    while pending:
         state.is_eager, state.changed = not state.changed, False
-        todo, waiting = waiting, []
-        while todo:
-            form, value = todo.pop(0)
-            made = state.step(form, value)
-            if made is None:
-                waiting.append((form, value))
+        worklist, pending = pending, []
+        while worklist:
+            form, value = worklist.pop(0)
+            derived = state.step(form, value)
+            if derived is None:
+                pending.append((form, value))
             else:
                 state.changed = True
-                todo = made + todo
+                worklist = derived + worklist
         if state.is_eager and not state.changed:
             return None
     return state.solution()
@@ -190,21 +190,21 @@ class _State:
         """Return the value of `(x // low) % (high // low)` if all of these digits are known."""
         end = self._end(axis)
         parts: list[tuple[QuasiAffine, int]] = []
-        at = low
-        while (high is None or at < high) and (end is None or at < end):
-            tile = next((t for t in self.tiles[axis] if _covers(t, at)), None)
-            if tile is None or at % tile.low or (tile.high or 0) % at:
+        pos = low
+        while (high is None or pos < high) and (end is None or pos < end):
+            tile = next((t for t in self.tiles[axis] if _covers(t, pos)), None)
+            if tile is None or pos % tile.low or (tile.high or 0) % pos:
                 return None
-            value = self._divided(tile.value, at // tile.low)
+            value = self._divided(tile.value, pos // tile.low)
             stop = tile.high
             if high is not None and (stop is None or high < stop):
-                if high % at or (tile.high or 0) % high:
+                if high % pos or (tile.high or 0) % high:
                     return None
-                value, stop = self.places.mod(value, high // at), high
-            parts.append((value, at // low))
+                value, stop = self.places.mod(value, high // pos), high
+            parts.append((value, pos // low))
             if stop is None:
                 break
-            at = stop
+            pos = stop
         return self.places.normal(QuasiAffine.added(parts))
 
     def _end(self, axis: int) -> int | None:
@@ -246,18 +246,18 @@ class _State:
         if (computed := self._computed(term)) is not None:
             self._require_equal(value, computed)
             return []
-        made: list[Equation] | None = None
+        equations: list[Equation] | None = None
         if isinstance(term, Digit):
-            made = self._open_quotient(term, value) if term.low > 1 else (
+            equations = self._open_quotient(term, value) if term.low > 1 else (
                 self._open_remainder(term, value))
         elif term.op is BinOp.BITXOR:
-            for one, other in (term.operands, term.operands[::-1]):
+            for operand, other in (term.operands, term.operands[::-1]):
                 if (known := self._known(other)) is not None:
-                    return [(one, self._xor(value, known))]
-        if made is None and term not in self.values:
+                    return [(operand, self._xor(value, known))]
+        if equations is None and term not in self.values:
             self.values[term] = value
             self.changed = True
-        return made
+        return equations
 
     def _xor(self, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
         result = self.places.operation(BinOp.BITXOR, a, b)
@@ -266,18 +266,18 @@ class _State:
 
     def _open_remainder(self, term: Digit, value: QuasiAffine) -> list[Equation] | None:
         """Solve `x % m == value`."""
-        known, rest = self._parted(term.whole)
+        known, unknown = self._parted(term.whole)
         number = term.size
         assert number is not None
-        low, high = self.reader.interval(rest)
+        low, high = self.reader.interval(unknown)
         if low is not None and high is not None and high - low < number:
             self._require_below(value, number)
-            moved = self.places.plus(value, known, -1)
-            return [(rest.shifted(-low), self.places.mod(moved.shifted(-low), number))]
-        if len(rest.terms) != 1 or gcd(rest.factor(), number) != 1:
+            shifted = self.places.plus(value, known, -1)
+            return [(unknown.shifted(-low), self.places.mod(shifted.shifted(-low), number))]
+        if len(unknown.terms) != 1 or gcd(unknown.factor(), number) != 1:
             return None
         # (n*x + y) % m == v, where n has an inverse modulo m: x % m == (v - y) / n % m
-        ((part, n),) = rest.terms.items()
+        ((part, n),) = unknown.terms.items()
         unit = pow(n, -1, number)
         unit = unit - number if 2 * unit > number else unit
         low, high = self.reader.interval_of(part)
@@ -290,8 +290,8 @@ class _State:
         else:
             return None
         self._require_below(value, number)
-        moved = self.places.plus(value, known, -1).times(unit)
-        found = self.places.mod(moved.shifted(-shift), number)
+        shifted = self.places.plus(value, known, -1).times(unit)
+        found = self.places.mod(shifted.shifted(-shift), number)
         return [(QuasiAffine({part: 1}, -shift), found)]
 
     def _open_quotient(self, term: Digit, value: QuasiAffine) -> list[Equation] | None:
@@ -353,20 +353,20 @@ class _State:
             self._require_below(index, extent)
             return
         self._require_positive(index)
-        place = index.single()
-        end = self.ends[place.of] if (
-            isinstance(place, Digit) and isinstance(place.of, int) and place == Digit(place.of)
+        digit = index.single()
+        end = self.ends[digit.of] if (
+            isinstance(digit, Digit) and isinstance(digit.of, int) and digit == Digit(digit.of)
         ) else None
         if not (isinstance(end, Expr) and structural_equal(end, extent)):
             self._miss(CmpOp.GE, index, extent)
 
     def _first_gap(self, axis: int) -> int:
-        at: int = 1
-        while (tile := next((t for t in self.tiles[axis] if _covers(t, at)), None)) is not None:
+        pos: int = 1
+        while (tile := next((t for t in self.tiles[axis] if _covers(t, pos)), None)) is not None:
             assert tile.high is not None
-            at = tile.high
-        return at
+            pos = tile.high
+        return pos
 
 
-def _covers(tile: _Tile | Digit, at: int | None) -> bool:
-    return at is not None and tile.low <= at and (tile.high is None or at < tile.high)
+def _covers(tile: _Tile | Digit, pos: int | None) -> bool:
+    return pos is not None and tile.low <= pos and (tile.high is None or pos < tile.high)

@@ -87,16 +87,16 @@ def _refuse_negative(
 def _first_negative(
     expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
 ) -> dict[Var, int] | None:
-    some, sizes = dependent_axes(expr, axes, shape)
-    if not brute_force.is_small([expr], some, sizes):
+    used_axes, sizes = dependent_axes(expr, axes, shape)
+    if not brute_force.is_small([expr], used_axes, sizes):
         with isl_work("index map", LayoutError), suppress(NotAffine):
-            return LayoutSet((expr,), some, sizes).first_below_zero(0)
-    constant = brute_force.is_enumerable([expr], some, sizes)
-    (values,) = brute_force.evaluate_over_box([expr], some, constant)
-    below = np.flatnonzero(values < 0)
-    if not below.size:
+            return LayoutSet((expr,), used_axes, sizes).first_below_zero(0)
+    constant = brute_force.is_enumerable([expr], used_axes, sizes)
+    (values,) = brute_force.evaluate_over_box([expr], used_axes, constant)
+    negative = np.flatnonzero(values < 0)
+    if not negative.size:
         return None
-    return dict(zip(some, brute_force.unravel(int(below[0]), constant), strict=True))
+    return dict(zip(used_axes, brute_force.unravel(int(negative[0]), constant), strict=True))
 
 
 def count(form: QuasiAffine, shape: Sequence[Extent]) -> Extent | None:
@@ -147,24 +147,24 @@ def _are_independent(form: QuasiAffine) -> bool:
     axes = {digit.unknown for digit in digits}
     for term in form.terms:
         if term.unknown is None:
-            used = QuasiAffine({term: 1}).unknowns
-            if used & axes:
+            unknowns = QuasiAffine({term: 1}).unknowns
+            if unknowns & axes:
                 return False
-            axes |= used
+            axes |= unknowns
     return True
 
 
 def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
-    some, sizes = dependent_axes(expr, axes, shape)
-    if not brute_force.is_small([expr], some, sizes):
+    used_axes, sizes = dependent_axes(expr, axes, shape)
+    if not brute_force.is_small([expr], used_axes, sizes):
         with isl_work("index map", LayoutError), suppress(NotAffine):
-            greatest = LayoutSet((expr,), some, sizes).greatest(0)
+            greatest = LayoutSet((expr,), used_axes, sizes).greatest(0)
             return 0 if greatest is None else _from_zero_on(plus(greatest, 1), sizes)
-        greatest = greatest_by_bits(expr, some, sizes)
+        greatest = greatest_by_bits(expr, used_axes, sizes)
         if greatest is not None:
             return greatest + 1
-    constant = brute_force.is_enumerable([expr], some, sizes)
-    (values,) = brute_force.evaluate_over_box([expr], some, constant)
+    constant = brute_force.is_enumerable([expr], used_axes, sizes)
+    (values,) = brute_force.evaluate_over_box([expr], used_axes, constant)
     return int(values.max()) + 1
 
 
@@ -200,8 +200,8 @@ def value_range(
     numbers = {var: k for k, var in enumerate(axes)}
     form = IndexReader(numbers, bounds_of(shape)).form(expr)
     if form is not None and _is_of_digits(form):
-        tops = [(_digits(term, shape) - 1) * n for term, n in form.terms.items()]
-        lows, highs = ([pick(n, 0) for n in tops] for pick in (min, max))
+        extremes = [(_digits(term, shape) - 1) * n for term, n in form.terms.items()]
+        lows, highs = ([pick(n, 0) for n in extremes] for pick in (min, max))
         return form.const + sum(lows), form.const + sum(highs)
     negated = binary(BinOp.SUB, Const(0, INT64), expr)
     low, high = (_exact(e, axes, shape) for e in (negated, expr))
@@ -228,8 +228,8 @@ def dependent_axes(
 ) -> tuple[tuple[Var, ...], tuple[Extent, ...]]:
     """Return the axes that `expr` depends on, and their extents."""
     used = free_variables(expr)
-    kept = [k for k, axis in enumerate(axes) if axis in used]
-    return tuple(axes[k] for k in kept), tuple(shape[k] for k in kept)
+    positions = [k for k, axis in enumerate(axes) if axis in used]
+    return tuple(axes[k] for k in positions), tuple(shape[k] for k in positions)
 
 
 def box_of(
@@ -237,7 +237,7 @@ def box_of(
     axes: Sequence[Var],
     region: Sequence[Range],
     outer: Ranges,
-    whole: Callable[[], Sequence[Extent]] | None = None,
+    extents: Callable[[], Sequence[Extent]] | None = None,
 ) -> tuple[Range, ...]:
     """Return the start and an upper bound of the extent of the values of each of `exprs`.
 
@@ -246,18 +246,18 @@ def box_of(
         axes: Indices, which range over `region`.
         region: Start, in terms of other variables, and extent of each axis.
         outer: Least and greatest value of these variables; None where unbounded.
-        whole: Function that returns the extent, counted from 0, of each of `exprs` over the whole
+        extents: Function that returns the extent, counted from 0, of each of `exprs` over the whole
             tensor. It applies where bounds are unknown, as for XOR of an index with symbolic
             bounds.
 
     Raises:
-        LayoutError: If the bounds of a result are unknown and `whole` is None.
+        LayoutError: If the bounds of a result are unknown and `extents` is None.
     """
     inner = tuple(Var(axis.name) for axis in axes)
     starts = [_name_start(part.min, outer) for part in region]
-    meant = {start: part.min for start, part in zip(starts, region, strict=True)
+    bindings = {start: part.min for start, part in zip(starts, region, strict=True)
              if isinstance(start, Var) and start is not part.min}
-    limits = {**outer, **{var: bounds(start, outer) for var, start in meant.items()}}
+    limits = {**outer, **{var: bounds(start, outer) for var, start in bindings.items()}}
     shifted = {
         axis: simplify(binary(BinOp.ADD, start, var), limits)
         for axis, var, start in zip(axes, inner, starts, strict=True)
@@ -265,18 +265,18 @@ def box_of(
     sizes = tuple(simplify_extent(part.extent) for part in region)
     found = []
     for k, expr in enumerate(exprs):
-        moved = substitute(expr, shifted)
-        values = _values_of(moved, inner, sizes, limits)
-        if values is None and whole is not None:
-            values = Const(0, INT64), whole()[k]
+        offset_expr = substitute(expr, shifted)
+        values = _values_of(offset_expr, inner, sizes, limits)
+        if values is None and extents is not None:
+            values = Const(0, INT64), extents()[k]
         if values is None:
             raise LayoutError(
                 "index map: the bounds of `{moved}` cannot be inferred; use constant extents, or "
                 "only + // % by constants",
-                kind="limit-exceeded", moved=moved,
+                kind="limit-exceeded", moved=offset_expr,
             )
         low, extent = values
-        low, extent = substitute(low, meant), substitute(index_value(extent), meant)
+        low, extent = substitute(low, bindings), substitute(index_value(extent), bindings)
         found.append(Range(simplify(low, outer), index_value(simplify_extent(extent))))
     return tuple(found)
 
@@ -369,12 +369,12 @@ class _Window:
         return (None, None) if low is None or anywhere is None else (Const(low, INT64), anywhere)
 
     def _quotient(self, form: QuasiAffine, divisor: int) -> tuple[Expr, Extent] | None:
-        moving = QuasiAffine({t: n for t, n in form.terms.items() if self._touches_inside(t)})
-        fixed = form.plus(moving, -1)
-        low, high = self.reader.interval(moving)
+        varying = QuasiAffine({t: n for t, n in form.terms.items() if self._touches_inside(t)})
+        fixed = form.plus(varying, -1)
+        low, high = self.reader.interval(varying)
         last: Extent | None = high
-        if high is None and all(map(self._is_inside, moving.terms)):
-            total = count(moving, self.sizes)
+        if high is None and all(map(self._is_inside, varying.terms)):
+            total = count(varying, self.sizes)
             last = None if total is None else plus(total, -1)
         if low is None or last is None:
             return None
@@ -382,8 +382,8 @@ class _Window:
         # Upper bound of the offset of the start from a multiple of the divisor.
         step = gcd(divisor, *fixed.terms.values())
         furthest = divisor - step + start.const % step
-        whole = binary(BinOp.FLOORDIV, expr_of(start, self.variables), Const(divisor, INT64))
-        return whole, plus(last, furthest - low) // divisor
+        quotient = binary(BinOp.FLOORDIV, expr_of(start, self.variables), Const(divisor, INT64))
+        return quotient, plus(last, furthest - low) // divisor
 
     def _touches_inside(self, term: Term) -> bool:
         return any(axis < self.n_inner for axis in QuasiAffine({term: 1}).unknowns)

@@ -90,17 +90,17 @@ class IndexMap(IndexMapNode, Pictured):
         return cls(*trace(function, ndim))
 
     @classmethod
-    def lift(cls, plain: IndexMapNode) -> IndexMap:
+    def lift(cls, index_map: IndexMapNode) -> IndexMap:
         """Convert an index map of the IR to this class."""
-        if isinstance(plain, cls):
-            return plain
-        if not isinstance(plain, IndexMapNode):
+        if isinstance(index_map, cls):
+            return index_map
+        if not isinstance(index_map, IndexMapNode):
             raise LayoutError(
                 "index map: expected an index map, got {plain!r}; make one with "
                 "IndexMap.from_func",
-                kind="invalid-type", plain=plain,
+                kind="invalid-type", plain=index_map,
             )
-        return cls(plain.initial_indices, plain.final_indices, plain.axis_separators)
+        return cls(index_map.initial_indices, index_map.final_indices, index_map.axis_separators)
 
     @property
     def plain(self) -> IndexMapNode:
@@ -163,10 +163,10 @@ class IndexMap(IndexMapNode, Pictured):
         """
         last = IndexMap.lift(after)
         results = last.map_indices(self.final_indices)
-        made = IndexMap(self.initial_indices, tuple(results), last.axis_separators)
+        composed = IndexMap(self.initial_indices, tuple(results), last.axis_separators)
         first = tuple(IndexMap(m.initial_indices, m.final_indices) for m in self.parts)
-        object.__setattr__(made, "_parts", (*first, *last.parts))
-        return made
+        object.__setattr__(composed, "_parts", (*first, *last.parts))
+        return composed
 
     @property
     def parts(self) -> tuple[IndexMap, ...]:
@@ -237,9 +237,9 @@ class IndexMap(IndexMapNode, Pictured):
             self._refuse_collision(analysis, "the padding depends on the sizes; ")
             unused = plus(product(analysis.ends), times(product(analysis.shape), -1))
             return simplify_extent(unused)
-        places = product(analysis.ends)
-        assert isinstance(places, int)
-        return places - analysis.n_places
+        num_places = product(analysis.ends)
+        assert isinstance(num_places, int)
+        return num_places - analysis.n_places
 
     def inverse(self, shape: Sequence[Extent]) -> IndexMap:
         """Return the map from physical indices to the elements of a tensor of `shape`.
@@ -321,14 +321,14 @@ class IndexMap(IndexMapNode, Pictured):
                 "index map: expected an index map to compare with, got {other!r}",
                 kind="invalid-type", other=other,
             )
-        mine, theirs = self.initial_indices, other.initial_indices
-        if len(mine) != len(theirs) or len(self.final_indices) != len(other.final_indices):
+        axes, other_axes = self.initial_indices, other.initial_indices
+        if len(axes) != len(other_axes) or len(self.final_indices) != len(other.final_indices):
             return False
-        values = dict(zip(theirs, mine, strict=True))
+        values = dict(zip(other_axes, axes, strict=True))
         exprs = [substitute(expr, values) for expr in other.final_indices]
         sizes = None if shape is None else self.on(shape).shape
         equivalence = _query_module("analysis")
-        return bool(equivalence.are_equal(self.final_indices, exprs, mine, sizes))
+        return bool(equivalence.are_equal(self.final_indices, exprs, axes, sizes))
 
     def on(self, shape: Sequence[Extent]) -> Analysis:
         """Return the analysis for one shape; it keeps the extents alive, whose ids are the key."""
@@ -337,10 +337,10 @@ class IndexMap(IndexMapNode, Pictured):
         found = self._answers.get(key)
         if found is None:
             sizes = self._checked(shape)
-            made: Analysis = _query_module("analysis").Analysis(
+            analysis: Analysis = _query_module("analysis").Analysis(
                 self.initial_indices, self.final_indices, sizes, self._ends_of_parts(sizes)
             )
-            found = made
+            found = analysis
             if all(isinstance(b, int) or a is b for a, b in zip(sizes, shape, strict=True)):
                 self._answers[key] = found
         return found
@@ -397,9 +397,9 @@ def _again(
     parts: tuple[IndexMap, ...],
 ) -> IndexMap:
     """Rebuild an unpickled map."""
-    made = IndexMap(initial, final, separators)
-    object.__setattr__(made, "_parts", parts)
-    return made
+    index_map = IndexMap(initial, final, separators)
+    object.__setattr__(index_map, "_parts", parts)
+    return index_map
 
 
 def image_box(
@@ -436,9 +436,9 @@ def image_box(
     if all(is_const(part.min, 0) for part in bounds):
         shape = lifted.map_shape([simplify_extent(part.extent) for part in bounds])
         return tuple(Range(Const(0, INT64), index_value(extent)) for extent in shape)
-    whole = None if shape is None else partial(lifted.map_shape, shape)
+    full_extents = None if shape is None else partial(lifted.map_shape, shape)
     box: tuple[Range, ...] = _query_module("image_extents").box_of(
-        lifted.final_indices, lifted.initial_indices, bounds, outer, whole
+        lifted.final_indices, lifted.initial_indices, bounds, outer, full_extents
     )
     return box
 
@@ -448,11 +448,11 @@ def _query_module(module: str) -> Any:
     return import_module(f"tecomp.poly.maps.{module}")
 
 
-def _check_list(given: object, what: str) -> None:
-    if not isinstance(given, Sequence | np.ndarray):
+def _check_list(value: object, subject: str) -> None:
+    if not isinstance(value, Sequence | np.ndarray):
         raise LayoutError(
             "index map: expected a list of {what}, got {given!r}",
-            kind="invalid-type", what=what, given=given,
+            kind="invalid-type", what=subject, given=value,
         )
 
 

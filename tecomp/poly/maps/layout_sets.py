@@ -80,32 +80,32 @@ class LayoutSet:
         """Return the first two indices with the same image, for the least such parameters."""
         if self.is_injective():
             return None
-        both = self.relation.apply_range(self.relation.reverse())
-        clashes = both.subtract(isl.Map.identity(both.get_space()))
+        pairs = self.relation.apply_range(self.relation.reverse())
+        clashes = pairs.subtract(isl.Map.identity(pairs.get_space()))
         twins = tuple(Var(axis.name) for axis in self.axes)
         space = Space((*self.axes, *twins), self.space.params)
         found = first_point(clashes.wrap().flatten(), space)
         return tuple(found[a] for a in self.axes), tuple(found[a] for a in twins)
 
-    def inverse(self, places: Sequence[Var]) -> tuple[Expr, ...]:
+    def inverse(self, index: Sequence[Var]) -> tuple[Expr, ...]:
         """Return each index in terms of the physical index, for an injective map."""
         found = isl.PwMultiAff.from_map(self.relation.reverse()).coalesce()
-        names = {**Space(tuple(places), self.space.params).names}
+        names = {**Space(tuple(index), self.space.params).names}
         exprs = (to_expr(found.get_at(k), names) for k in range(len(self.axes)))
         return tuple(self._in_sizes(expr) for expr in exprs)
 
-    def misses(self, places: Sequence[Var], ends: Sequence[Extent]) -> Expr:
+    def misses(self, index: Sequence[Var], ends: Sequence[Extent]) -> Expr:
         """Return the condition under which a physical index in `[0, ends)` has no element."""
-        space = Space(tuple(places), self.space.params)
+        space = Space(tuple(index), self.space.params)
         box = space.box([(0, end) for end in self._named(ends)])
-        taken = self.relation.range()
-        empty = box.subtract(taken).coalesce().gist(box)
+        occupied = self.relation.range()
+        empty = box.subtract(occupied).coalesce().gist(box)
         return self._in_sizes(set_to_condition(empty, {**space.names}))
 
-    def is_never(self, conditions: Sequence[Expr], places: Sequence[Var],
+    def is_never(self, conditions: Sequence[Expr], index: Sequence[Var],
                  ends: Sequence[Extent]) -> bool:
-        """Return whether none of `conditions` is satisfiable in the box `[0, ends)` of `places`."""
-        space = Space(tuple(places), self.space.params)
+        """Return whether none of `conditions` is satisfiable in the box `[0, ends)` of `index`."""
+        space = Space(tuple(index), self.space.params)
         box = space.box([(0, end) for end in self._named(ends)])
         named = self._products.named
         return all(condition(named(c), space).intersect(box).is_empty() for c in conditions)
@@ -126,10 +126,10 @@ class LayoutSet:
         """Return the first index, with the least parameters, where expression k is negative."""
         value = pw_aff(self.exprs[k], self.space)
         zero = pw_aff(0, self.space)
-        below = value.lt_set(zero).intersect(self._box)
-        if below.is_empty():
+        negative = value.lt_set(zero).intersect(self._box)
+        if negative.is_empty():
             return None
-        return first_point(below, self.space)
+        return first_point(negative, self.space)
 
     def same_as(self, exprs: Sequence[Expr]) -> bool:
         """Return whether `exprs`, of the same axes, have equal values on the whole box."""

@@ -84,8 +84,8 @@ class Cell:
             build_index_expression(form, values, reader) if var in form.unknowns else form for form
             in self.forms
         )
-        at = self.live.index(var)
-        live = (*self.live[:at], *new, *self.live[at + 1 :])
+        position = self.live.index(var)
+        live = (*self.live[:position], *new, *self.live[position + 1 :])
         units = tuple(tuple(factor * n for n in self.units[var]) for factor, _ in digits)
         return Cell(forms, counts, live, (*self.units, *units))
 
@@ -101,11 +101,11 @@ class Cell:
             if isinstance(term, OpaqueTerm):
                 return self._bits(term)
             if term is not None:
-                at = term.low if term.low > 1 else term.high
-                assert at is not None
+                boundary = term.low if term.low > 1 else term.high
+                assert boundary is not None
                 if isinstance(term.of, QuasiAffine):
-                    return self._division(term.of, at)
-                return term.of, _digits(self.counts[term.of], at)
+                    return self._division(term.of, boundary)
+                return term.of, _digits(self.counts[term.of], boundary)
         return None
 
     def _unsolved(self, form: QuasiAffine) -> Term | None:
@@ -156,14 +156,14 @@ class Cell:
         a, b = part.operands
         if not a.terms:
             a, b = b, a
-        used = a.unknowns | b.unknowns
+        unknowns = a.unknowns | b.unknowns
         if a.single() is None or (b.terms and b.single() is None):
-            return self._each(used)
+            return self._each(unknowns)
         (var,) = a.unknowns
         if not b.terms:
             width = _same_bits(b.const)
             if b.const < 0 or 2**width >= self.counts[var]:
-                return self._each(used)
+                return self._each(unknowns)
             return var, _digits(self.counts[var], 2**width)
         (other,) = b.unknowns
         small, large = sorted((var, other), key=lambda v: self.counts[v])
@@ -191,16 +191,16 @@ def linear_cells(cell: Cell, limit: int) -> list[Cell]:
         TooManyError: If there are more than `limit` cells.
     """
     done: list[Cell] = []
-    todo = [cell]
-    while todo:
-        cell = todo.pop()
+    worklist = [cell]
+    while worklist:
+        cell = worklist.pop()
         cut = cell.cut()
         if cut is None:
             done.append(cell)
             continue
-        if len(done) + len(todo) + len(cut[1]) > limit:
+        if len(done) + len(worklist) + len(cut[1]) > limit:
             raise TooManyError
-        todo += reversed(cell.parts(cut))
+        worklist += reversed(cell.parts(cut))
     return done
 
 
@@ -235,11 +235,11 @@ def _join(cell: Cell, high: int, low: int) -> Cell | None:
 
 def _bends(form: QuasiAffine) -> int:
     """Return the number of digits and bit operations in a form."""
-    count, todo = 0, [form]
-    while todo:
-        for term in todo.pop().terms:
+    count, worklist = 0, [form]
+    while worklist:
+        for term in worklist.pop().terms:
             count += isinstance(term, OpaqueTerm) or term.low > 1 or term.high is not None
-            todo += _operands(term)
+            worklist += _operands(term)
     return count
 
 
@@ -294,9 +294,9 @@ def _bit_operation(op: BinOp, a: QuasiAffine, b: QuasiAffine, reader: IndexReade
         return a if op is BinOp.BITAND else b
     if not b.terms and b.const == 0:
         return QuasiAffine() if op is BinOp.BITAND else a
-    made = reader.operation(op, a, b)
-    assert made is not None  # every bit operation of two forms has a form
-    return made
+    result = reader.operation(op, a, b)
+    assert result is not None  # every bit operation of two forms has a form
+    return result
 
 
 def _units(a: QuasiAffine, b: QuasiAffine) -> list[int]:
@@ -312,10 +312,10 @@ def _on_numbers(op: BinOp, a: int, b: int) -> int:
 
 def _digits(count: int, unit: int) -> tuple[Replacement, ...]:
     """Return the replacements by `unit * q + r`: all full blocks, then the partial last block."""
-    whole, rest = divmod(count, unit)
-    full: Replacement = (0, ((unit, whole), (1, unit)))
-    tail: Replacement = (whole * unit, ((unit, 1), (1, rest)))
-    return (*((full,) if whole else ()), *((tail,) if rest else ()))
+    n_full, remainder = divmod(count, unit)
+    full: Replacement = (0, ((unit, n_full), (1, unit)))
+    tail: Replacement = (n_full * unit, ((unit, 1), (1, remainder)))
+    return (*((full,) if n_full else ()), *((tail,) if remainder else ()))
 
 
 def _same_bits(number: int) -> int:

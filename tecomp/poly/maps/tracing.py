@@ -103,21 +103,21 @@ def trace(
             kind="invalid-index-map", function=function,
         )
     first, last = _arguments(function, ndim)
-    made = function(*first, **{var.name: var for var in last})
-    if isinstance(made, str | bytes) or not isinstance(made, Sequence):
+    returned = function(*first, **{var.name: var for var in last})
+    if isinstance(returned, str | bytes) or not isinstance(returned, Sequence):
         raise LayoutError(
             "index map: the function must return a list of indices, got {made}; return e.g. [i // "
             "4, i % 4], or [i] for one axis",
-            kind="invalid-index-map", made=_format_value(made),
+            kind="invalid-index-map", made=_format_value(returned),
         )
-    results, separators = _results(made)
+    results, separators = _results(returned)
     return (*first, *last), results, separators
 
 
-def _results(made: Sequence[Any]) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
+def _results(returned: Sequence[Any]) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
     results: list[Expr] = []
     separators: list[int] = []
-    for result in made:
+    for result in returned:
         if result is AXIS_SEPARATOR:
             separators.append(len(results) - 1)
         else:
@@ -165,14 +165,14 @@ def _arguments(
         ndim, int | np.integer | None, "index map: ndim", "give a number of axes", LayoutError
     )
     named, last, rest = _parameters(function)
-    given = (*named, *([f"*{rest}"] if rest else []), *last)
-    listed = f" ({', '.join(given)})" if given else ""
+    names = (*named, *([f"*{rest}"] if rest else []), *last)
+    listed = f" ({', '.join(names)})" if names else ""
     if rest is None:
-        if ndim is not None and len(given) != ndim:
+        if ndim is not None and len(names) != ndim:
             raise LayoutError(
                 "index map: the function takes {given_count}{listed}, but the tensor has {ndim}; "
                 "declare one parameter per axis, or accept all of them as *i",
-                kind="invalid-index-map", given_count=_indices(len(given)), listed=listed,
+                kind="invalid-index-map", given_count=_indices(len(names)), listed=listed,
                 ndim=_axes(ndim),
             )
     elif ndim is None:

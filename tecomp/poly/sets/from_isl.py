@@ -96,21 +96,21 @@ def ast_expr(expr: isl.AstExpr, names: Mapping[str, Expr]) -> Expr:
     isl writes a condition that is always true (false) as the number 1 (0), and so does the result.
     """
     root: list[Expr] = []
-    todo: list[tuple[isl.AstExpr, list[Expr], list[Expr] | None]] = [(expr, root, None)]
-    while todo:
-        node, into, operands = todo.pop()
+    worklist: list[tuple[isl.AstExpr, list[Expr], list[Expr] | None]] = [(expr, root, None)]
+    while worklist:
+        node, dest, operands = worklist.pop()
         kind = isl.ast_expr_type(node.get_type())
         if kind == isl.ast_expr_type.int:
-            into.append(index_value(python_int(node.get_val())))
+            dest.append(index_value(python_int(node.get_val())))
         elif kind == isl.ast_expr_type.id:
-            into.append(index_value(names[node.get_id().get_name()]))
+            dest.append(index_value(names[node.get_id().get_name()]))
         elif operands is None:
-            made: list[Expr] = []
-            todo.append((node, into, made))
+            args: list[Expr] = []
+            worklist.append((node, dest, args))
             count = node.get_op_n_arg()
-            todo.extend((node.get_op_arg(k), made, None) for k in reversed(range(count)))
+            worklist.extend((node.get_op_arg(k), args, None) for k in reversed(range(count)))
         else:
-            into.append(_operation(node, operands))
+            dest.append(_operation(node, operands))
     return root[0]
 
 
@@ -230,34 +230,34 @@ class _AffineReader:
 
     def _one(self, aff: isl.Aff, floors: Sequence[QuasiAffine]) -> QuasiAffine:
         denominator = python_int(aff.get_denominator_val())
-        whole = aff.scale_val(denominator) if denominator != 1 else aff
-        parts = [(QuasiAffine({}, python_int(whole.get_constant_val())), 1)]
+        scaled = aff.scale_val(denominator) if denominator != 1 else aff
+        parts = [(QuasiAffine({}, python_int(scaled.get_constant_val())), 1)]
         for kind in (isl.dim_type.in_, isl.dim_type.param):
-            for k in range(whole.dim(kind)):
-                if factor := python_int(whole.get_coefficient_val(kind, k)):
-                    name = f"d{k}" if kind == isl.dim_type.in_ else whole.get_dim_name(kind, k)
+            for k in range(scaled.dim(kind)):
+                if factor := python_int(scaled.get_coefficient_val(kind, k)):
+                    name = f"d{k}" if kind == isl.dim_type.in_ else scaled.get_dim_name(kind, k)
                     parts.append((self._leaves[str(name)], factor))
         for k, floor in enumerate(floors):
-            if factor := python_int(whole.get_coefficient_val(isl.dim_type.div, k)):
+            if factor := python_int(scaled.get_coefficient_val(isl.dim_type.div, k)):
                 parts.append((floor, factor))
         total = self._tidy(self._reader.normal(QuasiAffine.added(parts)))
         return total if denominator == 1 else self._quotient(total, denominator)
 
     def _quotient(self, total: QuasiAffine, d: int) -> QuasiAffine:
-        whole, rest = total.split(d)
-        common = gcd(d, rest.factor())
-        rest, d = rest.split(common)[0], d // common
+        quotient, rest = total.split(d)
+        divisor = gcd(d, rest.factor())
+        rest, d = rest.split(divisor)[0], d // divisor
         if rest.terms and all(d < 2 * n < 2 * d for n in rest.terms.values()):
             # isl may write (n*x) // d as the left-hand side; restore the right-hand side:
             # (d*x - n*x + c) // d == x - (n*x - c + d - 1) // d
-            less = QuasiAffine({t: d - n for t, n in rest.terms.items()}, d - 1 - rest.const)
-            outside = whole.plus(QuasiAffine(dict.fromkeys(rest.terms, 1)))
-            return self._reader.plus(outside, self._quotient(less, d), -1)
+            mirrored = QuasiAffine({t: d - n for t, n in rest.terms.items()}, d - 1 - rest.const)
+            outside = quotient.plus(QuasiAffine(dict.fromkeys(rest.terms, 1)))
+            return self._reader.plus(outside, self._quotient(mirrored, d), -1)
         found = self._reader.floordiv(*self._nested(rest, d))
         for term in found.terms:
             if isinstance(term, Digit) and _is_quotient(term):
                 self._quotients[term] = None
-        return self._reader.plus(whole, found)
+        return self._reader.plus(quotient, found)
 
     def _tidy(self, total: QuasiAffine) -> QuasiAffine:
         """Rewrite quotients in `total` as remainders where the sum becomes shorter."""
@@ -292,14 +292,14 @@ class _AffineReader:
         changed = [(QuasiAffine({digit: 1}), -count), (x, count // m), (remainder, -count // m)]
         return QuasiAffine.added([(total, 1), *changed])
 
-    def _nested(self, rest: QuasiAffine, d: int) -> tuple[QuasiAffine, int]:
+    def _nested(self, total: QuasiAffine, d: int) -> tuple[QuasiAffine, int]:
         """Rewrite `(k*x + y) // (k*m)` as `(x + y//k) // m` if `y // k` exists already."""
         for digit in self._quotients:
             if d % digit.low == 0 and digit.low < d:
-                outer, inner = rest.plus(digit.whole, -1).split(digit.low)
+                outer, inner = total.plus(digit.whole, -1).split(digit.low)
                 if outer.terms and not inner.terms and not inner.const:
                     return outer.plus(QuasiAffine({digit: 1})), d // digit.low
-        return rest, d
+        return total, d
 
 
 def _is_quotient(digit: Digit) -> bool:
@@ -308,21 +308,21 @@ def _is_quotient(digit: Digit) -> bool:
 
 def _comparison(total: QuasiAffine, is_equality: bool, sums: _AffineReader) -> Expr:
     """Return `total == 0` or `total >= 0` as a comparison without negative coefficients."""
-    up = QuasiAffine({term: n for term, n in total.terms.items() if n > 0})
-    down = QuasiAffine({term: -n for term, n in total.terms.items() if n < 0})
-    if not up.terms:
+    positive = QuasiAffine({term: n for term, n in total.terms.items() if n > 0})
+    negative = QuasiAffine({term: -n for term, n in total.terms.items() if n < 0})
+    if not positive.terms:
         op = CmpOp.EQ if is_equality else CmpOp.LT
         bound = total.const + (0 if is_equality else 1)
-        return Compare(op, sums.expr(down), Const(bound, INT64))
-    if not down.terms:
+        return Compare(op, sums.expr(negative), Const(bound, INT64))
+    if not negative.terms:
         op = CmpOp.EQ if is_equality else CmpOp.GE
-        return Compare(op, sums.expr(up), Const(-total.const, INT64))
+        return Compare(op, sums.expr(positive), Const(-total.const, INT64))
     if is_equality:
-        left, right = (down, up) if total.const > 0 else (up, down)
+        left, right = (negative, positive) if total.const > 0 else (positive, negative)
         right = right.shifted(abs(total.const))
         return Compare(CmpOp.EQ, sums.expr(left), sums.expr(right))
     if total.const == -1:
-        return Compare(CmpOp.LT, sums.expr(down), sums.expr(up))
+        return Compare(CmpOp.LT, sums.expr(negative), sums.expr(positive))
     if total.const < 0:
-        return Compare(CmpOp.LE, sums.expr(down.shifted(-total.const)), sums.expr(up))
-    return Compare(CmpOp.LE, sums.expr(down), sums.expr(up.shifted(total.const)))
+        return Compare(CmpOp.LE, sums.expr(negative.shifted(-total.const)), sums.expr(positive))
+    return Compare(CmpOp.LE, sums.expr(negative), sums.expr(positive.shifted(total.const)))

@@ -50,16 +50,16 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
     __slots__ = ("_budget", "_error", "_outermost", "_who")
 
     def __init__(
-        self, who: str, error: type[TecompError] = LowerError, budget: int = BUDGET
+        self, caller: str, error: type[TecompError] = LowerError, budget: int = BUDGET
     ) -> None:
         """Initialize the block.
 
         Args:
-            who: Name of the caller, the first part of error messages.
+            caller: Name of the caller, the first part of error messages.
             error: Class of the error to raise.
             budget: Maximum number of isl operations. The default takes seconds to exhaust.
         """
-        self._who = who
+        self._who = caller
         self._error = error
         self._budget = budget
         self._outermost = False
@@ -203,9 +203,9 @@ def within_budget(work: Callable[[], T | None], share: int = SHARE) -> T | None:
         return work()
     begin = time.thread_time()
     for part in _PARTS:
-        tried = _run_within(work, share // part)
-        if tried is not None:
-            return tried[0]
+        result = _run_within(work, share // part)
+        if result is not None:
+            return result[0]
         if part == 1 or time.thread_time() - begin > _SHARE_SECONDS:
             break
         CONTEXT.set_max_operations(CONTEXT.get_max_operations() + 2 * share // part)

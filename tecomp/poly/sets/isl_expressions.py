@@ -100,10 +100,10 @@ def truth(cond: Expr, space: SpaceProtocol) -> Set:
     Raises:
         NotAffine: If `cond` is not affine or is a number.
     """
-    holds = _PiecewiseBuilder(space).evaluate(cond)
-    if not isinstance(holds, Set):
+    points = _PiecewiseBuilder(space).evaluate(cond)
+    if not isinstance(points, Set):
         raise NotAffine(cond)
-    return holds
+    return points
 
 
 def piecewise(value: Function) -> PwAff:
@@ -211,11 +211,11 @@ class _PiecewiseBuilder:
                 return self._unknown(value.max(value.neg()))
         raise NotAffine(node)
 
-    def _choice(self, holds: Set, a: _Meaning, b: _Meaning) -> _Meaning:
+    def _choice(self, domain: Set, a: _Meaning, b: _Meaning) -> _Meaning:
         if isinstance(a, Set) and isinstance(b, Set):
-            return a.intersect(holds).union(b.subtract(holds))
+            return a.intersect(domain).union(b.subtract(domain))
         first, second = self.piecewise(a), self.piecewise(b)
-        chosen = first.intersect_domain(holds).union_add(second.subtract_domain(holds))
+        chosen = first.intersect_domain(domain).union_add(second.subtract_domain(domain))
         return self._unknown(chosen)
 
     def _arithmetic(self, node: Expr, op: BinOp, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
@@ -320,8 +320,8 @@ def _constant(value: Function) -> int | None:
         return None
     if isinstance(value, Aff):
         return python_int(value.get_constant_val())
-    least, most = value.min_val(), value.max_val()
-    return python_int(least) if least.eq(most) else None
+    lower, upper = value.min_val(), value.max_val()
+    return python_int(lower) if lower.eq(upper) else None
 
 
 _COMPARE: dict[CmpOp, Callable[[PwAff, PwAff], Set]] = {

@@ -52,10 +52,10 @@ class IndexReader:
         parts = [(QuasiAffine({}, form.const), 1)]
         for term, n in form.terms.items():
             assert isinstance(term, Digit)
-            whole = Digit(term.of, term.low)
-            ends = self.interval_of(whole)
+            quotient = Digit(term.of, term.low)
+            ends = self.interval_of(quotient)
             is_whole = digit_of(ends, 1, term.size) == ends
-            parts.append((QuasiAffine({whole if is_whole else term: 1}), n))
+            parts.append((QuasiAffine({quotient if is_whole else term: 1}), n))
         return self.normal(QuasiAffine.added(parts))
 
     def _node(self, node: Expr, operands: list[QuasiAffine | None]) -> QuasiAffine | None:
@@ -68,8 +68,8 @@ class IndexReader:
                 return operands[0] if node.value.dtype.is_integer else None
             case Binary(op):
                 a, b = operands
-                made = None if a is None or b is None else self.operation(op, a, b)
-                return None if made is None or made.depth > MAX_DEPTH else made
+                result = None if a is None or b is None else self.operation(op, a, b)
+                return None if result is None or result.depth > MAX_DEPTH else result
         return None
 
     def operation(self, op: BinOp, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine | None:
@@ -144,9 +144,9 @@ class IndexReader:
         if not total.terms:
             return total
         if not self.keeps_periods:
-            kept = {t: n for t, n in total.terms.items() if self.interval_of(t) != (0, 0)}
-            if len(kept) < len(total.terms):
-                total = QuasiAffine(kept, total.const)
+            nonzero = {t: n for t, n in total.terms.items() if self.interval_of(t) != (0, 0)}
+            if len(nonzero) < len(total.terms):
+                total = QuasiAffine(nonzero, total.const)
         if len(total.terms) < 2:
             return total
         total = recombine_digits(self, total)
@@ -165,9 +165,9 @@ class IndexReader:
         """Return the bounds of a sum, with its terms taken as independent."""
         low, high = interval_of_sum(total.const, total.terms, self.interval_of)
         if self.assumed and total.terms:
-            least, most = self.assumed.get(total.shifted(-total.const), UNKNOWN)
-            low = greater(low, None if least is None else least + total.const)
-            high = less(high, None if most is None else most + total.const)
+            lower, upper = self.assumed.get(total.shifted(-total.const), UNKNOWN)
+            low = greater(low, None if lower is None else lower + total.const)
+            high = less(high, None if upper is None else upper + total.const)
         return low, high
 
     def interval_of(self, term: Term) -> Interval:
@@ -180,12 +180,12 @@ class IndexReader:
         return digit_of(x, term.low, term.size)
 
     def _interval_of_bits(self, term: OpaqueTerm) -> Interval:
-        (low, high), (least, most) = map(self.interval, term.operands)
-        if low is None or least is None or high is None or most is None or min(low, least) < 0:
+        (low, high), (low_b, high_b) = map(self.interval, term.operands)
+        if low is None or low_b is None or high is None or high_b is None or min(low, low_b) < 0:
             return UNKNOWN
         if term.op is BinOp.BITAND:
-            return 0, min(high, most)
-        return 0, (1 << max(high, most).bit_length()) - 1
+            return 0, min(high, high_b)
+        return 0, (1 << max(high, high_b).bit_length()) - 1
 
 
 def expr_of(total: QuasiAffine, axes: Sequence[Expr]) -> Expr:

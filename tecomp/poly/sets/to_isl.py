@@ -70,9 +70,9 @@ def _named_space(n_params: int, n_dims: int) -> _Named:
     for k in range(n_dims):
         space = space.set_dim_name(dim_type.set, k, f"d{k}")
     local = LocalSpace.from_space(space)
-    places = (*((dim_type.param, k) for k in range(n_params)),
+    coords = (*((dim_type.param, k) for k in range(n_params)),
               *((dim_type.set, k) for k in range(n_dims)))
-    affs = tuple(Aff.var_on_domain(local, *place) for place in places)
+    affs = tuple(Aff.var_on_domain(local, *coord) for coord in coords)
     return _Named(space, local, affs, Set.universe(space))
 
 
@@ -172,13 +172,13 @@ class Space:
         Raises:
             NotAffine: If a bound is not affine.
         """
-        plain = [(_plain(start), _plain(extent)) for start, extent in ranges]
+        bounds = [(_plain(start), _plain(extent)) for start, extent in ranges]
         numbers = tuple([
             (low, extent) if isinstance(low, int) and isinstance(extent, int) else None
-            for low, extent in plain
+            for low, extent in bounds
         ])
         points = _box_set(len(self.params), numbers)
-        for k, (low, extent) in enumerate(plain):
+        for k, (low, extent) in enumerate(bounds):
             if numbers[k] is None:
                 first = number(low, self)
                 end = add(first, number(extent, self))
@@ -194,9 +194,9 @@ def _plain(extent: Extent) -> Extent:
 def _box_set(n_params: int, ranges: tuple[tuple[int, int] | None, ...]) -> Set:
     """Return the points with coordinates in the (low, extent) ranges; None means unbounded."""
     points = _named_space(n_params, len(ranges)).universe
-    for k, each in enumerate(ranges):
-        if each is not None:
-            low, extent = each
+    for k, span in enumerate(ranges):
+        if span is not None:
+            low, extent = span
             points = points.lower_bound_val(dim_type.set, k, low)
             points = points.upper_bound_val(dim_type.set, k, low + extent - 1)
     return points
@@ -205,10 +205,10 @@ def _box_set(n_params: int, ranges: tuple[tuple[int, int] | None, ...]) -> Set:
 def _between(value: Aff, first: Function, end: Function) -> Set:
     """Return the points where `first <= value < end`."""
     if isinstance(first, Aff) and isinstance(end, Aff):
-        above = Constraint.inequality_from_aff(value.sub(first))
-        below = Constraint.inequality_from_aff(end.sub(value).add_constant_val(-1))
+        lower = Constraint.inequality_from_aff(value.sub(first))
+        upper = Constraint.inequality_from_aff(end.sub(value).add_constant_val(-1))
         universe = BasicSet.universe(value.get_domain_space())
-        return Set.from_basic_set(universe.add_constraint(above).add_constraint(below))
+        return Set.from_basic_set(universe.add_constraint(lower).add_constraint(upper))
     axis = piecewise(value)
     return axis.ge_set(piecewise(first)).intersect(axis.lt_set(piecewise(end)))
 
@@ -252,12 +252,12 @@ def condition_hull(cond: Expr, space: Space) -> tuple[Set, bool]:
         return _logic_parts(*item)
 
     for node, negated in post_order((cond, False), parts=inside, key=_name_of):
-        sets = [done[_name_of(part)] for part in _logic_parts(node, negated)]
-        if len(sets) == 2 and isinstance(node, Binary):
+        parts = [done[_name_of(part)] for part in _logic_parts(node, negated)]
+        if len(parts) == 2 and isinstance(node, Binary):
             is_and = (node.op in AND) != negated
-            hull = sets[0].intersect(sets[1]) if is_and else sets[0].union(sets[1])
-        elif sets:
-            hull = sets[0]
+            hull = parts[0].intersect(parts[1]) if is_and else parts[0].union(parts[1])
+        elif parts:
+            hull = parts[0]
         else:
             try:
                 hull = truth(node, space)
@@ -304,25 +304,25 @@ def relation_unless_identity(exprs: Sequence[Extent], space: Space) -> Map | Non
 @cached_question
 def _unless_identity(exprs: tuple[Extent, ...], space: Space) -> Map | None:
     values = [number(expr, space) for expr in exprs]
-    own = [space.var(dim) for dim in space.dims]
-    if len(values) == len(own) and all(map(is_, values, own)):
+    variables = [space.var(dim) for dim in space.dims]
+    if len(values) == len(variables) and all(map(is_, values, variables)):
         return None
     return _relation(values, space)
 
 
 def _relation(values: Sequence[Function], space: Space) -> Map:
-    both = space.isl.map_from_domain_and_range(
+    map_space = space.isl.map_from_domain_and_range(
         _space_with_named_params(len(space.params), len(values)))
     affs = [value for value in values if isinstance(value, Aff)]
     if len(affs) == len(values):
         single = islpy.AffList.alloc(CONTEXT, len(affs))
         for aff in affs:
             single = single.add(aff)
-        return Map.from_multi_aff(islpy.MultiAff.from_aff_list(both, single))
+        return Map.from_multi_aff(islpy.MultiAff.from_aff_list(map_space, single))
     pieces = islpy.PwAffList.alloc(CONTEXT, len(values))
     for value in values:
         pieces = pieces.add(piecewise(value))
-    return Map.from_multi_pw_aff(islpy.MultiPwAff.from_pw_aff_list(both, pieces))
+    return Map.from_multi_pw_aff(islpy.MultiPwAff.from_pw_aff_list(map_space, pieces))
 
 
 Points: TypeAlias = "Set"
@@ -348,13 +348,13 @@ def first_point(points: islpy.Set, space: Space) -> dict[Var, int]:
     count = len(space.params)
     # Align first: parameters that the set does not mention become 0.
     points = points.align_params(space.isl)
-    whole = points.move_dims(_DIM, 0, _PARAM, 0, count)
-    natural = whole
+    combined = points.move_dims(_DIM, 0, _PARAM, 0, count)
+    natural = combined
     for k in range(count):
         natural = natural.lower_bound_val(_DIM, k, 0)
-    least = None if natural.is_empty() else within_budget(natural.lexmin)
-    any_of = whole if natural.is_empty() else natural
-    first = (any_of if least is None else least).sample_point()
+    minimum = None if natural.is_empty() else within_budget(natural.lexmin)
+    any_of = combined if natural.is_empty() else natural
+    first = (any_of if minimum is None else minimum).sample_point()
     variables = (*space.params, *space.dims)
     return {
         var: python_int(first.get_coordinate_val(_DIM, k)) for k, var in enumerate(variables)

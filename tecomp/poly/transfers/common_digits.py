@@ -51,12 +51,12 @@ class DigitAxis:
     def boxes(self) -> Iterator[Box[int]]:
         """Yield disjoint boxes of digit values that cover all indices below the extent."""
         before: Box[int] = ()
-        rest = self.extent
+        remainder = self.extent
         for k, digit in enumerate(self.digits):
-            count, rest = divmod(rest, digit.unit)
+            count, remainder = divmod(remainder, digit.unit)
             if count:
                 yield (*before, (0, count), *((0, d.size) for d in self.digits[k + 1 :]))
-            if not rest:
+            if not remainder:
                 return
             before = (*before, (count, 1))
 
@@ -67,17 +67,17 @@ class DigitAxis:
             sizes: Number of values of each digit in memory, not less than the size of the digit.
         """
         before: Box[int] = ()
-        rest = self.extent
+        remainder = self.extent
         for k, digit in enumerate(self.digits):
-            count, rest = divmod(rest, digit.unit)
+            count, remainder = divmod(remainder, digit.unit)
             if count:
                 for box in _beyond(self.digits[k + 1 :], sizes):
                     yield (*before, (0, count), *box)
-            used = count + (rest > 0)
+            used = count + (remainder > 0)
             if used < sizes[digit.var]:
                 lower = ((0, sizes[d.var]) for d in self.digits[k + 1 :])
                 yield (*before, (used, sizes[digit.var] - used), *lower)
-            if not rest:
+            if not remainder:
                 return
             before = (*before, (count, 1))
 
@@ -126,40 +126,40 @@ def common_digits(
     """
     axes = [Var(f"i{k}", INT64) for k in range(len(shape))]
     extents = list(shape)
-    counted = [_with_strides(index_map, places, axes) for index_map, places in layouts]
+    weighted = [_with_strides(index_map, sizes, axes) for index_map, sizes in layouts]
     while True:
         reader = _reader(axes, extents)
         # Read results separately: in a sum, a quotient and a remainder merge to their number.
-        forms = [reader.form(expr) for terms in counted for expr, _ in terms]
+        forms = [reader.form(expr) for terms in weighted for expr, _ in terms]
         joined = next((j for form in forms for j in _axes_to_join(form, extents)), None)
         if joined is None:
             break
-        axes, extents, counted = _with_joined(joined, axes, extents, counted)
-    offsets = [format_sum(terms, 0) for terms in counted]
+        axes, extents, weighted = _with_joined(joined, axes, extents, weighted)
+    offsets = [format_sum(terms, 0) for terms in weighted]
     points: list[set[int]] = [set() for _ in axes]
     for offset in offsets:
         _collect(reader, reader.form(offset), points)
-    cut = tuple(
-        DigitAxis(extent, _digits(var.name, extent, places))
-        for var, extent, places in zip(axes, extents, points, strict=True)
+    digit_axes = tuple(
+        DigitAxis(extent, _digits(var.name, extent, split_points))
+        for var, extent, split_points in zip(axes, extents, points, strict=True)
     )
     values = {
         var: format_sum([(digit.var, digit.unit) for digit in axis.digits], 0)
-        for var, axis in zip(axes, cut, strict=True)
+        for var, axis in zip(axes, digit_axes, strict=True)
     }
-    digits = [digit for axis in cut for digit in axis.digits]
-    fine = _reader([d.var for d in digits], [d.size for d in digits])
+    digits = [digit for axis in digit_axes for digit in axis.digits]
+    refined = _reader([d.var for d in digits], [d.size for d in digits])
     return CommonDigits(
-        cut, tuple(_read(fine, substitute(offset, values), digits) for offset in offsets)
+        digit_axes, tuple(_read(refined, substitute(offset, values), digits) for offset in offsets)
     )
 
 
-def _with_strides(index_map: IndexMapNode, places: Sequence[int], axes: Sequence[Var]) -> Weighted:
+def _with_strides(index_map: IndexMapNode, extents: Sequence[int], axes: Sequence[Var]) -> Weighted:
     """Return each result with its stride in memory, in elements."""
     values = dict(zip(index_map.initial_indices, axes, strict=True))
     terms = []
     stride = 1
-    for expr, extent in reversed(list(zip(index_map.final_indices, places, strict=True))):
+    for expr, extent in reversed(list(zip(index_map.final_indices, extents, strict=True))):
         terms.append((bottom_up(substitute(expr, values), _mask_as_digit), stride))
         stride *= extent
     return terms[::-1]
@@ -187,14 +187,14 @@ def _reader(axes: Sequence[Var], extents: Sequence[int]) -> IndexReader:
 
 def _terms(form: QuasiAffine | None) -> Iterator[Term]:
     """Yield all terms of a sum and of its nested sums."""
-    todo = [] if form is None else list(form.terms)
-    while todo:
-        term = todo.pop()
+    worklist = [] if form is None else list(form.terms)
+    while worklist:
+        term = worklist.pop()
         yield term
         if isinstance(term, OpaqueTerm):
-            todo += [inner for operand in term.operands for inner in operand.terms]
+            worklist += [inner for operand in term.operands for inner in operand.terms]
         elif isinstance(term.of, QuasiAffine):
-            todo += term.of.terms
+            worklist += term.of.terms
 
 
 def _axes_to_join(form: QuasiAffine | None, extents: Sequence[int]) -> Iterator[list[int]]:
@@ -203,20 +203,20 @@ def _axes_to_join(form: QuasiAffine | None, extents: Sequence[int]) -> Iterator[
         if isinstance(term, OpaqueTerm) or not isinstance(term.of, QuasiAffine):
             continue
         terms = term.of.terms
-        whole = [(n, axis) for inner, n in terms.items() if (axis := _axis(inner)) is not None]
-        whole.sort(reverse=True)
-        last = len(whole) - 1
-        if last < 1 or len(whole) < len(terms):
+        scaled = [(n, axis) for inner, n in terms.items() if (axis := _axis(inner)) is not None]
+        scaled.sort(reverse=True)
+        last = len(scaled) - 1
+        if last < 1 or len(scaled) < len(terms):
             continue
         if all(
-            whole[k][0] == whole[k + 1][0] * extents[whole[k + 1][1]] for k in range(last)
+            scaled[k][0] == scaled[k + 1][0] * extents[scaled[k + 1][1]] for k in range(last)
         ):
-            yield [axis for _, axis in whole]
+            yield [axis for _, axis in scaled]
 
 
 def _with_joined(
     joined: Sequence[int], axes: Sequence[Var], extents: Sequence[int],
-    counted: Sequence[Weighted],
+    weighted: Sequence[Weighted],
 ) -> tuple[list[Var], list[int], list[Weighted]]:
     """Replace several axes by one axis, their row-major index."""
     row = Var("_".join(axes[k].name for k in joined), INT64)
@@ -226,11 +226,11 @@ def _with_joined(
         index = binary(BinOp.FLOORDIV, row, Const(unit, INT64)) if unit > 1 else row
         values[axes[k]] = binary(BinOp.MOD, index, Const(extents[k], INT64))
         unit *= extents[k]
-    kept = [k for k in range(len(axes)) if k not in joined]
+    remaining = [k for k in range(len(axes)) if k not in joined]
     return (
-        [*(axes[k] for k in kept), row],
-        [*(extents[k] for k in kept), prod(extents[k] for k in joined)],
-        [[(substitute(expr, values), n) for expr, n in terms] for terms in counted],
+        [*(axes[k] for k in remaining), row],
+        [*(extents[k] for k in remaining), prod(extents[k] for k in joined)],
+        [[(substitute(expr, values), n) for expr, n in terms] for terms in weighted],
     )
 
 
@@ -292,13 +292,13 @@ def _read(reader: IndexReader, offset: Expr, digits: Sequence[LoopDigit]) -> Off
     if form is None:
         return Offset(0, {}, offset)
     form = _split_xor(reader, form)
-    plain = {axis: n for term, n in form.terms.items() if (axis := _axis(term)) is not None}
+    factors = {axis: n for term, n in form.terms.items() if (axis := _axis(term)) is not None}
     others = QuasiAffine({term: n for term, n in form.terms.items() if _axis(term) is None})
     bound = others.unknowns
-    strides = {digits[k].var: n for k, n in plain.items() if k not in bound}
+    strides = {digits[k].var: n for k, n in factors.items() if k not in bound}
     variables = [digit.var for digit in digits]
-    rest = others.plus(QuasiAffine({Digit(k): n for k, n in plain.items() if k in bound}))
-    return Offset(form.const, strides, expr_of(rest, variables) if rest.terms else None)
+    remainder = others.plus(QuasiAffine({Digit(k): n for k, n in factors.items() if k in bound}))
+    return Offset(form.const, strides, expr_of(remainder, variables) if remainder.terms else None)
 
 
 def _axis(term: Term) -> int | None:
@@ -324,8 +324,8 @@ def _xor_as_sum(reader: IndexReader, a: QuasiAffine, b: QuasiAffine) -> QuasiAff
         for edge in _edges(reader, b):
             high = QuasiAffine({term: n for term, n in a.terms.items() if n % edge == 0})
             low = reader.plus(a, high, -1)
-            least, most = reader.interval(low)
-            if least is None or most is None or least < 0 or most >= edge:
+            lower, upper = reader.interval(low)
+            if lower is None or upper is None or lower < 0 or upper >= edge:
                 continue
             is_top = edge == _edges(reader, b)[1]
             outside = reader.plus(outside, high if is_top else low)
@@ -342,30 +342,30 @@ Dims = tuple[tuple[int, int], ...]
 
 
 def padding_boxes(
-    axes: Sequence[DigitAxis], offset: Offset, places: int
+    axes: Sequence[DigitAxis], offset: Offset, volume: int
 ) -> list[tuple[int, Dims]] | None:
     """Return the padding of a layout, provided that memory is counted by the digits of the axes.
 
     Args:
         axes: Axes of the tensor.
         offset: Offset of an element.
-        places: Number of elements of the memory.
+        volume: Number of elements of the memory.
 
     Returns:
         Disjoint boxes: the first offset, and count and stride of each dimension. None if a digit
         has no integral size in memory.
     """
-    sizes = _memory_sizes(axes, offset, places)
+    sizes = _memory_sizes(axes, offset, volume)
     if sizes is None:
         return None
     strides: Mapping[Var, int] = offset.strides
-    least = min(strides.values(), default=places)
-    if least > 1:
+    min_stride = min(strides.values(), default=volume)
+    if min_stride > 1:
         # The gap between two elements belongs to no digit: add a digit of which only 0 is used.
-        between = LoopDigit(Var("between", INT64), 1, 1)
-        axes = [*axes, DigitAxis(1, (between,))]
-        sizes[between.var] = least
-        strides = {**strides, between.var: 1}
+        gap = LoopDigit(Var("between", INT64), 1, 1)
+        axes = [*axes, DigitAxis(1, (gap,))]
+        sizes[gap.var] = min_stride
+        strides = {**strides, gap.var: 1}
     order = sorted(axes, key=lambda a: -max((strides.get(d.var, 0) for d in a.digits), default=0))
     found: list[tuple[int, Dims]] = []
     for k, axis in enumerate(order):
@@ -379,17 +379,17 @@ def padding_boxes(
     return found
 
 
-def _memory_sizes(axes: Sequence[DigitAxis], offset: Offset, places: int) -> dict[Var, int] | None:
+def _memory_sizes(axes: Sequence[DigitAxis], offset: Offset, volume: int) -> dict[Var, int] | None:
     """Return the number of values of each digit in memory; None if strides do not divide."""
     digits = {digit.var: digit for axis in axes for digit in axis.digits}
     if offset.remainder is not None or offset.const or min(offset.strides.values(), default=1) <= 0:
         return None
     sizes = dict.fromkeys(digits, 1)
     order = sorted(offset.strides, key=lambda var: offset.strides[var])
-    ends = [*(offset.strides[var] for var in order), places][1:]
+    ends = [*(offset.strides[var] for var in order), volume][1:]
     for var, end in zip(order, ends, strict=True):
-        size, rest = divmod(end, offset.strides[var])
-        if rest or size < digits[var].size:
+        size, remainder = divmod(end, offset.strides[var])
+        if remainder or size < digits[var].size:
             return None
         sizes[var] = size
     return sizes

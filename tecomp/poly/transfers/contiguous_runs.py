@@ -49,8 +49,8 @@ def merge_maximal_runs(a: Array, b: Array, lengths: Array) -> Runs:
     if np.any(a[1:] < a[:-1]):
         order = np.argsort(a, kind="stable")
         a, b, lengths = a[order], b[order], lengths[order]
-    follows = (a[1:] == a[:-1] + lengths[:-1]) & (b[1:] == b[:-1] + lengths[:-1])
-    starts = np.flatnonzero(np.concatenate([np.ones(min(len(a), 1), bool), ~follows]))
+    is_adjacent = (a[1:] == a[:-1] + lengths[:-1]) & (b[1:] == b[:-1] + lengths[:-1])
+    starts = np.flatnonzero(np.concatenate([np.ones(min(len(a), 1), bool), ~is_adjacent]))
     return a[starts], b[starts], np.add.reduceat(lengths, starts) if len(a) else lengths
 
 
@@ -76,7 +76,7 @@ def nests_of_runs(
 
 def _merge_into_loops(found: list[Nest]) -> list[Nest]:
     """Merge adjacent nests of equal form and distance into one nest with an additional loop."""
-    made: list[Nest] = []
+    merged: list[Nest] = []
     k = 0
     while k < len(found):
         nest, end = found[k], k + 1
@@ -92,9 +92,9 @@ def _merge_into_loops(found: list[Nest]) -> list[Nest]:
                 (end - k, *nest.ranges), (step[0], *nest.first), (step[1], *nest.second),
                 nest.first_offset, nest.second_offset,
             )
-        made.append(nest)
+        merged.append(nest)
         k = end
-    return made
+    return merged
 
 
 def _form(nest: Nest) -> tuple[tuple[int, ...], ...]:
@@ -170,8 +170,8 @@ def find_runs(
     except (NotDigitsError, TooManyError):
         part = _part(box)
         lengths = Counter(enumerate_runs(first, second, axes, part)[2].tolist())
-        counted = prod(count for _, count in part)
-        return RunStatistics(lengths, counted, "counted" if counted == elements else "part")
+        n_elements = prod(count for _, count in part)
+        return RunStatistics(lengths, n_elements, "counted" if n_elements == elements else "part")
 
 
 def _part(box: Box[int]) -> Box[int]:
@@ -192,16 +192,16 @@ def _of_nests(nests: Sequence[Nest]) -> tuple[Counter[int], Method]:
         TooManyError: If more than `MAX_ENUMERATED` runs must be enumerated.
     """
     starts = [_starts(nest) for nest in nests]
-    meeting = _mergeable_starts(starts)
+    mergeable = _mergeable_starts(starts)
     lengths: Counter[int] = Counter()
-    if sum(starts[k].count for k in meeting) > MAX_ENUMERATED:
+    if sum(starts[k].count for k in mergeable) > MAX_ENUMERATED:
         raise TooManyError
-    for k, some in enumerate(starts):
-        if k not in meeting:
-            lengths[some.length] += some.count
-    if not meeting:
+    for k, start_set in enumerate(starts):
+        if k not in mergeable:
+            lengths[start_set.length] += start_set.count
+    if not mergeable:
         return lengths, "sets"
-    columns = [_enumerate(starts[k]) for k in sorted(meeting)]
+    columns = [_enumerate(starts[k]) for k in sorted(mergeable)]
     runs = merge_maximal_runs(*(np.concatenate(column) for column in zip(*columns, strict=True)))
     lengths.update(runs[2].tolist())
     return lengths, "counted"
@@ -286,23 +286,23 @@ def _meet(meeting: _Meeting, work: _Work) -> bool:
     Raises:
         isl.Error: If both exceed their budget.
     """
-    reach = _reach(meeting.terms)
-    todo = [(0, *meeting.rests)]
+    sum_ranges = _reach(meeting.terms)
+    worklist = [(0, *meeting.rests)]
     before = work.remaining
-    while todo:
-        k, first, second = todo.pop()
+    while worklist:
+        k, first, second = worklist.pop()
         if k == len(meeting.terms):
             if first == second == 0:
                 return True
             continue
         low, high, by_first, by_second = meeting.terms[k]
-        (low_a, high_a), (low_b, high_b) = reach[k + 1]
+        (low_a, high_a), (low_b, high_b) = sum_ranges[k + 1]
         low, high = _multiples_in_range(low, high, by_first, first - high_a, first - low_a)
         low, high = _multiples_in_range(low, high, by_second, second - high_b, second - low_b)
         work.remaining -= max(high - low + 1, 1)
         if work.remaining < 0 or before - work.remaining > _MAX_STEPS_PER_PAIR:
             return not _is_impossible(meeting)
-        todo += [(k + 1, first - n * by_first, second - n * by_second)
+        worklist += [(k + 1, first - n * by_first, second - n * by_second)
                  for n in range(low, high + 1)]
     return False
 
@@ -339,9 +339,9 @@ def _is_impossible(meeting: _Meeting) -> bool:
     for k, (low, high, _, _) in enumerate(meeting.terms):
         points = points.add_constraint(_constraint(space, -low, {k: 1}, is_equal=False))
         points = points.add_constraint(_constraint(space, high, {k: -1}, is_equal=False))
-    for side, rest in enumerate(meeting.rests):
+    for side, remainder in enumerate(meeting.rests):
         steps = {k: term[2 + side] for k, term in enumerate(meeting.terms)}
-        points = points.add_constraint(_constraint(space, -rest, steps, is_equal=True))
+        points = points.add_constraint(_constraint(space, -remainder, steps, is_equal=True))
     return bool(points.is_empty())
 
 
@@ -349,10 +349,10 @@ def _constraint(
     space: isl.Space, const: int, steps: Mapping[int, int], *, is_equal: bool
 ) -> isl.Constraint:
     local = isl.LocalSpace.from_space(space)
-    made = (
+    result = (
         isl.Constraint.alloc_equality(local) if is_equal else isl.Constraint.alloc_inequality(local)
     )
-    made = made.set_constant_val(isl.Val.int_from_si(CONTEXT, const))
+    result = result.set_constant_val(isl.Val.int_from_si(CONTEXT, const))
     for k, step in steps.items():
-        made = made.set_coefficient_val(isl.dim_type.set, k, isl.Val.int_from_si(CONTEXT, step))
-    return made
+        result = result.set_coefficient_val(isl.dim_type.set, k, isl.Val.int_from_si(CONTEXT, step))
+    return result

@@ -103,12 +103,12 @@ def nests(
     if by_digits is not None and len(by_digits) == 1:
         return by_digits
     try:
-        whole = copy.by_addresses(box, limit)
+        by_addresses = copy.by_addresses(box, limit)
     except TooManyError:
         if by_digits is None:
             raise
         return by_digits
-    return whole if by_digits is None or len(whole) < len(by_digits) else by_digits
+    return by_addresses if by_digits is None or len(by_addresses) < len(by_digits) else by_digits
 
 
 def minimal_nests(
@@ -190,13 +190,13 @@ class _CopyProblem:
             for var in cell.live:
                 position, *idle = probes.of[cell.units[var]]
                 count = cell.counts[var]
-                by = [side[var] for side in steps] if count > 1 else idle
-                loops.append(_NestLoop(count, by[0], by[1], position))
+                strides = [side[var] for side in steps] if count > 1 else idle
+                loops.append(_NestLoop(count, strides[0], strides[1], position))
             found.append((loops, first.const, second.const))
-        like = {loop.position: loop for loops, _, _ in reversed(found) for loop in loops}
+        loop_at = {loop.position: loop for loops, _, _ in reversed(found) for loop in loops}
         for loops, _, _ in found:
             for k in {*digits} - {loop.position for loop in loops}:
-                loops.append(replace(like[k], count=1) if k in like else probes.idle_loop(k))
+                loops.append(replace(loop_at[k], count=1) if k in loop_at else probes.idle_loop(k))
         return merge_nests([_nest(*nest) for nest in found])
 
 
@@ -293,16 +293,16 @@ def merge_nests(found: Sequence[Nest]) -> tuple[Nest, ...]:
 def _merged_along(nests: Sequence[Nest], k: int) -> list[Nest]:
     """Merge nests, in order, that differ only in the extent of loop k and in their start."""
     starts = {_start(nest, k): nest for nest in nests if len(nest.ranges) > k}
-    gone: set[Nest] = set()
-    left = []
+    absorbed: set[Nest] = set()
+    result = []
     for nest in nests:
-        if nest in gone:
+        if nest in absorbed:
             continue
         while _moves(nest, k) and (after := starts.get(_start(_nest_after(nest, k), k))):
-            gone.add(after)
+            absorbed.add(after)
             nest = replace(nest, ranges=_with(nest.ranges, k, nest.ranges[k] + after.ranges[k]))
-        left.append(nest)
-    return left
+        result.append(nest)
+    return result
 
 
 def _moves(nest: Nest, k: int) -> bool:

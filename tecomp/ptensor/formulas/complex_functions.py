@@ -77,12 +77,12 @@ def expm1(z: Complex) -> Complex:
     one = constant_like(1, x)
     size, factor, cosine, sine = _exp_parts(z)
     half = te.sin(y * constant_like(0.5, y))
-    near = te.expm1(x) * cosine - (half + half) * half
-    far = size * cosine * factor - one
-    is_far = te.any(te.abs(x) > constant_like(1, x), te.logical_not(te.isfinite(y)))
+    small = te.expm1(x) * cosine - (half + half) * half
+    large = size * cosine * factor - one
+    is_large = te.any(te.abs(x) > constant_like(1, x), te.logical_not(te.isfinite(y)))
     zero = constant_like(0, y)
     im = te.select(y == zero, y, size * sine * factor)
-    re = te.select(y == zero, te.expm1(x), te.select(is_far, far, near))
+    re = te.select(y == zero, te.expm1(x), te.select(is_large, large, small))
     return Complex(re, im)
 
 
@@ -90,15 +90,15 @@ def _exp_parts(z: Complex) -> tuple[te.Expr, te.Expr, te.Expr, te.Expr]:
     """Return `exp(z)` as a magnitude, a factor for the magnitude, a cosine and a sine."""
     x, y = z.re, z.im
     zero, one = constant_like(0, x), constant_like(1, x)
-    far, growth = constant_like(_FAR_EXP, x), constant_like(math.exp(_FAR_EXP), x)
-    is_far, is_farther = x > far, x > far + far
-    size = te.exp(te.select(is_farther, x - (far + far), te.select(is_far, x - far, x)))
-    factor, again = te.select(is_far, growth, one), te.select(is_farther, growth, one)
+    limit, growth = constant_like(_FAR_EXP, x), constant_like(math.exp(_FAR_EXP), x)
+    is_large, is_huge = x > limit, x > limit + limit
+    size = te.exp(te.select(is_huge, x - (limit + limit), te.select(is_large, x - limit, x)))
+    factor, second_factor = te.select(is_large, growth, one), te.select(is_huge, growth, one)
     # For infinite x and non-finite y, the angle is unknown: a zero has none, an infinity is real.
-    lost = te.all(te.isinf(x), te.logical_not(te.isfinite(y)))
-    nowhere = x < zero
-    cosine = te.select(lost, te.select(nowhere, zero, one), te.cos(y)) * again
-    sine = te.select(te.all(lost, nowhere), zero, te.sin(y)) * again
+    is_undefined = te.all(te.isinf(x), te.logical_not(te.isfinite(y)))
+    is_vanishing = x < zero
+    cosine = te.select(is_undefined, te.select(is_vanishing, zero, one), te.cos(y)) * second_factor
+    sine = te.select(te.all(is_undefined, is_vanishing), zero, te.sin(y)) * second_factor
     return size, factor, cosine, sine
 
 
@@ -106,10 +106,10 @@ def log(z: Complex) -> Complex:
     """Compute the natural logarithm, with an imaginary part in [-pi, pi]."""
     width, height = te.abs(z.re), te.abs(z.im)
     one = constant_like(1, z.re)
-    most, least = te.max(width, height), te.min(width, height)
+    larger, smaller = te.max(width, height), te.min(width, height)
     # Near the unit circle, the accuracy depends on the distance from the circle.
-    is_near = te.all(most > constant_like(0.5, most), most < constant_like(2, most))
-    size = te.select(is_near, _log_beside_1(most - one, least), _log_of_size(width, height))
+    near_circle = te.all(larger > constant_like(0.5, larger), larger < constant_like(2, larger))
+    size = te.select(near_circle, _log_beside_1(larger - one, smaller), _log_of_size(width, height))
     return Complex(size, te.atan2(z.im, z.re))
 
 
@@ -118,12 +118,12 @@ def log1p(z: Complex) -> Complex:
     one, half = constant_like(1, z.re), constant_like(0.5, z.re)
     x, y = z.re + one, z.im
     width, height = te.abs(x), te.abs(y)
-    most, least = te.max(width, height), te.min(width, height)
+    larger, smaller = te.max(width, height), te.min(width, height)
     # Below -1/2, 1 + x is exact; above, x itself is more accurate.
     is_small = te.all(z.re > -half, height < one)
-    above, beside = te.select(is_small, z.re, most - one), te.select(is_small, height, least)
-    is_near = te.all(most > half, most < constant_like(2, most))
-    size = te.select(is_near, _log_beside_1(above, beside), _log_of_size(width, height))
+    excess, minor = te.select(is_small, z.re, larger - one), te.select(is_small, height, smaller)
+    near_circle = te.all(larger > half, larger < constant_like(2, larger))
+    size = te.select(near_circle, _log_beside_1(excess, minor), _log_of_size(width, height))
     return Complex(size, te.atan2(y, x))
 
 
@@ -143,19 +143,19 @@ def _scale_complex(z: Complex, factor: float) -> Complex:
 
 def _log_of_size(x: te.Expr, y: te.Expr) -> te.Expr:
     """Return the logarithm of the magnitude, without overflow or underflow of the magnitude."""
-    far = te.max(te.abs(x), te.abs(y)) > constant_like(2.0**1000, x)
-    scale = te.select(far, constant_like(2.0**-10, x), constant_like(1, x))
-    rest = te.select(far, constant_like(10 * math.log(2), x), constant_like(0, x))
-    return te.log(te.hypot(x * scale, y * scale)) + rest
+    is_large = te.max(te.abs(x), te.abs(y)) > constant_like(2.0**1000, x)
+    scale = te.select(is_large, constant_like(2.0**-10, x), constant_like(1, x))
+    correction = te.select(is_large, constant_like(10 * math.log(2), x), constant_like(0, x))
+    return te.log(te.hypot(x * scale, y * scale)) + correction
 
 
 def _log_beside_1(x: te.Expr, y: te.Expr) -> te.Expr:
     """Return `log(hypot(1 + x, y))` as half of log1p of `2 x + x**2 + y**2`, which may cancel."""
-    square, rest = two_square(x)
-    other, other_rest = two_square(y)
-    total, lost = two_sum(x + x, square)
-    total, lost_then = two_sum(total, other)
-    exact = total + (lost + lost_then + rest + other_rest)
+    square, x_error = two_square(x)
+    y_square, y_error = two_square(y)
+    total, error1 = two_sum(x + x, square)
+    total, error2 = two_sum(total, y_square)
+    exact = total + (error1 + error2 + x_error + y_error)
     return te.log1p(exact) * constant_like(0.5, x)
 
 
@@ -165,13 +165,13 @@ def power(z: Complex, w: Complex) -> Complex:
     size, angle = te.hypot(z.re, z.im), te.atan2(z.im, z.re)
     is_real = w.im == zero
     growth = te.select(is_real, one, te.exp(-w.im * angle))
-    turn = w.im * te.log(size)
+    rotation = w.im * te.log(size)
     length = te.pow(size, w.re) * growth
-    whole = te.select(is_real, w.re * angle, w.re * angle + turn)
-    re, im = length * te.cos(whole), length * te.sin(whole)
-    is_none = te.all(z.re == zero, z.im == zero)
-    of_none = te.select(te.all(w.re > zero, is_real), zero, constant_like(float("nan"), zero))
-    re, im = te.select(is_none, of_none, re), te.select(is_none, of_none, im)
+    phase = te.select(is_real, w.re * angle, w.re * angle + rotation)
+    re, im = length * te.cos(phase), length * te.sin(phase)
+    is_zero = te.all(z.re == zero, z.im == zero)
+    zero_power = te.select(te.all(w.re > zero, is_real), zero, constant_like(float("nan"), zero))
+    re, im = te.select(is_zero, zero_power, re), te.select(is_zero, zero_power, im)
     is_one = te.all(w.re == zero, is_real)
     return Complex(te.select(is_one, one, re), te.select(is_one, zero, im))
 
@@ -184,10 +184,10 @@ _FAR_HYPERBOLIC, _STEP = 700.0, 400.0
 def sinh(z: Complex) -> Complex:
     """Compute the hyperbolic sine."""
     x, y = z.re, z.im
-    rest, once, twice, is_lost = _prepare_hyperbolic(z)
-    re = te.sinh(rest) * (te.cos(y) * twice) * once
-    im = te.cosh(rest) * (te.sin(y) * twice) * once
-    re = te.select(is_lost, x, re)
+    reduced, scale1, scale2, is_undefined = _prepare_hyperbolic(z)
+    re = te.sinh(reduced) * (te.cos(y) * scale2) * scale1
+    im = te.cosh(reduced) * (te.sin(y) * scale2) * scale1
+    re = te.select(is_undefined, x, re)
     return Complex(re, te.select(y == constant_like(0, y), y, im))
 
 
@@ -195,15 +195,15 @@ def cosh(z: Complex) -> Complex:
     """Compute the hyperbolic cosine."""
     x, y = z.re, z.im
     zero = constant_like(0, x)
-    rest, once, twice, is_lost = _prepare_hyperbolic(z)
-    re = te.cosh(rest) * (te.cos(y) * twice) * once
-    im = te.sinh(rest) * (te.sin(y) * twice) * once
-    is_at_0 = te.all(is_lost, x == zero)
-    re = te.select(is_at_0, constant_like(float("nan"), x), te.select(is_lost, te.abs(x), re))
+    reduced, scale1, scale2, is_undefined = _prepare_hyperbolic(z)
+    re = te.cosh(reduced) * (te.cos(y) * scale2) * scale1
+    im = te.sinh(reduced) * (te.sin(y) * scale2) * scale1
+    is_at_0 = te.all(is_undefined, x == zero)
+    re = te.select(is_at_0, constant_like(float("nan"), x), te.select(is_undefined, te.abs(x), re))
     # The sign of the zero is the product of the signs of both parts.
-    none = te.copysign(zero, te.copysign(constant_like(1, x), x)
+    signed_zero = te.copysign(zero, te.copysign(constant_like(1, x), x)
         * te.copysign(constant_like(1, y), y))
-    return Complex(re, te.select(te.any(y == zero, is_at_0), none, im))
+    return Complex(re, te.select(te.any(y == zero, is_at_0), signed_zero, im))
 
 
 def _prepare_hyperbolic(z: Complex) -> tuple[te.Expr, te.Expr, te.Expr, te.Expr]:
@@ -213,14 +213,14 @@ def _prepare_hyperbolic(z: Complex) -> tuple[te.Expr, te.Expr, te.Expr, te.Expr]
     """
     x = z.re
     size = te.abs(x)
-    far, step = constant_like(_FAR_HYPERBOLIC, x), constant_like(_STEP, x)
-    is_far, is_farther = size > far, size > far + step
-    less = te.select(is_farther, step + step, te.select(is_far, step, constant_like(0, x)))
+    limit, step = constant_like(_FAR_HYPERBOLIC, x), constant_like(_STEP, x)
+    is_large, is_huge = size > limit, size > limit + step
+    reduction = te.select(is_huge, step + step, te.select(is_large, step, constant_like(0, x)))
     growth, one = constant_like(math.exp(_STEP), x), constant_like(1, x)
-    once, twice = te.select(is_far, growth, one), te.select(is_farther, growth, one)
+    scale1, scale2 = te.select(is_large, growth, one), te.select(is_huge, growth, one)
     has_ends = te.any(x == constant_like(0, x), te.isinf(x))
-    is_lost = te.all(has_ends, te.logical_not(te.isfinite(z.im)))
-    return te.copysign(size - less, x), once, twice, is_lost
+    is_undefined = te.all(has_ends, te.logical_not(te.isfinite(z.im)))
+    return te.copysign(size - reduction, x), scale1, scale2, is_undefined
 
 
 def tanh(z: Complex) -> Complex:
@@ -231,15 +231,15 @@ def tanh(z: Complex) -> Complex:
     """
     x, y = z.re, z.im
     zero, one = constant_like(0, x), constant_like(1, x)
-    double = te.abs(x) * constant_like(-2, x)
-    less, small = te.expm1(double), te.exp(double)
-    is_lost = te.all(te.isinf(x), te.logical_not(te.isfinite(y)))
-    cosine = te.select(is_lost, one, te.cos(y))
-    sine = te.select(is_lost, zero, te.sin(y))
-    four = small * constant_like(4, x)
-    below = less * less + four * cosine * cosine
-    re = te.copysign(te.abs(less) * (one + small) / below, x)
-    im = four * sine * cosine / below
+    exponent = te.abs(x) * constant_like(-2, x)
+    decay_m1, decay = te.expm1(exponent), te.exp(exponent)
+    is_undefined = te.all(te.isinf(x), te.logical_not(te.isfinite(y)))
+    cosine = te.select(is_undefined, one, te.cos(y))
+    sine = te.select(is_undefined, zero, te.sin(y))
+    four = decay * constant_like(4, x)
+    denominator = decay_m1 * decay_m1 + four * cosine * cosine
+    re = te.copysign(te.abs(decay_m1) * (one + decay) / denominator, x)
+    im = four * sine * cosine / denominator
     re = te.select(te.all(x == zero, te.logical_not(te.isfinite(y))), x, re)
     return Complex(re, te.select(y == zero, y, im))
 
@@ -261,8 +261,8 @@ def tan(z: Complex) -> Complex:
 
 def apply_rotated(function: Callable[[Complex], Complex], z: Complex) -> Complex:
     """Return `-i f(i z)`."""
-    turned = function(Complex(-z.im, z.re))
-    return Complex(turned.im, -turned.re)
+    rotated = function(Complex(-z.im, z.re))
+    return Complex(rotated.im, -rotated.re)
 
 
 # Parts outside this range are scaled by powers of 4, whose roots are exact.
@@ -286,17 +286,17 @@ def sqrt(z: Complex) -> Complex:
     root = te.sqrt((width + te.hypot(width, height)) * constant_like(0.5, x))
     other = te.select(root == constant_like(0, x), height, height / (root + root))
     root, other = root * root_scale, other * root_scale
-    is_behind = x < constant_like(0, x)
-    re = te.select(is_behind, other, root)
-    im = te.select(is_behind, root, other)
+    is_negative = x < constant_like(0, x)
+    re = te.select(is_negative, other, root)
+    im = te.select(is_negative, root, other)
     # Infinite y makes both parts infinite; infinite x makes one part infinite, by its sign.
     infinity, rest = constant_like(float("inf"), x), te.select(te.isnan(y), y, constant_like(0, x))
-    far_x = te.isinf(x)
-    re = te.select(far_x, te.select(is_behind, rest, infinity), re)
-    im = te.select(far_x, te.select(is_behind, infinity, rest), im)
-    far_y = te.isinf(y)
-    re = te.select(far_y, infinity, re)
-    im = te.select(far_y, infinity, im)
+    x_infinite = te.isinf(x)
+    re = te.select(x_infinite, te.select(is_negative, rest, infinity), re)
+    im = te.select(x_infinite, te.select(is_negative, infinity, rest), im)
+    y_infinite = te.isinf(y)
+    re = te.select(y_infinite, infinity, re)
+    im = te.select(y_infinite, infinity, im)
     return Complex(re, te.copysign(im, y))
 
 
@@ -308,27 +308,27 @@ def unit(z: Complex) -> Complex:
     width, height = x * scale, y * scale
     size = te.hypot(width, height)
     size = te.select(size == zero, constant_like(1, x), size)
-    either = te.any(te.isnan(x), te.isnan(y))
+    has_nan = te.any(te.isnan(x), te.isnan(y))
     nan = x + y
-    far_x, far_y = te.isinf(x), te.isinf(y)
+    x_infinite, y_infinite = te.isinf(x), te.isinf(y)
     one = constant_like(1, x)
-    re = te.select(far_x, te.copysign(one, x), te.select(far_y, zero, width / size))
-    im = te.select(far_y, te.copysign(one, y), te.select(far_x, zero, height / size))
-    both = te.any(either, te.all(far_x, far_y))
-    undefined = te.select(either, nan, constant_like(float("nan"), x))
-    is_none = te.all(x == zero, y == zero)
-    re = te.select(both, undefined, te.select(is_none, zero, re))
-    im = te.select(both, undefined, te.select(is_none, zero, im))
+    re = te.select(x_infinite, te.copysign(one, x), te.select(y_infinite, zero, width / size))
+    im = te.select(y_infinite, te.copysign(one, y), te.select(x_infinite, zero, height / size))
+    is_undefined = te.any(has_nan, te.all(x_infinite, y_infinite))
+    undefined = te.select(has_nan, nan, constant_like(float("nan"), x))
+    is_zero = te.all(x == zero, y == zero)
+    re = te.select(is_undefined, undefined, te.select(is_zero, zero, re))
+    im = te.select(is_undefined, undefined, te.select(is_zero, zero, im))
     return Complex(re, im)
 
 
 def _scale(z: Complex) -> te.Expr:
     """Return a power of 4 that keeps sums of squares and quotients of a number in range."""
-    most = te.max(te.abs(z.re), te.abs(z.im))
+    size = te.max(te.abs(z.re), te.abs(z.im))
     small = te.select(
-        most < constant_like(_NEAR_ROOTS, most), constant_like(_UP, most), constant_like(1, most)
+        size < constant_like(_NEAR_ROOTS, size), constant_like(_UP, size), constant_like(1, size)
     )
-    return te.select(most > constant_like(_FAR_ROOTS, most), constant_like(_DOWN, most), small)
+    return te.select(size > constant_like(_FAR_ROOTS, size), constant_like(_DOWN, size), small)
 
 
 _HALF_PI = math.pi / 2
@@ -346,9 +346,9 @@ def asinh(z: Complex) -> Complex:
     x, y = te.abs(z.re), te.abs(z.im)
     one = constant_like(1, x)
     # Square roots of 1 - i z and of 1 + i z.
-    less, more = sqrt(Complex(one + y, -x)), sqrt(Complex(one - y, x))
-    angle = te.atan2(y, less.re * more.re - less.im * more.im)
-    size = _arsinh_of_product(more.re, less.im, -less.re, more.im)
+    root_minus, root_plus = sqrt(Complex(one + y, -x)), sqrt(Complex(one - y, x))
+    angle = te.atan2(y, root_minus.re * root_plus.re - root_minus.im * root_plus.im)
+    size = _arsinh_of_product(root_plus.re, root_minus.im, -root_minus.re, root_plus.im)
     infinite = te.any(te.isinf(x), te.isinf(y))
     size = te.select(infinite, constant_like(float("inf"), x), size)
     angle = te.select(infinite, te.atan2(y, x), angle)
@@ -360,9 +360,9 @@ def acos(z: Complex) -> Complex:
     """Compute the inverse cosine, with a real part in [0, pi]."""
     x, y = z.re, te.abs(z.im)
     one, zero = constant_like(1, x), constant_like(0, x)
-    less, more = sqrt(Complex(one - x, -y)), sqrt(Complex(one + x, y))
-    angle = constant_like(2, x) * te.atan2(less.re, more.re)
-    size = _arsinh_of_product(more.re, less.im, -more.im, less.re)
+    root_minus, root_plus = sqrt(Complex(one - x, -y)), sqrt(Complex(one + x, y))
+    angle = constant_like(2, x) * te.atan2(root_minus.re, root_plus.re)
+    size = _arsinh_of_product(root_plus.re, root_minus.im, -root_plus.im, root_minus.re)
     infinite = te.any(te.isinf(x), te.isinf(y))
     size = te.select(infinite, constant_like(float("inf"), x), size)
     angle = te.select(infinite, te.atan2(y, x), angle)
@@ -372,16 +372,16 @@ def acos(z: Complex) -> Complex:
 
 def acosh(z: Complex) -> Complex:
     """Compute the inverse hyperbolic cosine, with nonnegative real part."""
-    turned = acos(z)
-    return Complex(te.abs(turned.im), te.copysign(turned.re, z.im))
+    angle = acos(z)
+    return Complex(te.abs(angle.im), te.copysign(angle.re, z.im))
 
 
 def _arsinh_of_product(a: te.Expr, b: te.Expr, c: te.Expr, d: te.Expr) -> te.Expr:
     """Return `asinh(a b + c d)` without overflow of the sum."""
-    half = constant_like(0.5, a) * a * b + constant_like(0.5, a) * c * d
-    is_far = te.abs(half) > constant_like(_FAR_INVERSES, a)
-    rest = te.select(is_far, constant_like(LOG_2, a), constant_like(0, a))
-    return te.asinh(te.abs(te.select(is_far, half, half + half))) + rest
+    half_sum = constant_like(0.5, a) * a * b + constant_like(0.5, a) * c * d
+    is_large = te.abs(half_sum) > constant_like(_FAR_INVERSES, a)
+    correction = te.select(is_large, constant_like(LOG_2, a), constant_like(0, a))
+    return te.asinh(te.abs(te.select(is_large, half_sum, half_sum + half_sum))) + correction
 
 
 def atan(z: Complex) -> Complex:
@@ -394,20 +394,20 @@ def atanh(z: Complex) -> Complex:
     x, y = z.re, z.im
     one, zero, half = constant_like(1, x), constant_like(0, x), constant_like(0.5, x)
     width = te.abs(x)
-    is_far = te.max(width, te.abs(y)) > constant_like(_FAR_INVERSES, x)
+    is_large = te.max(width, te.abs(y)) > constant_like(_FAR_INVERSES, x)
     # Halve large values, because the distance itself may overflow.
-    scale = te.select(is_far, half, one)
+    scale = te.select(is_large, half, one)
     distance = te.hypot((one - width) * scale, y * scale)
-    is_near = distance < constant_like(_NEAR_INVERSES, x)
+    is_close = distance < constant_like(_NEAR_INVERSES, x)
     # At small distances, the square underflows; its logarithm is twice that of the distance.
-    near = constant_like(2.0**-63, x) / distance
-    ratio = te.select(is_near, near, constant_like(4, x) * scale
+    close_ratio = constant_like(2.0**-63, x) / distance
+    ratio = te.select(is_close, close_ratio, constant_like(4, x) * scale
         * (width * scale / distance / distance))
-    factor = te.select(is_near, half, constant_like(0.25, x))
-    rest = te.select(is_near, constant_like(32 * LOG_2, x), zero)
-    size = te.log1p(ratio) * factor + rest
+    factor = te.select(is_close, half, constant_like(0.25, x))
+    correction = te.select(is_close, constant_like(32 * LOG_2, x), zero)
+    size = te.log1p(ratio) * factor + correction
     angle = half * te.atan2(y + y, (one - width) * (one + width) - y * y)
-    angle = te.select(is_far, te.copysign(constant_like(_HALF_PI, x), y), angle)
+    angle = te.select(is_large, te.copysign(constant_like(_HALF_PI, x), y), angle)
     infinite = te.any(te.isinf(x), te.isinf(y))
     size = te.select(infinite, zero, size)
     of_infinite = te.select(te.isnan(y), y, te.copysign(constant_like(_HALF_PI, x), y))

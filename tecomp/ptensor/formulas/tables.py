@@ -59,14 +59,14 @@ def _divide(z: Complex, w: Complex) -> Complex:
     """
     zero = constant_like(0, w.re)
     is_wide = te.abs(w.re) >= te.abs(w.im)
-    most, least = te.select(is_wide, w.re, w.im), te.select(is_wide, w.im, w.re)
+    larger, smaller = te.select(is_wide, w.re, w.im), te.select(is_wide, w.im, w.re)
     # A zero divisor divides both parts separately.
-    is_none = te.all(w.re == zero, w.im == zero)
-    ratio = te.select(is_none, zero, least / most)
-    below = te.select(is_none, te.abs(most), most + least * ratio)
+    is_zero = te.all(w.re == zero, w.im == zero)
+    ratio = te.select(is_zero, zero, smaller / larger)
+    denominator = te.select(is_zero, te.abs(larger), larger + smaller * ratio)
     re = te.select(is_wide, z.re, z.im) + te.select(is_wide, z.im, z.re) * ratio
     im = te.select(is_wide, z.im, -z.re) + te.select(is_wide, -z.re, z.im) * ratio
-    return Complex(re / below, im / below)
+    return Complex(re / denominator, im / denominator)
 
 
 def _complex_reciprocal(z: Complex) -> Complex:
@@ -152,8 +152,8 @@ def _sign(x: te.Expr) -> te.Expr:
     if x.dtype.kind == "uint":
         return te.select(x == zero, zero, one)
     # NaN propagates, and a zero of either sign gives +0.
-    rest = te.select(x == zero, zero, x) if is_float(x) else zero
-    return te.select(x > zero, one, te.select(x < zero, constant_like(-1, x), rest))
+    nan_or_zero = te.select(x == zero, zero, x) if is_float(x) else zero
+    return te.select(x > zero, one, te.select(x < zero, constant_like(-1, x), nan_or_zero))
 
 
 def _half_power(x: te.Expr, times: int) -> te.Expr:
@@ -178,8 +178,8 @@ def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
         # The operator `//` rejects a constant zero divisor, which is an error in user code.
         return binary(BinOp.FLOORDIV, x, y)
     # If an operand is infinite or the divisor is 0, the result equals the plain quotient.
-    is_plain = te.all(te.isfinite(x), te.isfinite(y), y != constant_like(0, y))
-    return te.select(is_plain, x // y, x / y)
+    is_regular = te.all(te.isfinite(x), te.isfinite(y), y != constant_like(0, y))
+    return te.select(is_regular, x // y, x / y)
 
 
 def _remainder(x: te.Expr, y: te.Expr) -> te.Expr:
@@ -262,8 +262,8 @@ def element(op: PTensorOp, operands: Sequence[Element], dtypes: Sequence[str]) -
     if op.kind in NARROW:
         return _of_complex(op, values)
     # float64 parts avoid overflow of squares and compensate for cancellation.
-    wide = [convert_element(v, dtype, "complex128") for v in values]
-    return convert_element(_of_complex(op, wide), "complex128", dtype)
+    widened = [convert_element(v, dtype, "complex128") for v in values]
+    return convert_element(_of_complex(op, widened), "complex128", dtype)
 
 
 def _of_complex(op: Elementwise, values: Sequence[Any]) -> Element:

@@ -40,28 +40,28 @@ def _add(body: list[Statement], region: DeviceRegion) -> None:
     if last is None or not isinstance(first, DeviceRegion):
         body.append(region)
         return
-    before, after, made = _partition_statements(body[last + 1 :], _defined_names(first))
-    if first.device != region.device or made & _read(region):
+    before, after, dependent = _partition_statements(body[last + 1 :], _defined_names(first))
+    if first.device != region.device or dependent & _read(region):
         body.append(region)
         return
-    both = DeviceRegion(first.device, (*first.body, *region.body))
-    body[last:] = [*before, both, *after]
+    combined = DeviceRegion(first.device, (*first.body, *region.body))
+    body[last:] = [*before, combined, *after]
 
 
 def _partition_statements(
-    between: Sequence[Statement], made: set[str]
+    statements: Sequence[Statement], names: set[str]
 ) -> tuple[list[Statement], list[Statement], set[str]]:
     """Split statements by dependence on given names; also return the names that depend on them."""
     before: list[Statement] = []
     after: list[Statement] = []
-    behind: set[str] = set()
-    for statement in between:
-        if _read(statement) & (made | behind):
+    dependent: set[str] = set()
+    for statement in statements:
+        if _read(statement) & (names | dependent):
             after.append(statement)
-            behind |= _defined_names(statement)
+            dependent |= _defined_names(statement)
         else:
             before.append(statement)
-    return before, after, behind
+    return before, after, dependent
 
 
 def _defined_names(statement: Statement) -> set[str]:

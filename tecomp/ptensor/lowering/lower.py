@@ -57,25 +57,25 @@ def lower_call(lowering: Lowering) -> None:
             "callee @{function} is not defined; lower the module that contains both functions",
             kind="ptensor", function=op.function,
         )
-    fresh = tuple([
+    is_new = tuple([
         isinstance(type, PTensorType) and type.team is not None and not lowering.ignore_team
         and source is None for type, source in zip(op.result_types, callee.returned, strict=True)
     ])
     operands = tuple([_call_operand(lowering, k) for k in range(len(lowering.apply.operands))])
-    call = FunctionCall(op.function, operands, lowering.apply.types, op.result_types, fresh)
+    call = FunctionCall(op.function, operands, lowering.apply.types, op.result_types, is_new)
     if len(op.result_types) == 1 and callee.returned == (None,):
         lowering.after.append(Binding(lowering.apply.result or lowering.names.new("called"), call))
         _note(lowering, callee, 0)
         return
     name = lowering.names.new("called")
     lowering.after.append(Binding(name, call))
-    for number, made in enumerate(lowering.apply.named_results):
+    for number, result in enumerate(lowering.apply.named_results):
         source = callee.returned[number]
         if source is None:
-            lowering.after.append(Binding(made.name, ValueName(name, number)))
+            lowering.after.append(Binding(result.name, ValueName(name, number)))
             _note(lowering, callee, number)
         else:
-            _again(lowering, made.name, source)
+            _again(lowering, result.name, source)
 
 
 def _note(lowering: Lowering, callee: LoweredCallee, number: int) -> None:
@@ -93,9 +93,9 @@ def _again(lowering: Lowering, name: str, k: int) -> None:
     names.parts[name] = names.tensor(operand), names.gid(operand)
     if operand in names.whole:
         names.whole.add(name)
-    place = Literal(type.device), Literal(type.team)
+    location = Literal(type.device), Literal(type.team)
     lowering.after.append(
-        Binding(name, Together((names.tensor(operand), *place, names.gid(operand)))))
+        Binding(name, Together((names.tensor(operand), *location, names.gid(operand)))))
 
 
 def _call_operand(lowering: Lowering, k: int) -> Operand:
@@ -125,20 +125,20 @@ def _call_operand(lowering: Lowering, k: int) -> Operand:
 def _arange(lowering: Lowering) -> None:
     """Lower `arange`, as in the example of the RFC."""
     op: Any = lowering.apply.op
-    given = [_number(value) for value in (op.start, op.stop, op.step)]
-    start = lowering.let("start", InputNumber(1) if isinstance(given[0], ValueName) else given[0])
-    stop = lowering.let("stop", ScalarCall("$compute_stop_index", tuple(given)))
-    step = lowering.let("step", InputNumber(3) if isinstance(given[2], ValueName) else given[2])
-    gshape = lowering.let("gshape", ScalarCall("$compute_global_shape", tuple(given)))
-    whole = Slice(start.name, stop.name, step.name)
-    _generic(lowering, "arange", gshape, whole)
+    bounds = [_number(value) for value in (op.start, op.stop, op.step)]
+    start = lowering.let("start", InputNumber(1) if isinstance(bounds[0], ValueName) else bounds[0])
+    stop = lowering.let("stop", ScalarCall("$compute_stop_index", tuple(bounds)))
+    step = lowering.let("step", InputNumber(3) if isinstance(bounds[2], ValueName) else bounds[2])
+    gshape = lowering.let("gshape", ScalarCall("$compute_global_shape", tuple(bounds)))
+    full_slice = Slice(start.name, stop.name, step.name)
+    _generic(lowering, "arange", gshape, full_slice)
 
 
 def _number(value: Any) -> Operand:
     return ValueName(value.name) if isinstance(value, AttributeOperand) else Literal(value)
 
 
-def _generic(lowering: Lowering, function: str, gshape: ValueName, whole: Expression) -> None:
+def _generic(lowering: Lowering, function: str, gshape: ValueName, full_slice: Expression) -> None:
     """Create a tensor of elements computed from their index; with a team, only the local part."""
     gid: Operand = Literal(None)
     type = lowering.type
@@ -148,23 +148,23 @@ def _generic(lowering: Lowering, function: str, gshape: ValueName, whole: Expres
         part = lowering.dist("lslice", "local_slice", gid)
     elif type.device is not None:
         shape = gshape
-        part = lowering.let("gslice", whole)
+        part = lowering.let("gslice", full_slice)
     else:
         shape = lowering.let("lshape", gshape, printed=False)
-        part = lowering.let("lslice", whole, printed=False)
-    room = shape if lowering.is_distributed else gshape
-    local = lowering.compute("ltensor", ScalarCall("linalg.init_tensor", (room,), type))
+        part = lowering.let("lslice", full_slice, printed=False)
+    alloc_shape = shape if lowering.is_distributed else gshape
+    local = lowering.compute("ltensor", ScalarCall("linalg.init_tensor", (alloc_shape,), type))
     # The last operand is the fill value; the operand before it gives the shape.
     value = [lowering.names.tensor(name) for name in lowering.apply.operands[-1:]]
-    made = Generic(function, (part, shape, local, *value), lowering.apply.op, type)
-    lowering.give(lowering.compute("rtensor", made), gid, whole=not type.shape)
+    generic = Generic(function, (part, shape, local, *value), lowering.apply.op, type)
+    lowering.give(lowering.compute("rtensor", generic), gid, whole=not type.shape)
 
 
 def _creation(lowering: Lowering) -> None:
     """Lower a creation operation whose shape the type or the call of the function gives."""
     gshape = lowering.let("gshape", _shape(lowering))
-    whole = ScalarCall("$whole", (gshape,))
-    _generic(lowering, short_name(lowering.apply.op), gshape, whole)
+    full_slice = ScalarCall("$whole", (gshape,))
+    _generic(lowering, short_name(lowering.apply.op), gshape, full_slice)
 
 
 def _shape(lowering: Lowering) -> Expression:
@@ -185,9 +185,9 @@ def _elementwise(lowering: Lowering) -> None:
         return _lower_local(lowering)
     whole = all(lowering.is_whole(k) for k in range(len(apply.operands)))
     gid = lowering.new_tensor(placement=Replicate() if whole else None)
-    given = None if whole else [_as_result(lowering, k, gid) for k in range(len(apply.operands))]
+    operands = None if whole else [_as_result(lowering, k, gid) for k in range(len(apply.operands))]
     lowering.give(
-        lowering.compute("rtensor", _lower_computation(lowering, given)), gid, whole=whole
+        lowering.compute("rtensor", _lower_computation(lowering, operands)), gid, whole=whole
     )
     return None
 
@@ -248,16 +248,16 @@ def _lower_replicated(lowering: Lowering) -> None:
     apply = lowering.apply
     if not lowering.is_distributed or apply.result is None:
         return _lower_local(lowering)
-    given = [_gather_operand(lowering, k) for k in range(len(apply.operands))]
-    is_everywhere = all(lowering.is_whole(k) for k in range(len(apply.operands)))
-    result = lowering.compute("wresult", _lower_computation(lowering, given))
+    operands = [_gather_operand(lowering, k) for k in range(len(apply.operands))]
+    is_replicated = all(lowering.is_whole(k) for k in range(len(apply.operands)))
+    result = lowering.compute("wresult", _lower_computation(lowering, operands))
     for number, tensor in enumerate(_tensors(lowering, result)):
         type = apply.named_results[number].type
         assert isinstance(type, PTensorType)
         if None in type.shape:
             gid = _register_dynamic(lowering, tensor, type)
             lowering.give(tensor, gid, number, whole=True)
-        elif is_everywhere or not type.shape:
+        elif is_replicated or not type.shape:
             gid = lowering.new_tensor(number, Replicate())
             lowering.give(tensor, gid, number, whole=True)
         else:
@@ -271,8 +271,8 @@ def _lower_replicated(lowering: Lowering) -> None:
 def _register_dynamic(lowering: Lowering, tensor: ValueName, type: PTensorType) -> ValueName:
     """Register a result whose shape is known only after the computation; return its number."""
     gshape, gid = (lowering.names.new(base) for base in ("gshape", "gid"))
-    made = lowering.call("init_dtensor", ValueName(gshape), dtype=type.dtype, placement=Replicate())
-    lowering.after += [Binding(gshape, ScalarCall("$shape_of", (tensor,))), Binding(gid, made)]
+    call = lowering.call("init_dtensor", ValueName(gshape), dtype=type.dtype, placement=Replicate())
+    lowering.after += [Binding(gshape, ScalarCall("$shape_of", (tensor,))), Binding(gid, call)]
     return ValueName(gid)
 
 
@@ -294,13 +294,13 @@ def _lower_computation(
     lowering: Lowering, operands: Sequence[Operand] | None = None
 ) -> Compute | LoweredLibraryCall:
     apply = lowering.apply
-    given = tuple(operands or [lowering.names.tensor(name) for name in apply.operands])
+    args = tuple(operands or [lowering.names.tensor(name) for name in apply.operands])
     types = lowering.types
     kind = LoweredLibraryCall if isinstance(apply.op, LibraryOperation) else Compute
     results = [
         type for type in results_on_device(apply.op, *types) if isinstance(type, PTensorType)
     ]
-    return kind(apply.op, given, types, tuple(results))
+    return kind(apply.op, args, types, tuple(results))
 
 
 def _attribute(lowering: Lowering) -> None:
@@ -332,8 +332,8 @@ def _import(lowering: Lowering) -> None:
         return lowering.give(lowering.compute("rtensor", value), gid, whole=True)
     gid = lowering.new_tensor()
     part = lowering.dist("lslice", "local_slice", gid)
-    whole = lowering.compute("wtensor", value)
-    local = lowering.compute("rtensor", ScalarCall("tensor.extract_slice", (whole, part)))
+    full = lowering.compute("wtensor", value)
+    local = lowering.compute("rtensor", ScalarCall("tensor.extract_slice", (full, part)))
     return lowering.give(local, gid)
 
 
@@ -385,7 +385,7 @@ def lower_ptensor(
     verify_module(function)
     callees: dict[str, LoweredCallee] = {}
     module = LoweredModule(tuple([
-        _lower_function(each, ignore_team, callees) for each in callees_first(function)
+        _lower_function(definition, ignore_team, callees) for definition in callees_first(function)
     ]))
     verify_lowered_module(module)
     return module
@@ -405,9 +405,9 @@ def _lower_function(
         function.name, function.parameters, merge_regions(body), function.results
     )
     verify_lowered(lowered)
-    places = {parameter.name: k for k, parameter in enumerate(function.parameters)}
+    positions = {parameter.name: k for k, parameter in enumerate(function.parameters)}
     callees[function.name] = LoweredCallee(
-        tuple([places.get(name) for name in function.results]),
+        tuple([positions.get(name) for name in function.results]),
         tuple([name in names.whole for name in function.results]),
     )
     return lowered
@@ -428,10 +428,10 @@ def _grid(apply: Apply, op: MeshGrid, names: FreshNames) -> Iterator[Apply]:
     types = [type for type in apply.types if isinstance(type, PTensorType)]
     results = op.results(*types)
     for k, (result, name, type) in enumerate(zip(results, apply.operands, types, strict=True)):
-        new = ExpandDims(tuple([a for a in range(len(order)) if order[a] != k or not type.rank]))
-        if new.axis:
-            wide = names.new("axes")
-            yield Apply(wide, new, (name,), (type,), new.infer(type))
-            name, type = wide, new.infer(type)
-        made = apply.named_results[k].name if k < len(apply.named_results) else None
-        yield Apply(made, BroadcastOp(result.shape), (name,), (type,), result)
+        expand = ExpandDims(tuple([a for a in range(len(order)) if order[a] != k or not type.rank]))
+        if expand.axis:
+            expanded = names.new("axes")
+            yield Apply(expanded, expand, (name,), (type,), expand.infer(type))
+            name, type = expanded, expand.infer(type)
+        result_name = apply.named_results[k].name if k < len(apply.named_results) else None
+        yield Apply(result_name, BroadcastOp(result.shape), (name,), (type,), result)

@@ -86,8 +86,8 @@ class Dist:
     placement: Placement | None = None
 
     def __str__(self) -> str:
-        placed = [] if self.placement is None else [self.placement]
-        return f"dist.{self.function}({', '.join(map(str, [*self.operands, *placed]))})"
+        extra = [] if self.placement is None else [self.placement]
+        return f"dist.{self.function}({', '.join(map(str, [*self.operands, *extra]))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +147,9 @@ class Generic:
 
     def __str__(self) -> str:
         # A slice specifies the whole range.
-        said = () if self.function == "arange" else _attributes(self.op)
-        inside = ", ".join([*map(str, self.operands), *said])
-        return f"linalg.generic($compute_{self.function}, {inside})"
+        attributes = () if self.function == "arange" else _attributes(self.op)
+        args = ", ".join([*map(str, self.operands), *attributes])
+        return f"linalg.generic($compute_{self.function}, {args})"
 
 
 def _attributes(op: PTensorOp) -> tuple[str, ...]:
@@ -199,10 +199,10 @@ class Compute:
     results: tuple[PTensorType, ...]
 
     def __str__(self) -> str:
-        inside = [*map(str, self.operands), *(f"{n}={v!r}" for n, v in self.op.attributes)]
+        args = [*map(str, self.operands), *(f"{n}={v!r}" for n, v in self.op.attributes)]
         types = ", ".join(map(tensor_text, self.types))
-        head = f"linalg.{short_name(self.op)}({', '.join(inside)})"
-        results = format_result_types([tensor_text(each) for each in self.results])
+        head = f"linalg.{short_name(self.op)}({', '.join(args)})"
+        results = format_result_types([tensor_text(result) for result in self.results])
         return f"{head}: ({types}) -> {results}"
 
 
@@ -224,9 +224,9 @@ class LoweredLibraryCall:
 
     def __str__(self) -> str:
         types = ", ".join(map(tensor_text, self.types))
-        inside = [*map(str, self.operands), *(f"{n}={v!r}" for n, v in self.op.attributes)]
-        head = f"library_call{{{self.op.library!r}}}({', '.join(inside)})"
-        results = format_result_types([tensor_text(each) for each in self.results])
+        args = [*map(str, self.operands), *(f"{n}={v!r}" for n, v in self.op.attributes)]
+        head = f"library_call{{{self.op.library!r}}}({', '.join(args)})"
+        results = format_result_types([tensor_text(result) for result in self.results])
         return f"{head}: ({types}) -> {results}"
 
 
@@ -250,9 +250,9 @@ class FunctionCall:
 
     def __str__(self) -> str:
         types = ", ".join(map(_tuple_text, self.types))
-        results = format_result_types([_tuple_text(each) for each in self.results])
-        inside = ", ".join(map(str, self.operands))
-        return f"func.call @{self.function}({inside}): ({types}) -> {results}"
+        results = format_result_types([_tuple_text(result) for result in self.results])
+        args = ", ".join(map(str, self.operands))
+        return f"func.call @{self.function}({args}): ({types}) -> {results}"
 
 
 @dataclass(frozen=True, slots=True)

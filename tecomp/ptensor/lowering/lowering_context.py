@@ -42,8 +42,8 @@ class FreshNames:
 
     def __init__(self, function: Function, callees: Mapping[str, LoweredCallee]) -> None:
         self.callees = callees
-        made = [each for apply in function.body for each in apply.named_results]
-        self.taken = {each.name for each in [*function.parameters, *made]}
+        results = [result for apply in function.body for result in apply.named_results]
+        self.taken = {value.name for value in [*function.parameters, *results]}
         self.parts: dict[str, tuple[Operand, Operand]] = {}
         self.whole: set[str] = set()
 
@@ -143,8 +143,8 @@ class Lowering:
         if whole:
             self.names.whole.add(name)
         self.names.parts[name] = tensor, gid
-        place = self._where("device", self.place.device), self.team
-        self.after.append(Binding(name, Together((tensor, *place, gid))))
+        location = self._where("device", self.place.device), self.team
+        self.after.append(Binding(name, Together((tensor, *location, gid))))
 
     @property
     def is_distributed(self) -> bool:
@@ -160,7 +160,7 @@ class Lowering:
     @property
     def types(self) -> tuple[PTensorType, ...]:
         """Types of the tensor operands."""
-        return tuple([each for each in self.apply.types if isinstance(each, PTensorType)])
+        return tuple([operand for operand in self.apply.types if isinstance(operand, PTensorType)])
 
     @property
     def place(self) -> PTensorType:
@@ -174,5 +174,5 @@ class Lowering:
 
     def _where(self, attribute: str, known: Any) -> Operand:
         """Return device or team, as an attribute of the operation or from its operands."""
-        given = getattr(self.apply.op, attribute, known)
-        return ValueName(given.name) if isinstance(given, AttributeOperand) else Literal(known)
+        value = getattr(self.apply.op, attribute, known)
+        return ValueName(value.name) if isinstance(value, AttributeOperand) else Literal(known)

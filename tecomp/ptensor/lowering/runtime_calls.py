@@ -74,9 +74,9 @@ def enumerate_statements(function: LoweredFunction) -> Iterator[tuple[int, Bindi
     for statement in function.body:
         if isinstance(statement, DeviceRegion):
             line += 1
-        for let in lets_of(statement):
-            yield line, let
-            line += let.printed
+        for binding in lets_of(statement):
+            yield line, binding
+            line += binding.printed
         line += isinstance(statement, DeviceRegion)
 
 
@@ -84,7 +84,7 @@ def lets_of(statement: Statement) -> tuple[Binding, ...]:
     """Return a statement, or the statements of a device region."""
     if isinstance(statement, Binding):
         return (statement,)
-    return tuple([let for let in statement.body if isinstance(let, Binding)])
+    return tuple([binding for binding in statement.body if isinstance(binding, Binding)])
 
 
 def _tensor(operand: Operand, tuples: dict[str, str]) -> str:
@@ -112,12 +112,12 @@ def dist_to_runtime(function: Program) -> Program:
         RFC PTensor, "--dist-to-intel-runtime".
     """
     if isinstance(function, LoweredModule):
-        return LoweredModule(tuple([dist_to_runtime(each) for each in function.functions]))
+        return LoweredModule(tuple([dist_to_runtime(member) for member in function.functions]))
     verify_lifetimes(function)
     body = _insert_releases(function)
-    made = replace(function, body=tuple([_runtime_call(statement) for statement in body]))
-    verify_lowered(made)
-    return made
+    converted = replace(function, body=tuple([_runtime_call(statement) for statement in body]))
+    verify_lowered(converted)
+    return converted
 
 
 def _runtime_call(statement: Statement) -> Statement:
@@ -137,15 +137,15 @@ def _runtime_call(statement: Statement) -> Statement:
 
 def _insert_releases(function: LoweredFunction) -> list[Statement]:
     """Return the statements with releases of tensors after their last use."""
-    made: dict[str, tuple[ValueName, Operand]] = {}
+    created: dict[str, tuple[ValueName, Operand]] = {}
     last: dict[str, int] = {}
     tuples: dict[str, str] = {}
-    kept: set[str] = set()
+    retained: set[str] = set()
     calls: dict[str, FunctionCall] = {}
     for k, statement in enumerate(function.body):
-        for let in lets_of(statement):
-            value, result = let.value, let.result or ""
-            named = [tuples.get(name, name) for name in names_of(let)]
+        for binding in lets_of(statement):
+            value, result = binding.value, binding.result or ""
+            named = [tuples.get(name, name) for name in names_of(binding)]
             last.update(dict.fromkeys(named, k))
             if isinstance(value, Together) and isinstance(value.operands[3], ValueName):
                 number = value.operands[3]
@@ -154,18 +154,18 @@ def _insert_releases(function: LoweredFunction) -> list[Statement]:
                 calls[result] = value
             team = _team_of_call(value, calls)
             if team is not None:
-                made[result], last[result] = (ValueName(result, 3), team), k
+                created[result], last[result] = (ValueName(result, 3), team), k
             if isinstance(value, Dist) and value.function in ("init_dtensor", "init_view"):
-                made[result], last[result] = (ValueName(result), value.team), k
+                created[result], last[result] = (ValueName(result), value.team), k
             elif isinstance(value, Dist) and value.function == "fini_dtensor":
-                kept.update(named)
-    kept.update([tuples.get(name, name) for name in function.results])
+                retained.update(named)
+    retained.update([tuples.get(name, name) for name in function.results])
     ends: list[Statement] = []
     for k, statement in enumerate(function.body):
         ends.append(statement)
         ends += [
             Binding(None, Dist("fini_dtensor", (number,), team))
-            for name, (number, team) in made.items() if last[name] == k and name not in kept
+            for name, (number, team) in created.items() if last[name] == k and name not in retained
         ]
     return ends
 

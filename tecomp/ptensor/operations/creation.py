@@ -307,16 +307,16 @@ class MeshGrid(Several):
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
         """Return the grid types, each with the dtype of its operand."""
-        for k, each in enumerate(operands):
-            if each.rank > 1:
+        for k, operand in enumerate(operands):
+            if operand.rank > 1:
                 raise ArrayValueError(
                     "{name}: array {k} must have 1 axis, got shape {shape}",
-                    kind="array-shapes", name=self.name, k=k, shape=each.shape,
+                    kind="array-shapes", name=self.name, k=k, shape=operand.shape,
                 )
         check_same_device_and_team(operands, self.name)
         order = self.order(len(operands))
         shape: Shape = tuple([operands[k].shape[0] if operands[k].rank else 1 for k in order])
-        return tuple([each.like(shape) for each in operands])
+        return tuple([operand.like(shape) for operand in operands])
 
     def order(self, count: int) -> tuple[int, ...]:
         """Return for each axis of the grid the operand that varies along it."""
@@ -369,14 +369,14 @@ class AsArray(ImportOp):
 
     def infer(self, *operands: Any) -> PTensorType:
         """Return the type with the given shape."""
-        (given,) = operands
-        if given != "ptr" and self.shape:
+        (operand,) = operands
+        if operand != "ptr" and self.shape:
             raise ArrayValueError(
                 "asarray: a scalar operand has 0 axes, but the declared shape is {shape}; "
                 "broadcast the scalar instead",
                 kind="array-shapes", shape=self.shape,
             )
-        return super().infer(given)
+        return super().infer(operand)
 
 
 @dataclass(frozen=True)

@@ -82,15 +82,15 @@ class Elementwise(PTensorOp):
         Raises:
             ArrayTypeError: If the function does not support the dtypes.
         """
-        taken = self.functions[self.kind]
+        supported = self.functions[self.kind]
         dtype = promote_types(dtypes)
-        if dtype in taken and all(d in taken for d in dtypes):
+        if dtype in supported and all(d in supported for d in dtypes):
             return "float64" if dtype in INTEGERS and self.kind in _TO_FLOAT else dtype
-        given = " and ".join(dtypes)
+        dtype_text = " and ".join(dtypes)
         raise ArrayTypeError(
             "{form}: unsupported dtype {given}; supported dtypes: {taken}; convert with "
             "xp.astype(x, dtype)",
-            form=self.kind, given=given, taken=", ".join(taken),
+            form=self.kind, given=dtype_text, taken=", ".join(supported),
         )
 
     def result_dtype(self, dtype: str) -> str:

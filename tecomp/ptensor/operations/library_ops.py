@@ -86,17 +86,17 @@ class FourierTransformOp(Kinded, LibraryOperation):
     def _shape(self, x: PTensorType) -> Shape:
         shape = list(x.shape)
         for k, (axis, size) in enumerate(zip(self.axes, self.sizes, strict=True)):
-            place = axis_of(axis, x.rank, self.kind)
+            dim = axis_of(axis, x.rank, self.kind)
             is_last = k == len(self.axes) - 1
             grows = is_last and self.kind in self.real
-            count = size if size is not None else 2 * (shape[place] - 1) if grows else shape[place]
+            count = size if size is not None else 2 * (shape[dim] - 1) if grows else shape[dim]
             if count < 1:
                 raise ArrayValueError(
                     "{form}: cannot transform {count} elements along axis {axis} of shape "
                     "{shape}; at least 1 element is required",
                     form=self.kind, count=count, axis=axis, shape=x.shape,
                 )
-            shape[place] = count // 2 + 1 if is_last and self.kind in self.halved else count
+            shape[dim] = count // 2 + 1 if is_last and self.kind in self.halved else count
         return tuple(shape)
 
 
@@ -129,10 +129,10 @@ def _qr(op: Matrices, x: PTensorType) -> _Results:
 
 def _svd(op: Matrices, x: PTensorType) -> _Results:
     *outer, rows, columns = x.shape
-    least = min(rows, columns)
-    left, right = (rows, columns) if op.full else (least, least)
+    smaller = min(rows, columns)
+    left, right = (rows, columns) if op.full else (smaller, smaller)
     return (
-        ((*outer, rows, left), x.dtype), ((*outer, least), _real(x)),
+        ((*outer, rows, left), x.dtype), ((*outer, smaller), _real(x)),
         ((*outer, right, columns), x.dtype),
     )
 
@@ -213,14 +213,14 @@ class Solve(LibraryOperation):
                 kind="array-shapes", shape=a.shape,
             )
         dtype = promote_types([a.dtype, b.dtype])
-        own = 1 if b.rank == 1 else 2
-        if b.rank == 0 or b.shape[-own] != a.shape[-1]:
+        b_axes = 1 if b.rank == 1 else 2
+        if b.rank == 0 or b.shape[-b_axes] != a.shape[-1]:
             raise ArrayValueError(
                 "solve: shapes {shape} and {b_shape} do not match; x2 must have {extent} rows, as "
                 "many as x1",
                 kind="array-shapes", shape=a.shape, b_shape=b.shape, extent=a.shape[-1],
             )
-        if own == 1:
+        if b_axes == 1:
             return (a.like(a.shape[:-1], dtype),)
         outer = broadcast_shapes([a.shape[:-2], b.shape[:-2]], self.name)
         return (a.like((*outer, *b.shape[-2:]), dtype),)
@@ -267,12 +267,12 @@ def _with_tolerance(operands: tuple[PTensorType, ...], where: str) -> PTensorTyp
     x, *tolerance = operands
     need_dtype(x.dtype, _TAKEN, where)
     need_matrices(x, where)
-    for each in tolerance:
-        need_dtype(each.dtype, ("float32", "float64"), where, "rtol is")
-        if broadcast_shapes([each.shape, x.shape[:-2]], where) != x.shape[:-2]:
+    for rtol in tolerance:
+        need_dtype(rtol.dtype, ("float32", "float64"), where, "rtol is")
+        if broadcast_shapes([rtol.shape, x.shape[:-2]], where) != x.shape[:-2]:
             raise ArrayValueError(
                 "{where}: rtol of shape {shape} does not broadcast to the stack of matrices of "
                 "shape {extent}; pass one tolerance, or one per matrix",
-                kind="array-shapes", where=where, shape=each.shape, extent=x.shape[:-2],
+                kind="array-shapes", where=where, shape=rtol.shape, extent=x.shape[:-2],
             )
     return x

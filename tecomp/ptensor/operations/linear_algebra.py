@@ -151,8 +151,8 @@ class TensorDot(PTensorOp):
         first, second = self.places(x, y)
         for k, j in zip(first, second, strict=True):
             _need_equal(x, k, y, j, self.where)
-        kept = [n for k, n in enumerate(x.shape) if k not in first]
-        return x.like((*kept, *(n for k, n in enumerate(y.shape) if k not in second)), dtype)
+        free = [n for k, n in enumerate(x.shape) if k not in first]
+        return x.like((*free, *(n for k, n in enumerate(y.shape) if k not in second)), dtype)
 
     def places(self, x: PTensorType, y: PTensorType) -> tuple[Sequence[int], Sequence[int]]:
         """Return the nonnegative contracted axes of each operand."""
@@ -163,10 +163,10 @@ class TensorDot(PTensorOp):
                 axes=self.axes,
             )
         pair = [
-            [axis_of(k, given.rank, self.where, f"an axis of {of}") for k in own]
-            for own, given, of in zip(self.axes, (x, y), ("x1", "x2"), strict=True)
+            [axis_of(k, operand.rank, self.where, f"an axis of {name}") for k in axes]
+            for axes, operand, name in zip(self.axes, (x, y), ("x1", "x2"), strict=True)
         ]
-        if any(len(set(own)) < len(own) for own in pair):
+        if any(len(set(axes)) < len(axes) for axes in pair):
             raise ArrayValueError(
                 "tensordot: axes {axes} contains duplicate axes; pass each axis once",
                 axes=self.axes,
@@ -259,12 +259,12 @@ class Cross(PTensorOp):
         x, y = operands
         dtype = _product_dtype(operands, self.name)
         _need_shared_axis(self.axis, x, y, self.name)
-        for each in operands:
-            if each.shape[self.axis] != 3:
+        for operand in operands:
+            if operand.shape[self.axis] != 3:
                 raise ArrayValueError(
                     "cross: shapes are {shape} and {y_shape}; axis {axis} must have size 3, got "
                     "{extent}",
                     kind="array-shapes", shape=x.shape, y_shape=y.shape, axis=self.axis,
-                    extent=each.shape[self.axis],
+                    extent=operand.shape[self.axis],
                 )
         return x.like(broadcast_shapes([x.shape, y.shape], self.name), dtype)

@@ -153,9 +153,9 @@ class Take(PTensorOp):
         x, *indices = operands
         for index in indices:
             check_integers(index, self.name)
-        middle = broadcast_shapes([index.shape for index in indices], self.name)
-        rest = [extent for axis, extent in enumerate(x.shape) if axis not in self.axis]
-        return x.like((*rest[: self.place], *middle, *rest[self.place :]))
+        index_shape = broadcast_shapes([index.shape for index in indices], self.name)
+        others = [extent for axis, extent in enumerate(x.shape) if axis not in self.axis]
+        return x.like((*others[: self.place], *index_shape, *others[self.place :]))
 
 
 @dataclass(frozen=True)
@@ -283,20 +283,20 @@ class Combine(Kinded):
         check_same_device_and_team(operands, self.kind)
         first = operands[0]
         axis = axis_of(self.axis, first.rank + (self.kind == "stack"), self.kind)
-        along = axis if self.kind == "concat" else None
+        dropped = axis if self.kind == "concat" else None
         for k, other in enumerate(operands):
-            if _drop_axes(other.shape, along) != _drop_axes(first.shape, along):
-                but = "" if along is None else f" except along axis {axis}"
+            if _drop_axes(other.shape, dropped) != _drop_axes(first.shape, dropped):
+                clause = "" if dropped is None else f" except along axis {axis}"
                 raise ArrayValueError(
                     "{form}: array 0 has shape {shape}, but array {k} has shape {other_shape}; "
                     "pass arrays of equal shape{but}",
                     kind="array-shapes", form=self.kind, shape=first.shape, k=k,
-                    other_shape=other.shape, but=but,
+                    other_shape=other.shape, but=clause,
                 )
-        extents = [x.shape[axis] for x in operands] if along is not None else [1] * len(operands)
+        extents = [x.shape[axis] for x in operands] if dropped is not None else [1] * len(operands)
         count: Any = None if None in extents else sum(extents)
-        rest = first.shape[axis if along is None else axis + 1 :]
-        shape = (*first.shape[:axis], count, *rest)
+        trailing = first.shape[axis if dropped is None else axis + 1 :]
+        shape = (*first.shape[:axis], count, *trailing)
         return first.like(shape, promote_types([operand.dtype for operand in operands]))
 
 

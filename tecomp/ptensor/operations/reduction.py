@@ -30,7 +30,7 @@ from tecomp.ptensor.types import (
 )
 
 
-def accumulator_dtype(dtype: str, wanted: str | None, where: str) -> str:
+def accumulator_dtype(dtype: str, requested: str | None, where: str) -> str:
     """Return the dtype of sums and products; small integers use 64 bits to avoid overflow.
 
     Raises:
@@ -40,15 +40,15 @@ def accumulator_dtype(dtype: str, wanted: str | None, where: str) -> str:
     ['int64', 'uint64', 'float32']
     """
     need_dtype(dtype, NUMERIC, where)
-    if wanted is not None:
-        need_dtype(wanted, NUMERIC, where, "dtype is")
-        if dtype in COMPLEX and wanted not in COMPLEX:
+    if requested is not None:
+        need_dtype(requested, NUMERIC, where, "dtype is")
+        if dtype in COMPLEX and requested not in COMPLEX:
             raise ArrayTypeError(
                 "{where}: cannot reduce dtype {dtype} to {wanted}; omit dtype, or convert to real "
                 "values first: real(x) or imag(x)",
-                where=where, dtype=dtype, wanted=wanted,
+                where=where, dtype=dtype, wanted=requested,
             )
-        return wanted
+        return requested
     if dtype in SIGNED:
         return "int64"
     return "uint64" if dtype in UNSIGNED else dtype
@@ -225,8 +225,8 @@ class Cumulative(Kinded):
         (x,) = operands
         dtype = accumulator_dtype(x.dtype, self.dtype, self.where)
         axis = axis_of(self.axis, x.rank, self.where)
-        more = int(self.include_initial)
-        return x.like((*x.shape[:axis], x.shape[axis] + more, *x.shape[axis + 1 :]), dtype)
+        added = int(self.include_initial)
+        return x.like((*x.shape[:axis], x.shape[axis] + added, *x.shape[axis + 1 :]), dtype)
 
 
 @dataclass(frozen=True)

@@ -165,19 +165,19 @@ class SearchSorted(LibraryOperation):
         """Return the index dtype in the shape of the second operand."""
         check_same_device_and_team(operands, self.name)
         x, values, *sorter = operands
-        for each in (x, values):
-            need_dtype(each.dtype, REAL, self.name)
+        for array in (x, values):
+            need_dtype(array.dtype, REAL, self.name)
         promote_types([x.dtype, values.dtype])
         if x.rank != 1:
             raise ArrayValueError(
                 "searchsorted: x1 must be a sorted array with 1 axis, got shape {shape}",
                 kind="array-shapes", shape=x.shape,
             )
-        for each in sorter:
-            if each.dtype not in INTEGERS or each.shape != x.shape:
+        for array in sorter:
+            if array.dtype not in INTEGERS or array.shape != x.shape:
                 raise ArrayTypeError(
                     "searchsorted: sorter is {each}, expected integers of the same shape as x1 "
                     "{x}; pass xp.argsort(x1)",
-                    each=each, x=x,
+                    each=array, x=x,
                 )
         return (values.like(values.shape, "int64"),)

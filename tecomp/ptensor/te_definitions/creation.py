@@ -150,9 +150,9 @@ def _(op: CreateLike, operands: Sequence[Value], types: Types, result: PTensorTy
     return _fill(operands[1], types[1], result, op.name)
 
 
-def _fill(value: Value, given: PTensorType, result: PTensorType, name: str) -> Value:
+def _fill(value: Value, value_type: PTensorType, result: PTensorType, name: str) -> Value:
     def at(*_: te.Expr) -> Element:
-        return convert_element(element_at(value, ()), given.dtype, result.dtype)
+        return convert_element(element_at(value, ()), value_type.dtype, result.dtype)
 
     return value_of(result.shape, at, name)
 

@@ -33,23 +33,23 @@ from tecomp.schedules.tiling.reduction import first_output
 def _(
     op: Cumulative, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
-    (x,), (given,) = operands, types
-    axis = axis_of(op.axis, given.rank, op.where)
-    x = as_dtype(x, given, result.dtype)
+    (x,), (x_type,) = operands, types
+    axis = axis_of(op.axis, x_type.rank, op.where)
+    x = as_dtype(x, x_type, result.dtype)
     if op.kind == "sum" and isinstance(x, ComplexTensor):
         # The parts are two columns, so each step adds a pair.
         running: Value = deinterleave_complex(
             cumsum.define(interleave_complex(x, "pairs"), axis, name="running"))
-    elif op.kind == "sum" and isinstance(x, te.Tensor) and _is_cut(given, axis, result.dtype):
+    elif op.kind == "sum" and isinstance(x, te.Tensor) and _is_cut(x_type, axis, result.dtype):
         running = cumsum.define(x, axis, name="running")
     else:
-        running = _by_steps(x, given.shape, axis, op, result)
+        running = _by_steps(x, x_type.shape, axis, op, result)
     if not op.include_initial:
         return running
     return _prepend_initial(running, COMBINERS[op.kind].identity, axis, result)
 
 
-def _is_cut(given: PTensorType, axis: int, dtype: str) -> bool:
+def _is_cut(x_type: PTensorType, axis: int, dtype: str) -> bool:
     """Return whether to sum groups of elements first, which shortens the dependence chain.
 
     A one-dimensional sum benefits unless it is of integers, whose addition has a short latency, or
@@ -57,9 +57,9 @@ def _is_cut(given: PTensorType, axis: int, dtype: str) -> bool:
     Along the first or last axis of several rows, a vector holds one element of each row, so the
     chains are independent already.
     """
-    if given.rank == 1:
+    if x_type.rank == 1:
         return dtype in FLOATS and dtype != "float64"
-    return axis not in (0, given.rank - 1)
+    return axis not in (0, x_type.rank - 1)
 
 
 def _by_steps(
@@ -67,13 +67,13 @@ def _by_steps(
 ) -> Value:
     """Define the scan as a recurrence over rows."""
     steps, others = shape[axis], (*shape[:axis], *shape[axis + 1 :])
-    wide = wide_type(PART.get(result.dtype, result.dtype))
+    wide_dtype = wide_type(PART.get(result.dtype, result.dtype))
 
     def element(t: Any, *i: Any) -> Element:
-        return widen_element(element_at(x, (*i[:axis], t, *i[axis:])), wide)
+        return widen_element(element_at(x, (*i[:axis], t, *i[axis:])), wide_dtype)
 
     count = 2 if isinstance(x, ComplexTensor) else 1
-    states = [te.placeholder((steps, *others), wide, name=f"state{k}") for k in range(count)]
+    states = [te.placeholder((steps, *others), wide_dtype, name=f"state{k}") for k in range(count)]
     state: Value = ComplexTensor(*states) if count == 2 else states[0]
 
     def step(t: te.Expr, *i: te.Expr) -> Any:
@@ -93,9 +93,9 @@ def _by_steps(
 
 def _move_scan_axis(rows: te.Tensor, shape: Shape, axis: int) -> te.Tensor:
     """Move the first axis of a scan to its position in the result."""
-    made: te.Tensor = te.compute(
+    moved: te.Tensor = te.compute(
         shape, lambda *i: rows(i[axis], *i[:axis], *i[axis + 1 :]), name="running")
-    return made
+    return moved
 
 
 def _parts(value: Element) -> Any:
@@ -109,13 +109,13 @@ def _plus(x: Element, y: Element) -> Element:
 def _prepend_initial(running: Value, initial: float, axis: int, result: PTensorType) -> Value:
     """Prepend the initial value to cumulative results."""
 
-    def part(of: te.Tensor, start: float) -> te.Tensor:
+    def part(tensor: te.Tensor, start: float) -> te.Tensor:
         def at(*i: te.Expr) -> te.Expr:
             before = (*i[:axis], i[axis] - 1, *i[axis + 1 :])
-            return te.if_then_else(i[axis] > 0, of(*before), te.const(start, of.dtype))
+            return te.if_then_else(i[axis] > 0, tensor(*before), te.const(start, tensor.dtype))
 
-        made: te.Tensor = te.compute(result.shape, at, name="with_initial")
-        return made
+        extended: te.Tensor = te.compute(result.shape, at, name="with_initial")
+        return extended
 
     if isinstance(running, ComplexTensor):
         return ComplexTensor(part(running.re, initial), part(running.im, 0))
@@ -126,12 +126,12 @@ def _prepend_initial(running: Value, initial: float, axis: int, result: PTensorT
 def _(
     op: Diff, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
-    (x,), (given,) = operands, types
-    axis = axis_of(op.axis, given.rank, op.name)
+    (x,), (x_type,) = operands, types
+    axis = axis_of(op.axis, x_type.rank, op.name)
 
     def at(*i: te.Expr) -> Element:
-        following = (*i[:axis], i[axis] + 1, *i[axis + 1 :])
-        later, earlier = (element_at(x, place) for place in (following, i))
+        next_index = (*i[:axis], i[axis] + 1, *i[axis + 1 :])
+        later, earlier = (element_at(x, index) for index in (next_index, i))
         if isinstance(later, Complex) and isinstance(earlier, Complex):
             return later - earlier
         return real(later) - real(earlier)

@@ -47,7 +47,7 @@ Types = Sequence[PTensorType]
 
 
 def _convert(operands: Operands, types: Types, dtype: str) -> list[Value]:
-    return [as_dtype(x, given, dtype) for x, given in zip(operands, types, strict=True)]
+    return [as_dtype(x, x_type, dtype) for x, x_type in zip(operands, types, strict=True)]
 
 
 def _by_parts(x: Value, y: Value, product: Callable[[te.Tensor, te.Tensor], te.Tensor]) -> Value:
@@ -56,11 +56,11 @@ def _by_parts(x: Value, y: Value, product: Callable[[te.Tensor, te.Tensor], te.T
         assert isinstance(x, te.Tensor)
         assert isinstance(y, te.Tensor)
         return product(x, y)
-    both, neither = product(x.re, y.re), product(x.im, y.im)
-    one, other = product(x.re, y.im), product(x.im, y.re)
+    re_re, im_im = product(x.re, y.re), product(x.im, y.im)
+    re_im, im_re = product(x.re, y.im), product(x.im, y.re)
     return value_of(
-        both.shape,  # type: ignore[arg-type]
-        lambda *i: Complex(both(*i) - neither(*i), one(*i) + other(*i)), "product",
+        re_re.shape,  # type: ignore[arg-type]
+        lambda *i: Complex(re_re(*i) - im_im(*i), re_im(*i) + im_re(*i)), "product",
     )
 
 
@@ -73,11 +73,11 @@ def _(op: MatMul, operands: Operands, types: Types, result: PTensorType) -> Valu
     is_row = types[0].rank == 1
 
     def factors(*index: te.Expr) -> tuple[Element, Element]:
-        *own, k = index
+        *outer, k = index
         if is_row:
-            column = (*own[:-1], k, own[-1]) if own else (k,)
+            column = (*outer[:-1], k, outer[-1]) if outer else (k,)
             return element_at(x, (k,)), element_at(y, column)
-        return element_at(x, (*own, k)), element_at(y, (k,))
+        return element_at(x, (*outer, k)), element_at(y, (k,))
 
     shape = (*result.shape, types[0].shape[-1])
     return _sums(shape, len(shape) - 1, factors, result, op.name)
@@ -88,13 +88,13 @@ def _sums(
     result: PTensorType, name: str,
 ) -> Value:
     """Sum products along an axis, in the accumulation dtype of matrix products."""
-    wide = wide_type(PART.get(result.dtype, result.dtype))
+    wide_dtype = wide_type(PART.get(result.dtype, result.dtype))
 
     def product(*i: te.Expr) -> Element:
         a, b = factors(*i)
-        return times(widen_element(a, wide), widen_element(b, wide))
+        return times(widen_element(a, wide_dtype), widen_element(b, wide_dtype))
 
-    total = ReductionDomain(shape, (axis,), keepdims=False).sums(product, wide, name)
+    total = ReductionDomain(shape, (axis,), keepdims=False).sums(product, wide_dtype, name)
     return narrow_value(total, result, name)
 
 
@@ -108,7 +108,7 @@ def _(op: TensorDot, operands: Operands, types: Types, result: PTensorType) -> V
 @define.register
 def _(op: VecDot, operands: Operands, types: Types, result: PTensorType) -> Value:
     x, y = _convert(operands, types, result.dtype)
-    shape = broadcast_shapes([given.shape for given in types], op.name)
+    shape = broadcast_shapes([x_type.shape for x_type in types], op.name)
 
     def factors(*i: te.Expr) -> tuple[Element, Element]:
         a, b = broadcast_at(x, i), broadcast_at(y, i)
@@ -154,13 +154,13 @@ def _(op: Diagonal, operands: Operands, types: Types, result: PTensorType) -> Va
 
 @define.register
 def _(op: TraceOp, operands: Operands, types: Types, result: PTensorType) -> Value:
-    (x,), (given,) = operands, types
-    length = diagonal_length(given.shape, op.offset)
-    shape = (*given.shape[:-2], length)
-    parts = _diagonal(as_dtype(x, given, result.dtype), shape, op.offset)
+    (x,), (x_type,) = operands, types
+    length = diagonal_length(x_type.shape, op.offset)
+    shape = (*x_type.shape[:-2], length)
+    parts = _diagonal(as_dtype(x, x_type, result.dtype), shape, op.offset)
     rows = ReductionDomain(shape, (len(shape) - 1,), keepdims=False)
-    wide = te_accumulator_dtype(PART.get(result.dtype, result.dtype), result.device)
-    total = rows.sums(lambda *i: element_at(parts, i), wide, op.name)
+    wide_dtype = te_accumulator_dtype(PART.get(result.dtype, result.dtype), result.device)
+    total = rows.sums(lambda *i: element_at(parts, i), wide_dtype, op.name)
     return narrow_value(total, result, op.name)
 
 
@@ -169,12 +169,12 @@ def _(op: Cross, operands: Operands, types: Types, result: PTensorType) -> Value
     x, y = _convert(operands, types, result.dtype)
 
     def at(*i: te.Expr) -> Element:
-        ahead, behind = (
+        next_index, prev_index = (
             [te.indexmod(k + n, 3) if j == op.axis else k for j, k in enumerate(i, -len(i))]
             for n in (1, 2)
         )
-        first = times(broadcast_at(x, ahead), broadcast_at(y, behind))
-        second = times(broadcast_at(x, behind), broadcast_at(y, ahead))
+        first = times(broadcast_at(x, next_index), broadcast_at(y, prev_index))
+        second = times(broadcast_at(x, prev_index), broadcast_at(y, next_index))
         if isinstance(first, Complex) and isinstance(second, Complex):
             return first - second
         return real(first) - real(second)

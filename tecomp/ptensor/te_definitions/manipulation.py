@@ -43,21 +43,21 @@ Types = Sequence[PTensorType]
 @define.register
 def _(op: ExtractSlice, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
     def at(*index: te.Expr) -> Element:
-        place = [start + i * step for i, (start, step, _) in zip(index, op.slice, strict=True)]
-        return element_at(operands[0], place)
+        point = [start + i * step for i, (start, step, _) in zip(index, op.slice, strict=True)]
+        return element_at(operands[0], point)
 
     return value_of(result.shape, at, op.name)
 
 
 @define.register
 def _(op: InsertSlice, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    whole, part = operands
+    full, part = operands
 
     def at(*index: te.Expr) -> Element:
-        inside, place = _place_in(index, op, result.shape)
-        new = convert_element(element_at(part, place), types[1].dtype, result.dtype)
+        checks, point = _place_in(index, op, result.shape)
+        new = convert_element(element_at(part, point), types[1].dtype, result.dtype)
         # Elements outside the slice have no position in the part, which must not be read there.
-        return select_value(te.all(*inside), new, element_at(whole, index)) if inside else new
+        return select_value(te.all(*checks), new, element_at(full, index)) if checks else new
 
     return value_of(result.shape, at, op.name)
 
@@ -66,23 +66,23 @@ def _place_in(
     index: Sequence[te.Expr], op: InsertSlice, shape: Sequence[int]
 ) -> tuple[list[te.Expr], list[Any]]:
     """Return whether an index is in a slice, and its position in the slice."""
-    inside: list[te.Expr] = []
-    place: list[Any] = []
+    checks: list[te.Expr] = []
+    point: list[Any] = []
     for i, extent, (start, step, count) in zip(index, shape, op.slice, strict=True):
         if step < 0:  # the same elements in ascending order
-            low, far = start + (count - 1) * step, -step
+            low, stride = start + (count - 1) * step, -step
         else:
-            low, far = start, step
+            low, stride = start, step
         distance = i - low
         if low > 0:
-            inside.append(distance >= 0)
-        if low + (count - 1) * far < extent - 1:
-            inside.append(distance <= (count - 1) * far)
-        if far > 1:
-            inside.append(distance % far == 0)
-        at = distance // far if far > 1 else distance
-        place.append(count - 1 - at if step < 0 else at)
-    return inside, place
+            checks.append(distance >= 0)
+        if low + (count - 1) * stride < extent - 1:
+            checks.append(distance <= (count - 1) * stride)
+        if stride > 1:
+            checks.append(distance % stride == 0)
+        offset = distance // stride if stride > 1 else distance
+        point.append(count - 1 - offset if step < 0 else offset)
+    return checks, point
 
 
 @define.register
@@ -92,24 +92,24 @@ def _(op: Take, operands: Sequence[Value], types: Types, result: PTensorType) ->
     count = max(map(len, shapes))
 
     def at(*index: te.Expr) -> Element:
-        middle = index[op.place : op.place + count]
-        rest = [*index[: op.place], *index[op.place + count :]]
-        said = [_index_value(i, shape, middle) for i, shape in zip(indices, shapes, strict=True)]
-        place = [
-            said[op.axis.index(axis)] if axis in op.axis else rest.pop(0)
+        inner = index[op.place : op.place + count]
+        others = [*index[: op.place], *index[op.place + count :]]
+        picked = [_index_value(i, shape, inner) for i, shape in zip(indices, shapes, strict=True)]
+        point = [
+            picked[op.axis.index(axis)] if axis in op.axis else others.pop(0)
             for axis in range(types[0].rank)
         ]
-        return element_at(x, place)
+        return element_at(x, point)
 
     return value_of(result.shape, at, op.name)
 
 
 def _index_value(indices: Value, shape: Sequence[int], index: Sequence[te.Expr]) -> te.Expr:
-    own = index[len(index) - len(shape) :]
-    at: list[Any] = [0 if extent == 1 else i for extent, i in zip(shape, own, strict=True)]
-    said = element_at(indices, at)
-    assert not isinstance(said, Complex)
-    return said
+    suffix = index[len(index) - len(shape) :]
+    point: list[Any] = [0 if extent == 1 else i for extent, i in zip(shape, suffix, strict=True)]
+    value = element_at(indices, point)
+    assert not isinstance(value, Complex)
+    return value
 
 
 @define.register
@@ -118,12 +118,12 @@ def _(op: TakeAlongAxis, operands: Sequence[Value], types: Types, result: PTenso
     axis = op.axis
 
     def at(*index: te.Expr) -> Element:
-        said = _index_value(indices, types[1].shape, index)
-        place: list[Any] = [
+        picked = _index_value(indices, types[1].shape, index)
+        point: list[Any] = [
             0 if extent == 1 else i for extent, i in zip(types[0].shape, index, strict=True)
         ]
-        place[axis] = said
-        return element_at(x, place)
+        point[axis] = picked
+        return element_at(x, point)
 
     return value_of(result.shape, at, op.name)
 
@@ -134,25 +134,25 @@ def _(op: BroadcastOp, operands: Sequence[Value], types: Types, result: PTensorT
 
     def at(*index: te.Expr) -> Element:
         own = index[len(index) - len(shape) :]
-        place: list[Any] = [0 if n == 1 else i for n, i in zip(shape, own, strict=True)]
-        return element_at(operands[0], place)
+        point: list[Any] = [0 if n == 1 else i for n, i in zip(shape, own, strict=True)]
+        return element_at(operands[0], point)
 
     return value_of(result.shape, at, op.name)
 
 
 @define.register
 def _(op: Combine, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    same = [
+    converted = [
         _cast(value, type, result.dtype)
         for value, type in zip(operands, types, strict=True)
     ]
     join = topi.concatenate if op.kind == "concat" else topi.stack
-    parts = [value for value in same if isinstance(value, ComplexTensor)]
+    parts = [value for value in converted if isinstance(value, ComplexTensor)]
     if parts:
         real, imaginary = [value.re for value in parts], [value.im for value in parts]
         return ComplexTensor(join(real, op.axis), join(imaginary, op.axis))
-    whole = [value for value in same if not isinstance(value, ComplexTensor)]
-    joined: te.Tensor = join(whole, op.axis)
+    full = [value for value in converted if not isinstance(value, ComplexTensor)]
+    joined: te.Tensor = join(full, op.axis)
     return joined
 
 
@@ -190,18 +190,18 @@ def _(op: Roll, operands: Sequence[Value], types: Types, result: PTensorType) ->
     for shift, axis in zip(op.shift, op.axis, strict=True):
         shifts[axis] += shift
     # Below these indices are the elements that wrap around.
-    ends = [by % max(extent, 1) for by, extent in zip(shifts, result.shape, strict=True)]
+    ends = [amount % max(extent, 1) for amount, extent in zip(shifts, result.shape, strict=True)]
 
     def at(*index: te.Expr) -> Element:
         *rows, last = [
             (i, extent - end, end) for i, extent, end in zip(index, result.shape, ends, strict=True)
         ]
-        place = [(i + ahead) % (ahead + end) if end else i for i, ahead, end in rows]
-        i, ahead, end = last
-        own = element_at(operands[0], [*place, i - end if end else i])
+        point = [(i + split) % (split + end) if end else i for i, split, end in rows]
+        i, split, end = last
+        own = element_at(operands[0], [*point, i - end if end else i])
         # Avoid the remainder along the last axis, so that loads are contiguous.
         return (
-            select_value(i < end, element_at(operands[0], [*place, i + ahead]), own) if end else own
+            select_value(i < end, element_at(operands[0], [*point, i + split]), own) if end else own
         )
 
     return value_of(result.shape, at, op.name)

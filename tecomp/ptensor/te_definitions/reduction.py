@@ -57,8 +57,8 @@ class ReductionDomain:
 
     def result_index(self, index: Sequence[Any]) -> list[Any]:
         """Return the index of the result to which an element contributes."""
-        kept = [k for k in range(len(self.shape)) if self.keepdims or k not in self.axes]
-        return [0 if k in self.axes else index[k] for k in kept]
+        retained = [k for k in range(len(self.shape)) if self.keepdims or k not in self.axes]
+        return [0 if k in self.axes else index[k] for k in retained]
 
     def combined(self, element: Callable[..., Element], combiner: str, name: str) -> Value:
         """Reduce elements given by a function of the index; without axes, return the elements."""
@@ -77,14 +77,14 @@ class ReductionDomain:
         return value_of(self.result, at, name)
 
     def _elements(self, index: Sequence[te.Expr], runs: dict[int, Any]) -> Iterator[Any]:
-        own = iter(index)
+        outer = iter(index)
         for k in range(len(self.shape)):
-            kept = next(own) if self.keepdims or k not in runs else None
-            yield runs.get(k, kept)
+            retained = next(outer) if self.keepdims or k not in runs else None
+            yield runs.get(k, retained)
 
-    def sums(self, element: Callable[..., Element], wide: str, name: str) -> Value:
+    def sums(self, element: Callable[..., Element], wide_dtype: str, name: str) -> Value:
         """Sum elements in a dtype; both parts of complex elements are read together."""
-        return self.combined(lambda *i: widen_element(element(*i), wide), "sum", name)
+        return self.combined(lambda *i: widen_element(element(*i), wide_dtype), "sum", name)
 
 
 def widen_element(value: Element, dtype: str) -> Element:
@@ -133,14 +133,14 @@ _ALGEBRA = ElementAlgebra()
 def _(
     op: AxisReduction, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
-    (x,), (given,), row = operands, types, op.row
-    rows = ReductionDomain(given.shape, axes_of(op.axis, given.rank, row.name), op.keepdims)
+    (x,), (x_type,), row = operands, types, op.row
+    rows = ReductionDomain(x_type.shape, axes_of(op.axis, x_type.rank, row.name), op.keepdims)
     if row.gives == TO_WIDE:
-        x = as_dtype(x, given, result.dtype)
+        x = as_dtype(x, x_type, result.dtype)
     dtype = PART.get(result.dtype, result.dtype)
-    wide = te_accumulator_dtype(dtype, result.device)
+    wide_dtype = te_accumulator_dtype(dtype, result.device)
     correction = getattr(op, "correction", 0)
-    made = _define_row(row, x, rows, PART.get(given.dtype, given.dtype), wide, correction)
+    made = _define_row(row, x, rows, PART.get(x_type.dtype, x_type.dtype), wide_dtype, correction)
     return narrow_value(made, result, row.name)
 
 
@@ -191,12 +191,12 @@ def _define_row(
     return map_parts(total, result)
 
 
-def as_dtype(x: Value, given: PTensorType, dtype: str) -> Value:
+def as_dtype(x: Value, x_type: PTensorType, dtype: str) -> Value:
     """Convert a value to a dtype."""
-    if given.dtype == dtype:
+    if x_type.dtype == dtype:
         return x
     return value_of(
-        given.shape, lambda *i: convert_element(element_at(x, i), given.dtype, dtype), "converted"
+        x_type.shape, lambda *i: convert_element(element_at(x, i), x_type.dtype, dtype), "converted"
     )
 
 
@@ -210,19 +210,19 @@ def cast_to(part: te.Tensor, dtype: str, name: str) -> te.Tensor:
     """Cast a tensor to a dtype."""
     if part.dtype == dtype:
         return part
-    made: te.Tensor = te.compute(part.shape, lambda *i: te.cast(part(*i), dtype), name=name)
-    return made
+    result: te.Tensor = te.compute(part.shape, lambda *i: te.cast(part(*i), dtype), name=name)
+    return result
 
 
-def _corrected_count(count: Any, wide: str, correction: float = 0) -> te.Expr:
+def _corrected_count(count: Any, dtype: str, correction: float = 0) -> te.Expr:
     """Return a count of elements minus the correction; the count may be known only at run time."""
     if isinstance(count, int):
-        left = count - correction
-        return te.const(float(left) if left > 0 or not correction else float("nan"), wide)
+        divisor = count - correction
+        return te.const(float(divisor) if divisor > 0 or not correction else float("nan"), dtype)
     if not correction:
-        return te.cast(count, wide)
-    difference = te.cast(count, wide) - te.const(float(correction), wide)
-    return te.select(difference > 0, difference, te.const(float("nan"), wide))
+        return te.cast(count, dtype)
+    difference = te.cast(count, dtype) - te.const(float(correction), dtype)
+    return te.select(difference > 0, difference, te.const(float("nan"), dtype))
 
 
 def is_true(value: Element) -> te.Expr:
@@ -245,14 +245,14 @@ would have fewer lanes.
 def _(
     op: FindIndex, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
-    (x,), (given,) = operands, types
+    (x,), (x_type,) = operands, types
     assert isinstance(x, te.Tensor)
     kind: Literal["argmax", "argmin"] = "argmax" if op.kind == "argmax" else "argmin"
-    axis, shape = 0, given.shape
+    axis, shape = 0, x_type.shape
     if op.axis is not None:
-        axis = axis_of(op.axis, given.rank, op.kind)
-    elif given.rank != 1:
-        shape = (given.size,)
+        axis = axis_of(op.axis, x_type.rank, op.kind)
+    elif x_type.rank != 1:
+        shape = (x_type.size,)
         x = reshape(x, shape)
     if x.dtype.bytes <= _NARROW:
         # Long rows get a kernel for their length after a few calls.
@@ -274,13 +274,13 @@ def _reduce_with_indices(
     """Reduce values together with their indices, in 32 bits if that is sufficient."""
     k = te.reduce_axis((0, shape[axis]), name="k")
     index = te.cast(k, argreduce.index_type(x, shape[axis]))
-    place, _ = te.compute(
+    position, _ = te.compute(
         (*shape[:axis], *shape[axis + 1 :]),
         lambda *i: argreduce.first_of(x.dtype, kind)(
             (index, x(*i[:axis], k, *i[axis:])), axis=k),
         name=f"{kind}_found",
     )
-    found: te.Tensor = place
+    found: te.Tensor = position
     return found
 
 

@@ -89,8 +89,8 @@ class LoopPrimitives(StageCalls):
             kwargs["disable_predication"] = disable_predication
         if not is_one_of(tail, ("guard",)):
             kwargs["tail"] = tail
-        made: tuple[IterVar, IterVar] = self._apply(loops.split, "split", parent, **kwargs)
-        return made
+        result: tuple[IterVar, IterVar] = self._apply(loops.split, "split", parent, **kwargs)
+        return result
 
     @primitive
     def fuse(self, *axes: IterVar) -> IterVar:
@@ -121,8 +121,8 @@ class LoopPrimitives(StageCalls):
         >>> s[B], fused.extent
         (Stage(B: i.j.fused), 80)
         """
-        made: IterVar = self._apply(loops.fuse, "fuse", *axes)
-        return made
+        result: IterVar = self._apply(loops.fuse, "fuse", *axes)
+        return result
 
     @primitive
     def reorder(self, *axes: IterVar) -> None:
@@ -178,10 +178,10 @@ class LoopPrimitives(StageCalls):
         >>> s[B], [axis.extent for axis in (io, jo, ii, ji)]
         (Stage(B: i.outer, j.outer, i.inner, j.inner), [2, 2, 4, 5])
         """
-        made: tuple[IterVar, IterVar, IterVar, IterVar] = self._apply(
+        result: tuple[IterVar, IterVar, IterVar, IterVar] = self._apply(
             loops.tile, "tile", x_parent, y_parent, x_factor, y_factor
         )
-        return made
+        return result
 
 
     @primitive
@@ -421,8 +421,8 @@ class MarkPrimitives(StageCalls):
             prefetch(A[min(i + 2, 7), 0])
             B[i] = A[i, 0] * float32(2.0)
         """
-        given = tensor_of(tensor, f"s[{self._state.name}].prefetch")
-        self._apply(prefetch, "prefetch", given, var, offset)
+        source = tensor_of(tensor, f"s[{self._state.name}].prefetch")
+        self._apply(prefetch, "prefetch", source, var, offset)
 
     @primitive
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: int | None = None) -> None:

@@ -237,7 +237,7 @@ class MemoryPrimitives(StageCalls):
             pad_value = mapping_function.pad_value
         if pad_value is not None:
             kwargs["pad_value"] = pad_value
-        made: tuple[IterVar, ...] = self._apply(
+        result: tuple[IterVar, ...] = self._apply(
             transform_layout, "transform_layout", mapping_function, **kwargs
         )
-        return made
+        return result

@@ -74,9 +74,9 @@ class ScheduleCalls:
         before = self.state
         first = () if stage is None else (stage,)
         state, result = primitive(before, *first, *args, **(kwargs or {}))
-        given = tuple(map(_as_given, args))
-        named = {key: _as_given(value) for key, value in (kwargs or {}).items()}
-        self._calls = (*self._calls, (before, state, name, stage, given, named, result))
+        step_args = tuple(map(_as_given, args))
+        step_kwargs = {key: _as_given(value) for key, value in (kwargs or {}).items()}
+        self._calls = (*self._calls, (before, state, name, stage, step_args, step_kwargs, result))
         self._places = (*self._places, users_call())
         self.state = state
         return result
@@ -160,8 +160,8 @@ def attach_to_primitives(schedule: ScheduleCalls) -> Iterator[None]:
     try:
         yield
     except (LowerError, TargetError) as error:
-        if (place := _error_location(schedule, error)) is not None:
-            error.location = place
+        if (location := _error_location(schedule, error)) is not None:
+            error.location = location
         raise
 
 
@@ -175,20 +175,20 @@ def _error_location(schedule: ScheduleCalls, error: LowerError | TargetError) ->
         )
     if isinstance(error, TargetError) and (found := _BUFFER.match(message)):
         # A message about several buffers that are live together names the largest one first.
-        places = (last_primitive_call(schedule, call, found[1]) for call in _INTO_MEMORY)
-        return next((place for place in places if place is not None), None)
+        locations = (last_primitive_call(schedule, call, found[1]) for call in _INTO_MEMORY)
+        return next((location for location in locations if location is not None), None)
     return None
 
 
 def last_primitive_call(schedule: ScheduleCalls, call: str, name: str) -> Location | None:
     """Return the location of the last call of a primitive on a stage, tensor or loop by name."""
-    place: Location | None
-    for (_, after, each, stage, args, _, result), place in reversed(schedule.calls):
-        own = [] if stage is None else [after.stage(stage).name]
-        names = {*own, *_names((*args, result))}
+    location: Location | None
+    for (_, after, primitive, stage, args, _, result), location in reversed(schedule.calls):
+        stage_names = [] if stage is None else [after.stage(stage).name]
+        names = {*stage_names, *_names((*args, result))}
         # Buffer names are Python identifiers, so compare with sanitized names too.
-        if each == call and name in names | {re.sub(r"\W", "_", known) for known in names}:
-            return place
+        if primitive == call and name in names | {re.sub(r"\W", "_", known) for known in names}:
+            return location
     return None
 
 

@@ -43,8 +43,8 @@ def create_schedule(ops: Handle | Sequence[Handle]) -> Schedule:
     >>> te.create_schedule(B.op)
     Schedule(A, B)
     """
-    given = list(ops) if isinstance(ops, list | tuple) else [ops]
-    outputs = tuple(dict.fromkeys([operation_of(op, "create_schedule") for op in given]))
+    handles = list(ops) if isinstance(ops, list | tuple) else [ops]
+    outputs = tuple(dict.fromkeys([operation_of(op, "create_schedule") for op in handles]))
     stages = tuple([
         initial_stage(op, is_output=op in set(outputs)) for op in post_order(outputs)
     ])
@@ -92,9 +92,9 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
 
     def __copy__(self) -> Schedule:
         """Return a schedule of the same tensors; later calls on either do not affect the other."""
-        made = Schedule(self.state)
-        made.__dict__.update(self.__dict__)
-        return made
+        result = Schedule(self.state)
+        result.__dict__.update(self.__dict__)
+        return result
 
     def __deepcopy__(self, memo: object) -> Schedule:
         return self.__copy__()
@@ -140,8 +140,8 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         >>> ">i.outer: 8<" in s.step_picture()
         True
         """
-        made: Svg = call_drawing_function("loop_nest:draw_step", self, step)
-        return made
+        drawing: Svg = call_drawing_function("loop_nest:draw_step", self, step)
+        return drawing
 
     @property
     def outputs(self) -> tuple[Operation, ...]:
@@ -252,16 +252,16 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         (Group(B, C), Stage(D: i, j), True)
         """
         where = "s.create_group"
-        many = [
-            [tensor_of(each, where) for each in given]
-            if isinstance(given, list | tuple) else [tensor_of(given, where)]
-            for given in (outputs, inputs)
+        tensors = [
+            [tensor_of(tensor, where) for tensor in side]
+            if isinstance(side, list | tuple) else [tensor_of(side, where)]
+            for side in (outputs, inputs)
         ]
         check_kind(include_inputs, bool, f"{where}: include_inputs", "pass True or False",
                    ScheduleError)
-        made = self._apply(
-            compute_location.create_group, "create_group", None, (*many, include_inputs))
-        return Group(self, made)
+        key = self._apply(
+            compute_location.create_group, "create_group", None, (*tensors, include_inputs))
+        return Group(self, key)
 
     @primitive
     def place_group(
@@ -304,6 +304,6 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
 
 
 def _again(state: ScheduleState, start: ScheduleState, trace: Trace) -> Schedule:
-    made = Schedule(state)
-    made._start, made._written = start, (0, trace)
-    return made
+    schedule = Schedule(state)
+    schedule._start, schedule._written = start, (0, trace)
+    return schedule

@@ -100,8 +100,8 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         """All axes that this stage has or had: the root axes and every axis derived from them."""
         state = self._state
         roots = state.op.loops if isinstance(state.op, ComputeOp) else ()
-        made = [axis for relation in state.relations for axis in _results(relation)]
-        return (*roots, *made)
+        derived = [axis for relation in state.relations for axis in _results(relation)]
+        return (*roots, *derived)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Stage):
@@ -138,8 +138,8 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         >>> "one iteration of i.outer, j.outer" in s[B].domain_picture()
         True
         """
-        made: Svg = call_drawing_function("iteration_domain:draw_domain", self, axes)
-        return made
+        drawing: Svg = call_drawing_function("iteration_domain:draw_domain", self, axes)
+        return drawing
 
     @primitive
     def compute_at(self, parent: Stage | Handle, scope: IterVar | ThreadAxis) -> None:
@@ -302,8 +302,8 @@ class Group:
         state = self._schedule.state
         if not isinstance(self._key, GroupKey):
             return len(self._stages)
-        own = [stage for stage in state if stage.group is self._key]
-        return len(own) + sum(each.parent is self._key for each in state.groups.values())
+        members = [stage for stage in state if stage.group is self._key]
+        return len(members) + sum(group.parent is self._key for group in state.groups.values())
 
     def compute_at(self, parent: Stage | Handle, scope: IterVar) -> None:
         """Compute the stages of the group in each iteration of a loop, as `Schedule.place_group`.

@@ -61,13 +61,13 @@ class CachePrimitives(ScheduleCalls):
                 A_local[0] = A[i]
                 B[i] = A_local[0] * float32(2.0)
         """
-        many = readers if isinstance(readers, list | tuple) else [readers]
-        keys = [self.state.stage(operation_of(r, "s.cache_read")).key for r in many]
-        made: Tensor = self._apply(
+        reader_list = readers if isinstance(readers, list | tuple) else [readers]
+        keys = [self.state.stage(operation_of(r, "s.cache_read")).key for r in reader_list]
+        result: Tensor = self._apply(
             cache_stages.cache_read, "cache_read", None,
             (tensor_of(tensor, "s.cache_read"), scope, keys),
         )
-        return made
+        return result
 
     @overload
     def cache_write(self, tensor: Tensor, scope: str) -> Tensor: ...
@@ -122,17 +122,17 @@ class CachePrimitives(ScheduleCalls):
                 for i_inner in range(4):
                     B[i_outer * 4 + i_inner] = B_local[i_inner]
         """
-        given = list(tensor) if isinstance(tensor, list | tuple) else [tensor]
-        if not given:
+        tensors = list(tensor) if isinstance(tensor, list | tuple) else [tensor]
+        if not tensors:
             raise ScheduleError(
                 "s.cache_write: expected at least one tensor, got none", kind="missing-input"
             )
-        checked = [tensor_of(t, "s.cache_write") for t in given]
-        written = checked if isinstance(tensor, list | tuple) else checked[0]
-        made: Tensor | tuple[Tensor, ...] = self._apply(
-            cache_stages.cache_write, "cache_write", None, (written, scope)
+        checked = [tensor_of(t, "s.cache_write") for t in tensors]
+        target = checked if isinstance(tensor, list | tuple) else checked[0]
+        result: Tensor | tuple[Tensor, ...] = self._apply(
+            cache_stages.cache_write, "cache_write", None, (target, scope)
         )
-        return made
+        return result
 
     @primitive
     def rfactor(
@@ -185,11 +185,11 @@ class CachePrimitives(ScheduleCalls):
         ((8, 1), Stage(B.rf: k.inner, i, k.outer))
         """
         arguments = (tensor_of(tensor, "s.rfactor"), axis, factor_axis)
-        made: Tensor | tuple[Tensor, ...] = self._apply(
+        result: Tensor | tuple[Tensor, ...] = self._apply(
             cache_stages.rfactor, "rfactor", None, arguments,
             {} if order is None else {"order": order},
         )
-        return made
+        return result
 
 
 class FormulaPrimitives(ScheduleCalls):
@@ -238,11 +238,11 @@ class FormulaPrimitives(ScheduleCalls):
         C[i, j] = sum(C_factor[i, k] * B[k, j], axis=[k])
         """
         where = "s.cache_factor"
-        many = list(factors) if isinstance(factors, list | tuple) else [factors]
-        check_list(many, int, f"{where}: factors", "pass integers >= 0", ScheduleError)
-        made: Tensor = self._apply(
-            cache_factor, "cache_factor", None, (tensor_of(tensor, where), many, scope))
-        return made
+        factor_list = list(factors) if isinstance(factors, list | tuple) else [factors]
+        check_list(factor_list, int, f"{where}: factors", "pass integers >= 0", ScheduleError)
+        result: Tensor = self._apply(
+            cache_factor, "cache_factor", None, (tensor_of(tensor, where), factor_list, scope))
+        return result
 
     @primitive
     def cache_terms(
@@ -283,12 +283,12 @@ class FormulaPrimitives(ScheduleCalls):
         >>> print(s[D].op)
         D[i, j] = C_terms[i, j] / C[i]
         """
-        many = readers if isinstance(readers, list | tuple) else [readers]
-        keys = [self.state.stage(operation_of(r, "s.cache_terms")).key for r in many]
-        made: Tensor = self._apply(
+        reader_list = readers if isinstance(readers, list | tuple) else [readers]
+        keys = [self.state.stage(operation_of(r, "s.cache_terms")).key for r in reader_list]
+        result: Tensor = self._apply(
             cache_terms, "cache_terms", None, (tensor_of(tensor, "s.cache_terms"), scope, keys)
         )
-        return made
+        return result
 
     @primitive
     def cache_repeated(self, tensor: Tensor, axis: IterVar, scope: str) -> Tensor:
@@ -322,8 +322,8 @@ class FormulaPrimitives(ScheduleCalls):
         B[i, j] = A[i, j] / B_repeated[i]
         """
         arguments = (tensor_of(tensor, "s.cache_repeated"), axis, scope)
-        made: Tensor = self._apply(cache_repeated, "cache_repeated", None, arguments)
-        return made
+        result: Tensor = self._apply(cache_repeated, "cache_repeated", None, arguments)
+        return result
 
     @primitive
     def merge_reduction(self, tensor: Tensor) -> None:
@@ -424,9 +424,9 @@ class FormulaPrimitives(ScheduleCalls):
         C[i] = cast("int64", C_narrow[i])
         """
         where = "s.narrow_reduction"
-        made: Tensor = self._apply(
+        result: Tensor = self._apply(
             narrow_reduction, "narrow_reduction", None, (tensor_of(tensor, where), dtype))
-        return made
+        return result
 
     @primitive
     def into_dots(
@@ -472,5 +472,5 @@ class FormulaPrimitives(ScheduleCalls):
         [(8, 16), (8, 16), (16, 16)]
         """
         arguments = (tensor_of(tensor, "s.into_dots"), axis, first, second)
-        made: tuple[Tensor, ...] = self._apply(into_dots, "into_dots", None, arguments)
-        return made
+        result: tuple[Tensor, ...] = self._apply(into_dots, "into_dots", None, arguments)
+        return result

@@ -62,10 +62,10 @@ def _real(value: Any) -> te.Expr:
         value, "float32")
 
 
-def _ratio(over: Size, under: Size) -> te.Expr:
-    if isinstance(over, int) and isinstance(under, int):
-        return te.const(over / under if under else 0.0, "float32")
-    return _real(over) / _real(under)
+def _ratio(numerator: Size, denominator: Size) -> te.Expr:
+    if isinstance(numerator, int) and isinstance(denominator, int):
+        return te.const(numerator / denominator if denominator else 0.0, "float32")
+    return _real(numerator) / _real(denominator)
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class RationalCoordinate:
             return self.below()
         if rounding == "ceil":
             return -self._floor(-self.number)
-        half = RationalCoordinate(self.number * 2, times(self.under, 2))
+        doubled = RationalCoordinate(self.number * 2, times(self.under, 2))
         if rounding == "round_prefer_floor":
-            return -half._floor(-(half.number - self.under))
-        return half._floor(half.number + self.under)
+            return -doubled._floor(-(doubled.number - self.under))
+        return doubled._floor(doubled.number + self.under)
 
     def _floor(self, number: Any) -> Any:
         return number if equal(self.under, 1) else number // self.under
@@ -120,22 +120,22 @@ class FloatCoordinate:
 
     def nearest(self, rounding: str) -> te.Expr:
         """Return the index of the nearest pixel."""
-        half, near = te.const(0.5, "float32"), te.const(_INTEGER_TOLERANCE, "float32")
-        whole = {
+        half, tolerance = te.const(0.5, "float32"), te.const(_INTEGER_TOLERANCE, "float32")
+        rounded = {
             "round": lambda: te.round(self.value),
-            "floor": lambda: te.floor(self.value + near),
-            "ceil": lambda: te.ceil(self.value - near),
+            "floor": lambda: te.floor(self.value + tolerance),
+            "ceil": lambda: te.ceil(self.value - tolerance),
             "round_prefer_floor": lambda: te.ceil(self.value - half),
             "round_prefer_ceil": lambda: te.floor(self.value + half),
         }[rounding]()
-        return te.cast(whole, "int32")
+        return te.cast(rounded, "int32")
 
 
 def _place(x: te.Expr, extent: Size, size: Size, mode: str) -> RationalCoordinate:
     """Return the image coordinate of a result position: `(factor * x + first) / under`."""
     if equal(size, 0):
         return RationalCoordinate(te.const(0), 1)  # The result is empty.
-    factor, first, under = {
+    factor, first, denominator = {
         "half_pixel": (times(extent, 2), minus(extent, size), times(size, 2)),
         "tf_half_pixel_for_nn": (times(extent, 2), extent, times(size, 2)),
         "asymmetric": (extent, 0, size),
@@ -143,11 +143,11 @@ def _place(x: te.Expr, extent: Size, size: Size, mode: str) -> RationalCoordinat
     }[mode.removeprefix("pytorch_")]
     if mode in ("pytorch_half_pixel", "align_corners") and equal(size, 1):
         return RationalCoordinate(te.const(0), 1)
-    if isinstance(factor, int) and isinstance(first, int) and isinstance(under, int):
-        common = math.gcd(factor, first, under) or 1
-        factor, first, under = factor // common, first // common, under // common
+    if isinstance(factor, int) and isinstance(first, int) and isinstance(denominator, int):
+        divisor = math.gcd(factor, first, denominator) or 1
+        factor, first, denominator = factor // divisor, first // divisor, denominator // divisor
     number = x if equal(factor, 1) else x * factor
-    return RationalCoordinate(number if equal(first, 0) else number + first, under)
+    return RationalCoordinate(number if equal(first, 0) else number + first, denominator)
 
 
 def _cut_place(x: te.Expr, extent: Size, size: Size, first: Any, last: Any) -> FloatCoordinate:
@@ -160,26 +160,26 @@ def _cut_place(x: te.Expr, extent: Size, size: Size, first: Any, last: Any) -> F
     return FloatCoordinate(low * widest + te.cast(x, "float32") * share)
 
 
-def _taps(place: RationalCoordinate | FloatCoordinate, extent: Size, way: ResizeMethod) -> list[
+def _taps(coord: RationalCoordinate | FloatCoordinate, extent: Size, spec: ResizeMethod) -> list[
         Tap]:
     """Return the pixels along an axis, with weights, that interpolate a coordinate."""
-    if way.method == "nearest":
-        kind = way.rounding or ("round" if way.mode == "align_corners" else "floor")
-        return [(_inside(place.nearest(kind), extent), None)]
-    fraction, base = place.fraction(), place.below()
+    if spec.method == "nearest":
+        kind = spec.rounding or ("round" if spec.mode == "align_corners" else "floor")
+        return [(_inside(coord.nearest(kind), extent), None)]
+    fraction, base = coord.fraction(), coord.below()
     one = te.const(1.0, "float32")
-    if way.method == "linear":
+    if spec.method == "linear":
         return [(_inside(base, extent), one - fraction), (_inside(base + 1, extent), fraction)]
-    weights = _cubic(fraction, way.alpha)
-    places = [base + (k - 1) for k in range(4)]
-    if way.exclude:
+    weights = _cubic(fraction, spec.alpha)
+    pixels = [base + (k - 1) for k in range(4)]
+    if spec.exclude:
         zero = te.const(0.0, "float32")
         weights = [
             te.Select(te.all(p >= 0, p < extent), w, zero)
-            for p, w in zip(places, weights, strict=True)]
+            for p, w in zip(pixels, weights, strict=True)]
         total = weights[0] + weights[1] + weights[2] + weights[3]
         weights = [weight / total for weight in weights]
-    return [(_inside(p, extent), w) for p, w in zip(places, weights, strict=True)]
+    return [(_inside(p, extent), w) for p, w in zip(pixels, weights, strict=True)]
 
 
 def _cubic(t: te.Expr, alpha: float) -> list[te.Expr]:
@@ -214,7 +214,7 @@ def interpolate_taps(read: Callable[..., te.Expr], taps: Sequence[Sequence[Tap]]
     """
     total: te.Expr | None = None
     for chosen in product(*taps):
-        value = read(*(place for place, _ in chosen))
+        value = read(*(pixel for pixel, _ in chosen))
         weights = [weight for _, weight in chosen if weight is not None]
         if not weights:
             return value
@@ -227,12 +227,12 @@ def interpolate_taps(read: Callable[..., te.Expr], taps: Sequence[Sequence[Tap]]
 
 
 def _resize(
-    data: te.Tensor, roi: Sequence[float], size: Any, layout: str, space: str, way: ResizeMethod,
+    data: te.Tensor, roi: Sequence[float], size: Any, layout: str, space: str, spec: ResizeMethod,
     extrapolation: float, out_dtype: str | None, output_shape: Sequence[Size] | None, where: str,
 ) -> te.Tensor:
     images = images_of(data, layout, f"NC{space}", where)
-    validate_choice(way.mode, MODES, where, "coordinate_transformation_mode")
-    validate_choice(way.rounding, ROUNDINGS, where, "rounding_method")
+    validate_choice(spec.mode, MODES, where, "coordinate_transformation_mode")
+    validate_choice(spec.rounding, ROUNDINGS, where, "rounding_method")
     count = len(space)
     sizes = _asked_sizes(data, images, size, output_shape, where)
     shape = list(data.shape)
@@ -245,26 +245,26 @@ def _resize(
                 kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
                 layout=layout,
             )
-    cut = way.mode == "tf_crop_and_resize"
-    if cut and len(roi) != 2 * count:
+    is_crop = spec.mode == "tf_crop_and_resize"
+    if is_crop and len(roi) != 2 * count:
         raise DefinitionError(
             "{where}: roi has {roi_count} numbers, expected {expected}; pass the start along each "
             "axis, then the end along each axis",
             kind="count-mismatch", where=where, roi_count=len(roi), expected=2 * count,
         )
-    firsts, lasts = (list(roi[:count]), list(roi[count:])) if cut else ([0.0] * count,) * 2
+    starts, ends = (list(roi[:count]), list(roi[count:])) if is_crop else ([0.0] * count,) * 2
     kind = out_dtype or data.dtype
 
     def value(*i: te.Expr) -> te.Expr:
-        if not cut:
+        if not is_crop:
             exact = [
-                _place(i[axis], data.shape[axis], sizes[k], way.mode)
+                _place(i[axis], data.shape[axis], sizes[k], spec.mode)
                 for k, axis in enumerate(images.spatial)]
-            return te.cast(_mixed_at(images, i, exact, way), kind)
-        places = [
-            _cut_place(i[axis], data.shape[axis], sizes[k], firsts[k], lasts[k])
+            return te.cast(_mixed_at(images, i, exact, spec), kind)
+        coords = [
+            _cut_place(i[axis], data.shape[axis], sizes[k], starts[k], ends[k])
             for k, axis in enumerate(images.spatial)]
-        return _cut_value(images, i, places, way, te.const(extrapolation, kind))
+        return _cut_value(images, i, coords, spec, te.const(extrapolation, kind))
 
     return te.compute(tuple(shape), value, name="resize", tag=tag.INJECTIVE)
 
@@ -275,38 +275,38 @@ def _asked_sizes(
     """Return the spatial extents of the result."""
     if output_shape is None:
         return _sizes(size, len(images.spatial), where)
-    whole = extents_of(output_shape, where, "output_shape")
-    if len(whole) != data.ndim:
+    full = extents_of(output_shape, where, "output_shape")
+    if len(full) != data.ndim:
         raise DefinitionError(
             "{where}: output_shape {whole} does not match {data}, which has {ndim} axes; pass one "
             "extent per axis",
-            kind="shapes", where=where, whole=shape_text(whole), data=data.name, ndim=data.ndim,
+            kind="shapes", where=where, whole=shape_text(full), data=data.name, ndim=data.ndim,
         )
-    return [whole[k] for k in images.spatial]
+    return [full[k] for k in images.spatial]
 
 
 def _mixed_at(
     images: Images, index: Sequence[te.Expr],
-    places: Sequence[RationalCoordinate | FloatCoordinate], way: ResizeMethod
+    coords: Sequence[RationalCoordinate | FloatCoordinate], spec: ResizeMethod
 ) -> te.Expr:
     """Interpolate the images at coordinates, one per spatial axis."""
     taps = [
-        _taps(place, images.tensor.shape[axis], way)
-        for place, axis in zip(places, images.spatial, strict=True)]
+        _taps(coord, images.tensor.shape[axis], spec)
+        for coord, axis in zip(coords, images.spatial, strict=True)]
     return interpolate_taps(_reader(images, index), taps)
 
 
 def _cut_value(
-    images: Images, index: Sequence[te.Expr], places: Sequence[FloatCoordinate], way: ResizeMethod,
+    images: Images, index: Sequence[te.Expr], coords: Sequence[FloatCoordinate], spec: ResizeMethod,
     outside: te.Expr
 ) -> te.Expr:
     """Interpolate the images at coordinates, or return `outside` for coordinates out of bounds."""
     inside = [
-        condition for place, axis in zip(places, images.spatial, strict=True)
+        condition for coord, axis in zip(coords, images.spatial, strict=True)
         for condition in (
-            place.value >= 0.0,
-            place.value <= _real(images.tensor.shape[axis]) - _real(1))]
-    value = te.cast(_mixed_at(images, index, places, way), outside.dtype)
+            coord.value >= 0.0,
+            coord.value <= _real(images.tensor.shape[axis]) - _real(1))]
+    value = te.cast(_mixed_at(images, index, coords, spec), outside.dtype)
     return te.Select(te.all(*inside), value, outside)
 
 
@@ -319,11 +319,11 @@ def _sizes(size: Any, count: int, where: str) -> list[Size]:
 def _reader(images: Images, index: Sequence[te.Expr]) -> Callable[..., te.Expr]:
     """Return a function that reads pixels by spatial index, at the image and channel of `index`."""
 
-    def read(*places: te.Expr) -> te.Expr:
-        at = list(index)
-        for axis, place in zip(images.spatial, places, strict=True):
-            at[axis] = place
-        return images.tensor(*at)
+    def read(*pixels: te.Expr) -> te.Expr:
+        full_index = list(index)
+        for axis, pixel in zip(images.spatial, pixels, strict=True):
+            full_index[axis] = pixel
+        return images.tensor(*full_index)
 
     return read
 
@@ -373,10 +373,10 @@ def resize1d(
     (1, 3, 10)
     """
     where = "topi.image.resize1d"
-    way = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
+    spec = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
                bicubic_exclude, where)
     return _resize(
-        data, roi, size, layout, "W", way, extrapolation_value, out_dtype, output_shape, where)
+        data, roi, size, layout, "W", spec, extrapolation_value, out_dtype, output_shape, where)
 
 
 def resize2d(
@@ -415,10 +415,10 @@ def resize2d(
     (1, 3, 10, 8)
     """
     where = "topi.image.resize2d"
-    way = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
+    spec = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
                bicubic_exclude, where)
     return _resize(
-        data, roi, size, layout, "HW", way, extrapolation_value, out_dtype, output_shape, where)
+        data, roi, size, layout, "HW", spec, extrapolation_value, out_dtype, output_shape, where)
 
 
 def resize3d(
@@ -459,10 +459,10 @@ def resize3d(
     (1, 3, 8, 4, 4)
     """
     where = "topi.image.resize3d"
-    way = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
+    spec = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
                bicubic_exclude, where)
     return _resize(
-        data, roi, size, layout, SPATIAL, way, extrapolation_value, out_dtype, output_shape, where)
+        data, roi, size, layout, SPATIAL, spec, extrapolation_value, out_dtype, output_shape, where)
 
 
 def crop_and_resize(
@@ -513,15 +513,15 @@ def crop_and_resize(
     for axis, extent in zip(images.spatial, sizes, strict=True):
         shape[axis] = extent
     kind = out_dtype or data.dtype
-    way = ResizeMethod(METHODS[method], "tf_crop_and_resize", "round", -0.75, False)
+    spec = ResizeMethod(METHODS[method], "tf_crop_and_resize", "round", -0.75, False)
     outside = te.const(extrapolation_value or 0.0, kind)
 
     def value(*i: te.Expr) -> te.Expr:
-        box, at = i[images.axis("N")], list(i)
-        at[images.axis("N")] = te.cast(indices(box), "int32")
-        places = [
+        box, source_index = i[images.axis("N")], list(i)
+        source_index[images.axis("N")] = te.cast(indices(box), "int32")
+        coords = [
             _cut_place(i[axis], data.shape[axis], sizes[k], boxes(box, k), boxes(box, k + 2))
             for k, axis in enumerate(images.spatial)]
-        return _cut_value(images, at, places, way, outside)
+        return _cut_value(images, source_index, coords, spec, outside)
 
     return te.compute(tuple(shape), value, name="crop_and_resize", tag=tag.INJECTIVE)

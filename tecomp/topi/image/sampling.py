@@ -84,31 +84,31 @@ def _dilate_window(
     images = images_of(data, layout, layout, where, "input")
     filters = images_of(relief, relief_layout, relief_layout, where, "filter")
     channel, of_relief = images.axis("C"), filters.axis("C")
-    given, own = images.tensor.shape[channel], filters.tensor.shape[of_relief]
-    if not equal(given, own):
+    image_c, relief_c = images.tensor.shape[channel], filters.tensor.shape[of_relief]
+    if not equal(image_c, relief_c):
         raise DefinitionError(
             "{where}: {data}, shape {shape} as {layout}, has {given} channels, but {relief}, "
             "shape {relief_shape} as {relief_layout}, has {own}; make them equal",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            layout=layout, given=given, relief=relief.name, relief_shape=shape_text(relief.shape),
-            relief_layout=relief_layout, own=own,
+            layout=layout, given=image_c, relief=relief.name, relief_shape=shape_text(relief.shape),
+            relief_layout=relief_layout, own=relief_c,
         )
     windows = windows_of(images, filters.extents, stride, dilations, padding, where)
     taps, dtype = windows.taps(), out_dtype or data.dtype
 
     def value(*i: te.Expr) -> te.Expr:
-        at, place = windows.element(i, taps), [*i[: relief.ndim]]
+        data_index, relief_index = windows.element(i, taps), [*i[: relief.ndim]]
         inside: list[te.Expr] = []
         for k, axis in enumerate(images.spatial):
-            place[filters.spatial[k]] = taps[k]
+            relief_index[filters.spatial[k]] = taps[k]
             if windows.before[k] or windows.after[k]:
-                at[axis] = at[axis] - windows.before[k]
-                inside += [at[axis] >= 0, at[axis] < images.extents[k]]
-        place[of_relief] = i[channel]
-        element = te.cast(data(*at), dtype)
+                data_index[axis] = data_index[axis] - windows.before[k]
+                inside += [data_index[axis] >= 0, data_index[axis] < images.extents[k]]
+        relief_index[of_relief] = i[channel]
+        element = te.cast(data(*data_index), dtype)
         if inside:
             element = te.if_then_else(te.all(*inside), element, te.const(0, dtype))
-        return te.max(element + te.cast(relief(*place), dtype), axis=list(taps))
+        return te.max(element + te.cast(relief(*relief_index), dtype), axis=list(taps))
 
     return te.compute(tuple(windows.shape(where)), value, name=name, tag=name)
 
@@ -198,8 +198,8 @@ def grid_sample(
         )
 
     def place(n: te.Expr, axis: int, y: te.Expr, x: te.Expr) -> te.Expr:
-        at, extent = grid(n, 1 - axis, y, x), data.shape[2 + axis]
-        return _pixel(at, extent, padding_mode == "border", align_corners)
+        coord, extent = grid(n, 1 - axis, y, x), data.shape[2 + axis]
+        return _pixel(coord, extent, padding_mode == "border", align_corners)
 
     def value(n: te.Expr, c: te.Expr, y: te.Expr, x: te.Expr) -> te.Expr:
         taps = [_taps(place(n, axis, y, x), method) for axis in (0, 1)]
@@ -216,22 +216,22 @@ def grid_sample(
     return te.compute(shape, value, name="grid_sample", tag=tag.INJECTIVE)
 
 
-def _pixel(place: te.Expr, extent: Size, is_border: bool, align_corners: bool) -> te.Expr:
+def _pixel(coord: te.Expr, extent: Size, is_border: bool, align_corners: bool) -> te.Expr:
     """Convert a coordinate in [-1, 1] to a fractional pixel index, clamped for border padding."""
-    at, size = te.cast(place, "float32"), te.cast(extent, "float32")
+    x, size = te.cast(coord, "float32"), te.cast(extent, "float32")
     one, half = te.const(1.0, "float32"), te.const(0.5, "float32")
     last = size - one
-    found = (at + one) * half * last if align_corners else ((at + one) * size - one) * half
+    found = (x + one) * half * last if align_corners else ((x + one) * size - one) * half
     return te.max(te.min(found, last), te.const(0.0, "float32")) if is_border else found
 
 
-def _taps(place: te.Expr, method: str) -> list[Tap]:
+def _taps(coord: te.Expr, method: str) -> list[Tap]:
     """Return the pixels along an axis, with weights, that interpolate a coordinate.
 
     Indices may be out of bounds.
     """
     if method == "nearest":
-        return [(te.cast(te.nearbyint(place), "int32"), None)]
-    floor = te.floor(place)
-    fraction, base = place - floor, te.cast(floor, "int32")
+        return [(te.cast(te.nearbyint(coord), "int32"), None)]
+    floor = te.floor(coord)
+    fraction, base = coord - floor, te.cast(floor, "int32")
     return [(base, te.const(1.0, "float32") - fraction), (base + 1, fraction)]

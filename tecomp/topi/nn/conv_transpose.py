@@ -23,29 +23,29 @@ def _define_transposed(
     filters = images_of(kernel, f"IO{space}", f"IO{space}", where, "kernel")
     count = len(space)
     steps = integers_of(strides, count, where, "strides", least=1)
-    more = integers_of(output_padding, count, where, "output_padding", least=0)
+    tail = integers_of(output_padding, count, where, "output_padding", least=0)
     parts = integer_of(groups, where, "groups", least=1)
     for k in range(count):
-        if more[k] >= steps[k]:
+        if tail[k] >= steps[k]:
             raise DefinitionError(
                 "{where}: output_padding must be less than strides along each axis, got "
                 "output_padding={more} and strides={steps}",
-                kind="invalid-value", where=where, more=more, steps=steps,
+                kind="invalid-value", where=where, more=tail, steps=steps,
             )
-    given, own = data.shape[1], kernel.shape[0]
-    if not equal(given, own) or not is_multiple(own, parts):
-        multiple = "" if isinstance(own, int) else f", such as {parts} * n"
+    image_c, kernel_c = data.shape[1], kernel.shape[0]
+    if not equal(image_c, kernel_c) or not is_multiple(kernel_c, parts):
+        multiple = "" if isinstance(kernel_c, int) else f", such as {parts} * n"
         raise DefinitionError(
             "{where}: {data}, shape {shape}, has {given} channels, but {kernel}, shape "
             "{kernel_shape}, expects {own} in {parts} groups; make them equal, and a multiple of "
             "the number of groups{multiple}",
-            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), given=given,
-            kernel=kernel.name, kernel_shape=shape_text(kernel.shape), own=own, parts=parts,
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), given=image_c,
+            kernel=kernel.name, kernel_shape=shape_text(kernel.shape), own=kernel_c, parts=parts,
             multiple=multiple,
         )
     before, after = paddings(padding, filters.extents, where)
     low = [plus(size, -1 - a) for size, a in zip(filters.extents, before, strict=True)]
-    high = [plus(size, -1 - b + m) for size, b, m in zip(filters.extents, after, more, strict=True)]
+    high = [plus(size, -1 - b + m) for size, b, m in zip(filters.extents, after, tail, strict=True)]
     image = _insert_zeros(images, steps, low, high)
     return define_convolution(
         image, _flip_filters(filters, parts), 1, 0, 1, parts, f"NC{space}", f"OI{space}",
@@ -59,17 +59,17 @@ def _insert_zeros(
     x = images.tensor
     shape = list(x.shape)
     for k, axis in enumerate(images.spatial):
-        wide = plus(times(plus(shape[axis], -1), steps[k]), 1)
-        shape[axis] = plus(plus(wide, low[k]), high[k])
+        dilated = plus(times(plus(shape[axis], -1), steps[k]), 1)
+        shape[axis] = plus(plus(dilated, low[k]), high[k])
 
     def value(*i: te.Expr) -> te.Expr:
-        at, inside = list(i), []
+        index, inside = list(i), []
         for k, axis in enumerate(images.spatial):
-            place = i[axis] if equal(low[k], 0) else i[axis] - low[k]
-            at[axis] = place if steps[k] == 1 else place // steps[k]
-            inside += [place >= 0, at[axis] < x.shape[axis]]
-            inside += [] if steps[k] == 1 else [place % steps[k] == 0]
-        return te.if_then_else(te.all(*inside), x(*at), te.const(0, x.dtype))
+            position = i[axis] if equal(low[k], 0) else i[axis] - low[k]
+            index[axis] = position if steps[k] == 1 else position // steps[k]
+            inside += [position >= 0, index[axis] < x.shape[axis]]
+            inside += [] if steps[k] == 1 else [position % steps[k] == 0]
+        return te.if_then_else(te.all(*inside), x(*index), te.const(0, x.dtype))
 
     return te.compute(tuple(shape), value, name="data_dilate_pad", tag=tag.INJECTIVE)
 
@@ -77,15 +77,15 @@ def _insert_zeros(
 def _flip_filters(filters: Images, parts: int) -> te.Tensor:
     """Return filters (i, o, ...) as (o, i, ...) per group, with reversed taps."""
     x = filters.tensor
-    taken, each = quotient(x.shape[0], parts), x.shape[1]
+    group_inputs, group_outputs = quotient(x.shape[0], parts), x.shape[1]
 
     def value(o: te.Expr, i: te.Expr, *taps: te.Expr) -> te.Expr:
         reverse = (n - 1 - tap for n, tap in zip(filters.extents, taps, strict=True))
         if parts == 1:
             return x(i, o, *reverse)
-        return x(o // each * taken + i, o % each, *reverse)
+        return x(o // group_outputs * group_inputs + i, o % group_outputs, *reverse)
 
-    shape = (times(each, parts), taken, *filters.extents)
+    shape = (times(group_outputs, parts), group_inputs, *filters.extents)
     return te.compute(shape, value, name="kernel_transform", tag=tag.INJECTIVE)
 
 

@@ -431,14 +431,14 @@ def conv2d_NCHWc(  # noqa: N802  (TVM's name)
     )
 
 
-def _check_block(layout: object, given: Images, letter: str, where: str, what: str) -> None:
-    block = given.extent(letter)
-    wanted = f"NCHW{block}c"
-    if isinstance(block, int) and layout != wanted:
+def _check_block(layout: object, images: Images, letter: str, where: str, name: str) -> None:
+    block = images.extent(letter)
+    expected = f"NCHW{block}c"
+    if isinstance(block, int) and layout != expected:
         raise DefinitionError(
             "{where}: {what} is {layout!r}, but the tensor has blocks of {block} channels; pass "
             "{wanted!r}",
-            kind="shapes", where=where, what=what, layout=layout, block=block, wanted=wanted,
+            kind="shapes", where=where, what=name, layout=layout, block=block, wanted=expected,
         )
 
 

@@ -44,20 +44,20 @@ def define_convolution(
         shape[images.axis("c")] = filters.extent("o")
     image = pad_images(images, windows.before, windows.after, te.const(0, data.dtype))
     taps = windows.taps()
-    depth, each = filters.extent("I"), quotient(filters.extent("O"), parts)
+    depth, group_outputs = filters.extent("I"), quotient(filters.extent("O"), parts)
     channel = te.reduce_axis((0, depth), name="ic_outer" if blocks else "c")
     lanes = [te.reduce_axis((0, filters.extent("i")), name="ic_inner") for _ in blocks]
 
     def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
         out = i[images.axis("C")]
-        at = windows.element(i, taps)
-        place: dict[str, te.Expr] = dict(zip(space, taps, strict=True))
-        at[images.axis("C")] = channel if parts == 1 else out // each * depth + channel
-        place |= {"O": out, "I": channel}
+        index = windows.element(i, taps)
+        filter_index: dict[str, te.Expr] = dict(zip(space, taps, strict=True))
+        index[images.axis("C")] = channel if parts == 1 else out // group_outputs * depth + channel
+        filter_index |= {"O": out, "I": channel}
         for lane in lanes:
-            at[images.axis("c")] = lane
-            place |= {"i": lane, "o": i[images.axis("c")]}
-        return image(*at), filters.tensor(*(place[letter] for letter in filters.layout))
+            index[images.axis("c")] = lane
+            filter_index |= {"i": lane, "o": i[images.axis("c")]}
+        return image(*index), filters.tensor(*(filter_index[letter] for letter in filters.layout))
 
     axes = [channel, *taps, *lanes] if blocks else [*taps, channel]
     return define_sum_of_products(tuple(shape), pair, axes, data, out_dtype, name, tag)
@@ -69,13 +69,13 @@ def define_sum_of_products(
 ) -> te.Tensor:
     """Define the sum of products, accumulated in the wide dtype and cast to the result dtype."""
     dtype = out_dtype or ("int32" if data.dtype.is_bool else data.dtype)
-    wide = wide_type(dtype)
+    wide_dtype = wide_type(dtype)
 
     def total(*i: te.Expr) -> te.Expr:
         value, weight = pair(*i)
-        return te.sum(te.cast(value, wide) * te.cast(weight, wide), axis=list(axes))
+        return te.sum(te.cast(value, wide_dtype) * te.cast(weight, wide_dtype), axis=list(axes))
 
-    if wide == dtype:
+    if wide_dtype == dtype:
         return te.compute(shape, total, name=name, tag=tag)
     inner = te.compute(shape, total, name=f"{name}_sum", tag=tag)
     return te.compute(shape, lambda *i: te.cast(inner(*i), dtype), name=name)
@@ -91,16 +91,16 @@ def _check_channels(images: Images, filters: Images, parts: int, where: str) -> 
     if "c" in images.layout:
         _check_blocks(images, filters, where)
         return
-    given, depth, total = images.extent("C"), filters.extent("I"), filters.extent("O")
+    in_channels, depth, total = images.extent("C"), filters.extent("I"), filters.extent("O")
     uneven = isinstance(total, int) and total % parts
-    if uneven or not equal(given, times(depth, parts)):
+    if uneven or not equal(in_channels, times(depth, parts)):
         raise DefinitionError(
             "{where}: {tensor}, shape {shape} as {layout}, has {given} channels, but "
             "{tensor_name}, shape {tensor_shape} as {filters_layout}, has {depth} input channels "
             "per group and {total} output channels for {parts} groups; the input channels must be "
             "groups * input channels per group, and the output channels a multiple of groups",
             kind="shapes", where=where, tensor=images.tensor.name,
-            shape=shape_text(images.tensor.shape), layout=images.layout, given=given,
+            shape=shape_text(images.tensor.shape), layout=images.layout, given=in_channels,
             tensor_name=filters.tensor.name, tensor_shape=shape_text(filters.tensor.shape),
             filters_layout=filters.layout, depth=depth, total=total, parts=parts,
         )
@@ -112,18 +112,18 @@ def _check_blocks(images: Images, filters: Images, where: str) -> None:
     Raises:
         DefinitionError: If the number or size of the blocks differs.
     """
-    given, wanted = [images.extent(x) for x in "Cc"], [filters.extent(x) for x in "Ii"]
-    if all(equal(a, b) for a, b in zip(given, wanted, strict=True)):
+    actual, expected = [images.extent(x) for x in "Cc"], [filters.extent(x) for x in "Ii"]
+    if all(equal(a, b) for a, b in zip(actual, expected, strict=True)):
         return
     raise DefinitionError(
         "{where}: {tensor}, shape {shape} as {layout}, has {given} blocks of {given2} channels, "
         "but {tensor_name}, shape {tensor_shape} as {filters_layout}, expects {wanted} blocks of "
         "{wanted2}; make them equal",
         kind="shapes", where=where, tensor=images.tensor.name,
-        shape=shape_text(images.tensor.shape), layout=images.layout, given=given[0],
-        given2=given[1], tensor_name=filters.tensor.name,
+        shape=shape_text(images.tensor.shape), layout=images.layout, given=actual[0],
+        given2=actual[1], tensor_name=filters.tensor.name,
         tensor_shape=shape_text(filters.tensor.shape), filters_layout=filters.layout,
-        wanted=wanted[0], wanted2=wanted[1],
+        wanted=expected[0], wanted2=expected[1],
     )
 
 
@@ -136,29 +136,29 @@ def define_depthwise_convolution(
     images = images_of(data, data_layout, "NCHW", where)
     filters = images_of(kernel, kernel_layout, "OIHW", where, "Filter")
     windows = windows_of(images, filters.extents, stride, dilation, padding, where)
-    own, given = filters.tensor.shape[filters.axis("I")], data.shape[images.axis("C")]
-    if not equal(own, given):
+    filter_c, image_c = filters.tensor.shape[filters.axis("I")], data.shape[images.axis("C")]
+    if not equal(filter_c, image_c):
         raise DefinitionError(
             "{where}: {data}, shape {shape} as {data_layout}, has {given} channels, but {kernel}, "
             "shape {kernel_shape}, has filters for {own}; pass filters for each channel",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            data_layout=data_layout, given=given, kernel=kernel.name,
-            kernel_shape=shape_text(kernel.shape), own=own,
+            data_layout=data_layout, given=image_c, kernel=kernel.name,
+            kernel_shape=shape_text(kernel.shape), own=filter_c,
         )
-    each = filters.tensor.shape[filters.axis("O")]
+    multiplier = filters.tensor.shape[filters.axis("O")]
     shape = windows.shape(where)
-    shape[images.axis("C")] = times(given, each)
+    shape[images.axis("C")] = times(image_c, multiplier)
     image = pad_images(images, windows.before, windows.after, te.const(0, data.dtype))
     taps = windows.taps()
 
     def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
         out = i[images.axis("C")]
-        at, place = windows.element(i, taps), list(i)
-        channel = out if equal(each, 1) else out // each
-        at[images.axis("C")] = place[filters.axis("I")] = channel
-        place[filters.axis("O")] = te.const(0) if equal(each, 1) else out % each
+        image_index, filter_index = windows.element(i, taps), list(i)
+        channel = out if equal(multiplier, 1) else out // multiplier
+        image_index[images.axis("C")] = filter_index[filters.axis("I")] = channel
+        filter_index[filters.axis("O")] = te.const(0) if equal(multiplier, 1) else out % multiplier
         for axis, tap in zip(filters.spatial, taps, strict=True):
-            place[axis] = tap
-        return image(*at), filters.tensor(*place)
+            filter_index[axis] = tap
+        return image(*image_index), filters.tensor(*filter_index)
 
     return define_sum_of_products(tuple(shape), pair, taps, data, out_dtype, name, name)

@@ -66,13 +66,13 @@ def softplus(x: te.Tensor, beta: float = 1.0, threshold: float = 20.0) -> te.Ten
     (4, 8)
     """
     check_float(tensor_of(x, "topi.nn.softplus", "x"), "topi.nn.softplus")
-    wide = wide_type(x.dtype)
+    dtype = wide_type(x.dtype)
 
     def of(value: te.Expr) -> te.Expr:
-        scaled = te.cast(value, wide) * te.const(beta, wide)
-        soft = te.log1p(te.exp(te.min(scaled, te.const(threshold, wide)))) / te.const(beta, wide)
+        scaled = te.cast(value, dtype) * te.const(beta, dtype)
+        soft = te.log1p(te.exp(te.min(scaled, te.const(threshold, dtype)))) / te.const(beta, dtype)
         return te.Select(
-            scaled > te.const(threshold, wide), value, te.cast(soft, value.dtype))
+            scaled > te.const(threshold, dtype), value, te.cast(soft, value.dtype))
 
     return define_elementwise(x, of, "softplus")
 
@@ -94,11 +94,11 @@ def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
     (2, 8, 4)
     """
     where = "topi.nn.prelu"
-    along = channels(x, axis, where, slope=tensor_of(slope, where, "slope"))
+    channel = channels(x, axis, where, slope=tensor_of(slope, where, "slope"))
 
     def value(*i: te.Expr) -> te.Expr:
         element = x(*i)
-        return te.Select(element > te.const(0, x.dtype), element, element * slope(i[along]))
+        return te.Select(element > te.const(0, x.dtype), element, element * slope(i[channel]))
 
     return te.compute(x.shape, value, name="T_prelu", tag=tag.BROADCAST)
 
@@ -120,12 +120,12 @@ def bias_add(data: te.Tensor, bias: te.Tensor, axis: int = 1) -> te.Tensor:
     (2, 8, 4)
     """
     where = "topi.nn.bias_add"
-    along = channels(data, axis, where, bias=tensor_of(bias, where, "bias"))
+    channel = channels(data, axis, where, bias=tensor_of(bias, where, "bias"))
     return te.compute(
-        data.shape, lambda *i: data(*i) + bias(i[along]), name="T_bias_add", tag=tag.BROADCAST)
+        data.shape, lambda *i: data(*i) + bias(i[channel]), name="T_bias_add", tag=tag.BROADCAST)
 
 
-def channels(data: te.Tensor, axis: int, where: str, **given: te.Tensor | None) -> int:
+def channels(data: te.Tensor, axis: int, where: str, **weights: te.Tensor | None) -> int:
     """Return the channel axis after checking the tensors with one number per channel.
 
     Raises:
@@ -133,31 +133,31 @@ def channels(data: te.Tensor, axis: int, where: str, **given: te.Tensor | None) 
             tensor.
     """
     data = tensor_of(data, where)
-    along = axis_of(axis, data.ndim, where)
-    for what, x in given.items():
+    channel = axis_of(axis, data.ndim, where)
+    for name, x in weights.items():
         if x is None:
             continue
-        check_rank(tensor_of(x, where, what), 1, where, what)
-        if not equal(x.shape[0], data.shape[along]):
+        check_rank(tensor_of(x, where, name), 1, where, name)
+        if not equal(x.shape[0], data.shape[channel]):
             raise DefinitionError(
                 "{where}: {what} has shape {shape}, but axis {along} of {data}, shape "
                 "{data_shape}, has extent {extent}; pass one number per channel",
-                kind="shapes", where=where, what=what, shape=shape_text(x.shape), along=along,
-                data=data.name, data_shape=shape_text(data.shape), extent=data.shape[along],
+                kind="shapes", where=where, what=name, shape=shape_text(x.shape), along=channel,
+                data=data.name, data_shape=shape_text(data.shape), extent=data.shape[channel],
             )
-    return along
+    return channel
 
 
 def _scale_shift(
     data: te.Tensor, scale: te.Tensor, shift: te.Tensor, axis: int, name: str
 ) -> te.Tensor:
     where = f"topi.nn.{name}"
-    along = channels(
+    channel = channels(
         data, axis, where, Scale=tensor_of(scale, where, "Scale"),
         Shift=tensor_of(shift, where, "Shift"),
     )
     return te.compute(
-        data.shape, lambda *i: data(*i) * scale(i[along]) + shift(i[along]), name="ScaleShift",
+        data.shape, lambda *i: data(*i) * scale(i[channel]) + shift(i[channel]), name="ScaleShift",
         tag=tag.BROADCAST,
     )
 
@@ -225,15 +225,15 @@ def nll_loss(
     check_float(predictions, where)
     check_integer(tensor_of(targets, where, "targets"), where, "targets")
     validate_choice(reduction, ("mean", "sum", "none"), where, "reduction")
-    along = 0 if predictions.ndim == 1 else 1
-    channels(predictions, along, where, weights=tensor_of(weights, where, "weights"))
-    rest = (*predictions.shape[:along], *predictions.shape[along + 1 :])
-    if targets.ndim != len(rest) or any(map(differ, targets.shape, rest)):
+    channel = 0 if predictions.ndim == 1 else 1
+    channels(predictions, channel, where, weights=tensor_of(weights, where, "weights"))
+    target_shape = (*predictions.shape[:channel], *predictions.shape[channel + 1 :])
+    if targets.ndim != len(target_shape) or any(map(differ, targets.shape, target_shape)):
         raise DefinitionError(
             "{where}: predictions has shape {shape} and targets has shape {targets_shape}, "
             "expected {rest}; pass one target per prediction",
             kind="shapes", where=where, shape=shape_text(predictions.shape),
-            targets_shape=shape_text(targets.shape), rest=shape_text(rest),
+            targets_shape=shape_text(targets.shape), rest=shape_text(target_shape),
         )
     ignored = integer_of(ignore_index, where, "ignore_index")
     zero = te.const(0, predictions.dtype)
@@ -244,7 +244,7 @@ def nll_loss(
 
     def loss(*i: te.Expr) -> te.Expr:
         target = targets(*i)
-        chosen = predictions(*i[:along], target, *i[along:])
+        chosen = predictions(*i[:channel], target, *i[channel:])
         return te.if_then_else(target == ignored, zero, -chosen * weights(target))
 
     losses = te.compute(targets.shape, loss, name="nll_loss", tag=tag.INJECTIVE)

@@ -68,37 +68,37 @@ def batch_norm(
     [(2, 8, 4, 4), (8,), (8,)]
     """
     where = "topi.nn.batch_norm"
-    along = channels(
+    channel = channels(
         data, 1 if axis is None else axis, where, gamma=gamma, beta=beta, moving_mean=moving_mean,
         moving_var=moving_var)
     check_float(data, where)
     mean, var = moving_mean, moving_var
     if training:
-        mean, var = _moments(data, [k for k in range(data.ndim) if k != along], "T_batch_norm")
-    wide = wide_type(data.dtype)
-    least = te.const(1e-5 if epsilon is None else epsilon, wide)
+        mean, var = _moments(data, [k for k in range(data.ndim) if k != channel], "T_batch_norm")
+    dtype = wide_type(data.dtype)
+    eps = te.const(1e-5 if epsilon is None else epsilon, dtype)
 
     def value(*i: te.Expr) -> te.Expr:
-        own = i[along]
-        x = (te.cast(data(*i), wide) - te.cast(mean(own), wide)) * (
-            te.const(1, wide) / te.sqrt(te.cast(var(own), wide) + least))
-        x = x if scale is False else x * te.cast(gamma(own), wide)
-        x = x if center is False else x + te.cast(beta(own), wide)
+        c = i[channel]
+        x = (te.cast(data(*i), dtype) - te.cast(mean(c), dtype)) * (
+            te.const(1, dtype) / te.sqrt(te.cast(var(c), dtype) + eps))
+        x = x if scale is False else x * te.cast(gamma(c), dtype)
+        x = x if center is False else x + te.cast(beta(c), dtype)
         return te.cast(x, data.dtype)
 
     result = te.compute(data.shape, value, name="T_batch_norm", tag=tag.BROADCAST)
     if not training:
         return [result, moving_mean, moving_var]
     weight = 0.1 if momentum is None else momentum
-    moved_mean = _move_axis(moving_mean, mean, weight, "mean")
-    return [result, moved_mean, _move_axis(moving_var, var, weight, "var")]
+    new_mean = _move_axis(moving_mean, mean, weight, "mean")
+    return [result, new_mean, _move_axis(moving_var, var, weight, "var")]
 
 
-def _move_axis(before: te.Tensor, now: te.Tensor, weight: float, name: str) -> te.Tensor:
+def _move_axis(before: te.Tensor, current: te.Tensor, weight: float, name: str) -> te.Tensor:
     kind = before.dtype
 
     def value(c: te.Expr) -> te.Expr:
-        return before(c) * te.const(1 - weight, kind) + te.cast(now(c), kind) * te.const(
+        return before(c) * te.const(1 - weight, kind) + te.cast(current(c), kind) * te.const(
             weight, kind)
 
     return te.compute(before.shape, value, name=f"T_batch_norm_moving_{name}", tag=tag.BROADCAST)
@@ -108,20 +108,20 @@ def _moments(
     data: te.Tensor, axes: Sequence[int], name: str
 ) -> tuple[te.Tensor, te.Tensor]:
     """Define mean and variance along axes in the wide dtype, the variance by a second pass."""
-    wide = wide_type(data.dtype)
-    kept = [k for k in range(data.ndim) if k not in axes]
-    shape = tuple(data.shape[k] for k in kept)
-    count = te.cast(product(data.shape[k] for k in axes), wide)
+    dtype = wide_type(data.dtype)
+    retained = [k for k in range(data.ndim) if k not in axes]
+    shape = tuple(data.shape[k] for k in retained)
+    count = te.cast(product(data.shape[k] for k in axes), dtype)
 
-    def total(of: Callable[[te.Expr, Any], te.Expr], what: str) -> te.Tensor:
+    def total(summand: Callable[[te.Expr, Any], te.Expr], suffix: str) -> te.Tensor:
         runs = {k: te.reduce_axis((0, data.shape[k]), name=f"k{k}") for k in axes}
 
         def at(*i: te.Expr) -> te.Expr:
-            own = dict(zip(kept, i, strict=True)) | runs
-            element = te.cast(data(*(own[k] for k in range(data.ndim))), wide)
-            return te.sum(of(element, i), axis=list(runs.values()))
+            index_of = dict(zip(retained, i, strict=True)) | runs
+            element = te.cast(data(*(index_of[k] for k in range(data.ndim))), dtype)
+            return te.sum(summand(element, i), axis=list(runs.values()))
 
-        return te.compute(shape, at, name=f"{name}_{what}")
+        return te.compute(shape, at, name=f"{name}_{suffix}")
 
     sums = total(lambda x, _: x, "sum")
     mean = te.compute(shape, lambda *i: sums(*i) / count, name=f"{name}_mean")
@@ -134,17 +134,17 @@ def _standardize(
     finish: Callable[[te.Expr, Sequence[te.Expr]], te.Expr],
 ) -> te.Tensor:
     """Define `finish((data - mean) / sqrt(var + epsilon), index)` with moments along axes."""
-    wide = wide_type(data.dtype)
+    dtype = wide_type(data.dtype)
     mean, var = _moments(data, axes, name)
-    kept = [k for k in range(data.ndim) if k not in axes]
+    retained = [k for k in range(data.ndim) if k not in axes]
     rate = te.compute(
-        var.shape, lambda *i: te.const(1, wide) / te.sqrt(var(*i) + te.const(epsilon, wide)),
+        var.shape, lambda *i: te.const(1, dtype) / te.sqrt(var(*i) + te.const(epsilon, dtype)),
         name=f"{name}_rate",
     )
 
     def value(*i: te.Expr) -> te.Expr:
-        own = [i[k] for k in kept]
-        x = (te.cast(data(*i), wide) - mean(*own)) * rate(*own)
+        outer = [i[k] for k in retained]
+        x = (te.cast(data(*i), dtype) - mean(*outer)) * rate(*outer)
         return te.cast(finish(x, i), data.dtype)
 
     return te.compute(data.shape, value, name=name, tag=tag.INJECTIVE)
@@ -159,20 +159,20 @@ def _scale(
 
 
 def _check_weights(
-    data: te.Tensor, axes: Sequence[int], where: str, **given: te.Tensor | None
+    data: te.Tensor, axes: Sequence[int], where: str, **weights: te.Tensor | None
 ) -> None:
     """Raise if the shape of a weight differs from the extents of the axes."""
-    wanted = [data.shape[k] for k in axes]
-    for what, x in given.items():
+    expected = [data.shape[k] for k in axes]
+    for name, x in weights.items():
         if x is None:
             continue
-        shape = tensor_of(x, where, what).shape
-        if len(shape) != len(wanted) or not all(map(equal, shape, wanted)):
+        shape = tensor_of(x, where, name).shape
+        if len(shape) != len(expected) or not all(map(equal, shape, expected)):
             raise DefinitionError(
                 "{where}: {what} has shape {shape}, but axes {axes} of {data}, shape "
                 "{data_shape}, have extents {wanted}; pass one number per element",
-                kind="shapes", where=where, what=what, shape=shape_text(shape), axes=tuple(axes),
-                data=data.name, data_shape=shape_text(data.shape), wanted=shape_text(wanted),
+                kind="shapes", where=where, what=name, shape=shape_text(shape), axes=tuple(axes),
+                data=data.name, data_shape=shape_text(data.shape), wanted=shape_text(expected),
             )
 
 
@@ -234,16 +234,16 @@ def rms_norm(
     where = "topi.nn.rms_norm"
     data, axes = _check_axes(data, axis, where, weight=weight)
     if axes == [data.ndim - 1]:
-        done: te.Tensor = norm_library.rms_norm(data, weight, epsilon=epsilon, name="T_rms_norm")
-        return done
-    wide = wide_type(data.dtype)
-    count = te.cast(product(data.shape[k] for k in axes), wide)
+        result: te.Tensor = norm_library.rms_norm(data, weight, epsilon=epsilon, name="T_rms_norm")
+        return result
+    dtype = wide_type(data.dtype)
+    count = te.cast(product(data.shape[k] for k in axes), dtype)
     squares = _squares(data, axes, "T_rms_norm_squares")
-    kept = [k for k in range(data.ndim) if k not in axes]
+    retained = [k for k in range(data.ndim) if k not in axes]
 
     def value(*i: te.Expr) -> te.Expr:
-        mean = squares(*(i[k] for k in kept)) / count
-        x = te.cast(data(*i), wide) / te.sqrt(mean + te.const(epsilon, wide))
+        mean = squares(*(i[k] for k in retained)) / count
+        x = te.cast(data(*i), dtype) / te.sqrt(mean + te.const(epsilon, dtype))
         return te.cast(_scale(x, [i[k] for k in axes], weight, None), data.dtype)
 
     return te.compute(data.shape, value, name="T_rms_norm", tag=tag.INJECTIVE)
@@ -266,16 +266,16 @@ def _check_axes(
 
 def _squares(data: te.Tensor, axes: Sequence[int], name: str) -> te.Tensor:
     """Define the sum of squares along axes in the wide dtype."""
-    wide = wide_type(data.dtype)
-    kept = [k for k in range(data.ndim) if k not in axes]
+    dtype = wide_type(data.dtype)
+    retained = [k for k in range(data.ndim) if k not in axes]
     runs = {k: te.reduce_axis((0, data.shape[k]), name=f"k{k}") for k in axes}
 
     def total(*i: te.Expr) -> te.Expr:
-        own: dict[int, Any] = dict(zip(kept, i, strict=True)) | runs
-        x = te.cast(data(*(own[k] for k in range(data.ndim))), wide)
+        index_of: dict[int, Any] = dict(zip(retained, i, strict=True)) | runs
+        x = te.cast(data(*(index_of[k] for k in range(data.ndim))), dtype)
         return te.sum(x * x, axis=list(runs.values()))
 
-    return te.compute(tuple(data.shape[k] for k in kept), total, name=name)
+    return te.compute(tuple(data.shape[k] for k in retained), total, name=name)
 
 
 def instance_norm(
@@ -303,10 +303,10 @@ def instance_norm(
     """
     where = "topi.nn.instance_norm"
     data, axes = _check_axes(data, axis, where)
-    along = channels(data, channel_axis, where, gamma=gamma, beta=beta)
+    channel = channels(data, channel_axis, where, gamma=gamma, beta=beta)
     return _standardize(
         data, axes, epsilon, "T_instance_norm",
-        lambda x, i: _scale(x, [i[along]], gamma, beta))
+        lambda x, i: _scale(x, [i[channel]], gamma, beta))
 
 
 def group_norm(
@@ -336,26 +336,26 @@ def group_norm(
     where = "topi.nn.group_norm"
     data = tensor_of(data, where)
     check_float(data, where)
-    along = channels(data, channel_axis, where, gamma=gamma, beta=beta)
-    own = [k for k in axes_of(axes, data.ndim, where, "axes") if k != along]
-    count, extent = integer_of(num_groups, where, "num_groups", least=1), data.shape[along]
+    channel = channels(data, channel_axis, where, gamma=gamma, beta=beta)
+    other_axes = [k for k in axes_of(axes, data.ndim, where, "axes") if k != channel]
+    count, extent = integer_of(num_groups, where, "num_groups", least=1), data.shape[channel]
     if not is_multiple(extent, count):
-        why = "do not divide the channels; pass another number of groups"
+        reason = "do not divide the channels; pass another number of groups"
         if not isinstance(extent, int):
-            why = (
+            reason = (
                 "are not known to divide the channels; write the extent as a multiple, "
                 f"{count} * n"
             )
         raise DefinitionError(
             "{where}: got {extent} channels and {count} groups, which {reason}",
-            kind="shapes", where=where, extent=extent, count=count, reason=why,
+            kind="shapes", where=where, extent=extent, count=count, reason=reason,
         )
-    each = quotient(extent, count)
-    shape: list[Size] = [*data.shape[:along], count, each, *data.shape[along + 1 :]]
-    runs = [along + 1, *(k + (k > along) for k in own)]
+    group_size = quotient(extent, count)
+    shape: list[Size] = [*data.shape[:channel], count, group_size, *data.shape[channel + 1 :]]
+    runs = [channel + 1, *(k + (k > channel) for k in other_axes)]
 
     def finish(x: te.Expr, i: Sequence[te.Expr]) -> te.Expr:
-        return _scale(x, [i[along] * each + i[along + 1]], gamma, beta)
+        return _scale(x, [i[channel] * group_size + i[channel + 1]], gamma, beta)
 
     grouped = _standardize(reshape(data, shape), runs, epsilon, "T_group_norm", finish)
     return reshape(grouped, data.shape)
@@ -378,13 +378,13 @@ def l2_normalize(data: te.Tensor, eps: float, axis: Axes = None) -> te.Tensor:
     """
     where = "topi.nn.l2_normalize"
     data, axes = _check_axes(data, axis, where)
-    wide = wide_type(data.dtype)
+    dtype = wide_type(data.dtype)
     squares = _squares(data, axes, "T_l2_normalize_squares")
-    kept = [k for k in range(data.ndim) if k not in axes]
+    retained = [k for k in range(data.ndim) if k not in axes]
 
     def value(*i: te.Expr) -> te.Expr:
-        total = te.max(squares(*(i[k] for k in kept)), te.const(eps, wide))
-        return te.cast(te.cast(data(*i), wide) / te.sqrt(total), data.dtype)
+        total = te.max(squares(*(i[k] for k in retained)), te.const(eps, dtype))
+        return te.cast(te.cast(data(*i), dtype) / te.sqrt(total), data.dtype)
 
     return te.compute(data.shape, value, name="T_l2_normalize", tag=tag.INJECTIVE)
 
@@ -415,7 +415,7 @@ def lrn(
     where = "topi.nn.lrn"
     data = tensor_of(data, where)
     check_float(data, where)
-    along = axis_of(axis, data.ndim, where)
+    dim = axis_of(axis, data.ndim, where)
     width = integer_of(size, where, "size", least=1)
     if width % 2 == 0:
         raise DefinitionError(
@@ -423,24 +423,24 @@ def lrn(
             kind="invalid-value", where=where, width=width,
         )
     weight, power, base = (
-        float_of(value, where, what)
-        for value, what in ((alpha, "alpha"), (beta, "beta"), (bias, "bias")))
-    wide = wide_type(data.dtype)
+        float_of(value, where, name)
+        for value, name in ((alpha, "alpha"), (beta, "beta"), (bias, "bias")))
+    dtype = wide_type(data.dtype)
     k = te.reduce_axis((0, width), name="k")
 
     def squares(*i: te.Expr) -> te.Expr:
-        at = i[along] + k - width // 2
-        inside = te.all(at >= 0, at < data.shape[along])
+        position = i[dim] + k - width // 2
+        inside = te.all(position >= 0, position < data.shape[dim])
         x = te.cast(te.if_then_else(
-            inside, data(*i[:along], at, *i[along + 1 :]), te.const(0, data.dtype)), wide)
+            inside, data(*i[:dim], position, *i[dim + 1 :]), te.const(0, data.dtype)), dtype)
         return te.sum(x * x, axis=k)
 
     total = te.compute(data.shape, squares, name="T_lrn_squares")
 
     def value(*i: te.Expr) -> te.Expr:
-        scale = te.const(base, wide) + te.const(weight / width, wide) * total(*i)
+        scale = te.const(base, dtype) + te.const(weight / width, dtype) * total(*i)
         return te.cast(
-            te.cast(data(*i), wide) / te.power(scale, te.const(power, wide)), data.dtype)
+            te.cast(data(*i), dtype) / te.power(scale, te.const(power, dtype)), data.dtype)
 
     return te.compute(data.shape, value, name="T_lrn", tag=tag.INJECTIVE)
 
@@ -483,31 +483,31 @@ def log_softmax(x: te.Tensor, axis: int = -1) -> te.Tensor:
     """
     rows, order = _rows(x, axis, "topi.nn.log_softmax")
     *outer, n = rows.shape
-    wide = wide_type(rows.dtype)
+    dtype = wide_type(rows.dtype)
     k, r = (te.reduce_axis((0, n), name=name) for name in ("k", "r"))
-    most = te.compute(
-        outer, lambda *i: te.max(te.cast(rows(*i, k), wide), axis=k), name="T_log_softmax_most")
+    row_max = te.compute(
+        outer, lambda *i: te.max(te.cast(rows(*i, k), dtype), axis=k), name="T_log_softmax_most")
     total = te.compute(
-        outer, lambda *i: te.sum(te.exp(te.cast(rows(*i, r), wide) - most(*i)), axis=r),
+        outer, lambda *i: te.sum(te.exp(te.cast(rows(*i, r), dtype) - row_max(*i)), axis=r),
         name="T_log_softmax_total",
     )
-    done = te.compute(
+    result = te.compute(
         rows.shape,
         lambda *i: te.cast(
-            te.cast(rows(*i), wide) - most(*i[:-1]) - te.log(total(*i[:-1])), rows.dtype),
+            te.cast(rows(*i), dtype) - row_max(*i[:-1]) - te.log(total(*i[:-1])), rows.dtype),
         name="T_log_softmax",
     )
-    return done if order is None else transpose(done, order)
+    return result if order is None else transpose(result, order)
 
 
 def _rows(x: te.Tensor, axis: int, where: str) -> tuple[te.Tensor, list[int] | None]:
     """Swap an axis with the last one; return the tensor and the permutation, None for the last."""
     x = tensor_of(x, where, "x")
     check_float(x, where)
-    along = axis_of(axis, x.ndim, where)
+    dim = axis_of(axis, x.ndim, where)
     last = x.ndim - 1
-    if along == last:
+    if dim == last:
         return x, None
     order = list(range(x.ndim))
-    order[along], order[last] = last, along
+    order[dim], order[last] = last, dim
     return transpose(x, order), order

@@ -62,13 +62,13 @@ def define_padded(
     sides = list(zip(data.shape, before, after, strict=True))
 
     def element(*i: te.Expr) -> te.Expr:
-        inside, places = [], []
+        inside, index = [], []
         for axis, (extent, low, high) in zip(i, sides, strict=True):
-            place = axis if equal(low, 0) else axis - low
-            inside += [] if equal(low, 0) else [place >= 0]
-            inside += [] if equal(high, 0) else [place < extent]
-            places.append(place)
-        read = data(*places)
+            position = axis if equal(low, 0) else axis - low
+            inside += [] if equal(low, 0) else [position >= 0]
+            inside += [] if equal(high, 0) else [position < extent]
+            index.append(position)
+        read = data(*index)
         return te.if_then_else(te.all(*inside), read, value) if inside else read
 
     return te.compute(shape, element, name=name, tag="injective,pad", attrs=attrs)
@@ -106,7 +106,7 @@ def _counts(
 
 def _again(
     data: te.Tensor, before: Counts, after: Counts | None, where: str, name: str,
-    place: Callable[[Any, Size], Any], spare: int,
+    map_index: Callable[[Any, Size], Any], spare: int,
 ) -> te.Tensor:
     """Define `data` padded with elements of its own.
 
@@ -118,37 +118,37 @@ def _again(
         after: Number of elements after each axis.
         where: Name of the caller, for messages.
         name: Name of the operation.
-        place: Function that maps a possibly out-of-bounds index to an index in bounds.
+        map_index: Function that maps a possibly out-of-bounds index to an index in bounds.
         spare: Number of elements of an axis that one side cannot repeat; the padding of a side is
             at most the extent minus `spare`. -1 for padding without limit.
     """
     low, high = _counts(data, before, after, where)
     for k, extent in enumerate(data.shape):
-        most = max(n for n in (low[k], high[k], 0) if isinstance(n, int))
-        limit = most
+        max_pad = max(n for n in (low[k], high[k], 0) if isinstance(n, int))
+        limit = max_pad
         if equal(extent, 0):
             limit = 0
         elif isinstance(extent, int) and spare >= 0:
             limit = extent - spare
-        if most > limit:
+        if max_pad > limit:
             raise DefinitionError(
                 "{where}: padding of {most} elements on one side of axis {k} of {data}, shape "
                 "{shape}, exceeds the {limit} elements available; reduce the padding",
                 kind="shapes", where=where, k=k, data=data.name, shape=shape_text(data.shape),
-                most=most, limit=limit,
+                most=max_pad, limit=limit,
             )
     shape = tuple(
         plus(plus(extent, a), b) for extent, a, b in zip(data.shape, low, high, strict=True))
 
     def element(*i: te.Expr) -> te.Expr:
-        places, inside = [], []
+        index, inside = [], []
         for axis, a, b, extent in zip(i, low, high, data.shape, strict=True):
             is_padded = not (equal(a, 0) and equal(b, 0))
-            places.append(place(axis - a, extent) if is_padded else axis)
+            index.append(map_index(axis - a, extent) if is_padded else axis)
             # A symbolic extent may be too small at run time.
             if is_padded and not isinstance(extent, int):
-                inside += [places[-1] >= 0, places[-1] < extent]
-        read = data(*places)
+                inside += [index[-1] >= 0, index[-1] < extent]
+        read = data(*index)
         return te.if_then_else(te.all(*inside), read, te.const(0, data.dtype)) if inside else read
 
     return te.compute(shape, element, name=name, tag=tag.INJECTIVE)
@@ -205,13 +205,13 @@ def reflect_pad(
 
 
 def _mirror(
-    data: te.Tensor, before: Counts, after: Counts | None, where: str, name: str, twice: int
+    data: te.Tensor, before: Counts, after: Counts | None, where: str, name: str, repeat_edge: int
 ) -> te.Tensor:
     def place(index: Any, extent: Size) -> Any:
-        low = te.Select(index < 0, -index - twice, index)
-        return te.Select(index >= extent, 2 * extent - 2 + twice - index, low)
+        low = te.Select(index < 0, -index - repeat_edge, index)
+        return te.Select(index >= extent, 2 * extent - 2 + repeat_edge - index, low)
 
-    return _again(data, before, after, where, name, place, 1 - twice)
+    return _again(data, before, after, where, name, place, 1 - repeat_edge)
 
 
 def replicate_pad(

@@ -50,36 +50,36 @@ def _define_pool(
 def _reduce_windows(
     images: Images, shape: Sequence[Size], read: Callable[..., te.Expr],
     taps: Sequence[te.IterVar], inside: Callable[..., te.Expr] | None,
-    places: Callable[[int, te.Expr], Any], pool_type: str, name: str,
+    tap_count: Callable[[int, te.Expr], Any], pool_type: str, name: str,
 ) -> te.Tensor:
     """Define the maximum over windows, or the sum divided by the product of the counts per axis."""
     dtype = images.tensor.dtype
-    wide = wide_type(dtype) if pool_type == "avg" else dtype
+    wide_dtype = wide_type(dtype) if pool_type == "avg" else dtype
     reducer = te.max if pool_type == "max" else te.sum
 
     def total(*i: te.Expr) -> te.Expr:
         where = None if inside is None else inside(*i)
-        return reducer(te.cast(read(*i), wide), axis=list(taps), where=where)
+        return reducer(te.cast(read(*i), wide_dtype), axis=list(taps), where=where)
 
     named = f"{name}_{pool_type}"
-    made = te.compute(tuple(shape), total, name=named, tag=named)
+    reduced = te.compute(tuple(shape), total, name=named, tag=named)
     if pool_type == "max":
-        return made
+        return reduced
 
     def mean(*i: te.Expr) -> te.Expr:
         count: Any = 1
         for k, axis in enumerate(images.spatial):
-            count = count * places(k, i[axis])
-        return te.cast(made(*i) / te.cast(count, wide), dtype)
+            count = count * tap_count(k, i[axis])
+        return te.cast(reduced(*i) / te.cast(count, wide_dtype), dtype)
 
     return te.compute(tuple(shape), mean, name=f"{named}_div", tag=tag.ELEMWISE)
 
 
-def _taps_inside(low: te.Expr, size: int, apart: int, first: int, last: Any) -> te.Expr:
+def _taps_inside(low: te.Expr, size: int, step: int, first: int, last: Any) -> te.Expr:
     """Return how many of `low + apart * t`, 0 <= t < size, are in [first, last), at least 1."""
-    before = te.max((first - low + (apart - 1)) // apart, 0) if first else 0
-    upto = te.min((last - low + (apart - 1)) // apart, size)
-    return te.max(upto - before, 1)
+    before = te.max((first - low + (step - 1)) // step, 0) if first else 0
+    stop = te.min((last - low + (step - 1)) // step, size)
+    return te.max(stop - before, 1)
 
 
 def _ceil_windows(windows: SlidingWindows, k: int) -> Size:
@@ -236,19 +236,19 @@ def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Ten
 
 
 def _mean(images: Images) -> te.Tensor:
-    x, wide = images.tensor, wide_type(images.tensor.dtype)
+    x, wide_dtype = images.tensor, wide_type(images.tensor.dtype)
     runs = {k: te.reduce_axis((0, x.shape[k]), name=f"k{k}") for k in images.spatial}
     shape = tuple(1 if k in runs else n for k, n in enumerate(x.shape))
     total = te.compute(
         shape,
         lambda *i: te.sum(
-            te.cast(x(*(runs.get(k, axis) for k, axis in enumerate(i))), wide),
+            te.cast(x(*(runs.get(k, axis) for k, axis in enumerate(i))), wide_dtype),
             axis=list(runs.values())),
         name="global_pool_sum", tag="global_pool_sum",
     )
     count = product(x.shape[k] for k in images.spatial)
     return te.compute(
-        shape, lambda *i: te.cast(total(*i) / te.cast(count, wide), x.dtype),
+        shape, lambda *i: te.cast(total(*i) / te.cast(count, wide_dtype), x.dtype),
         name="global_pool_avg", tag=tag.ELEMWISE)
 
 
@@ -348,10 +348,10 @@ def _adaptive_pool(
         return first, ((index + 1) * extent + (sizes[k] - 1)) // sizes[k]
 
     def read(*i: te.Expr) -> te.Expr:
-        at = list(i)
+        position = list(i)
         for k, axis in enumerate(images.spatial):
-            at[axis] = te.min(bounds(k, i[axis])[0] + taps[k], images.extents[k] - 1)
-        return data(*at)
+            position[axis] = te.min(bounds(k, i[axis])[0] + taps[k], images.extents[k] - 1)
+        return data(*position)
 
     def inside(*i: te.Expr) -> te.Expr:
         ends = (bounds(k, i[axis]) for k, axis in enumerate(images.spatial))

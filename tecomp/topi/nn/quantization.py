@@ -38,26 +38,26 @@ def binarize_pack(
     """
     where = "topi.nn.binarize_pack"
     data = tensor_of(data, where)
-    along = axis_of(-1 if axis is None else axis, data.ndim, where)
-    if not is_multiple(data.shape[along], _BITS):
+    dim = axis_of(-1 if axis is None else axis, data.ndim, where)
+    if not is_multiple(data.shape[dim], _BITS):
         raise DefinitionError(
             "{where}: {data} has shape {shape}, and the extent of axis {along} must be a multiple "
             "of {bits}; pad it with topi.nn.pad",
-            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), along=along,
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), along=dim,
             bits=_BITS,
         )
-    shape = (*data.shape[:along], quotient(data.shape[along], _BITS), *data.shape[along + 1 :])
+    shape = (*data.shape[:dim], quotient(data.shape[dim], _BITS), *data.shape[dim + 1 :])
 
     def packed(*i: te.Expr) -> te.Expr:
         word: te.Expr = te.const(0, "uint32")
         for bit in range(_BITS):
-            element = data[(*i[:along], i[along] * _BITS + bit, *i[along + 1 :])]
-            one = te.const(1 << (_BITS - 1 - bit), "uint32")
-            word = word | te.Select(element >= 0, one, te.const(0, "uint32"))
+            element = data[(*i[:dim], i[dim] * _BITS + bit, *i[dim + 1 :])]
+            bit_mask = te.const(1 << (_BITS - 1 - bit), "uint32")
+            word = word | te.Select(element >= 0, bit_mask, te.const(0, "uint32"))
         return word
 
-    made: te.Tensor = te.compute(shape, packed, name=name, tag="binarize_pack")
-    return made
+    result: te.Tensor = te.compute(shape, packed, name=name, tag="binarize_pack")
+    return result
 
 
 def binary_dense(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
@@ -78,8 +78,8 @@ def binary_dense(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
     (4, 8)
     """
     where = "topi.nn.binary_dense"
-    for each, what in ((data, "data"), (weight, "weight")):
-        check_rank(tensor_of(each, where, what), 2, where, what, "a matrix")
+    for tensor, name in ((data, "data"), (weight, "weight")):
+        check_rank(tensor_of(tensor, where, name), 2, where, name, "a matrix")
     if (data.dtype, weight.dtype) != ("uint32", "uint32") or differ(
         data.shape[1], weight.shape[1]
     ):
@@ -97,10 +97,10 @@ def binary_dense(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         name="T_binary_dense", tag="binary_dense")
     bits = times(count, _BITS)
     total = te.const(bits, "float32") if isinstance(bits, int) else te.cast(bits, "float32")
-    made: te.Tensor = te.compute(
+    result: te.Tensor = te.compute(
         differing.shape, lambda i, j: total - 2.0 * te.cast(differing[i, j], "float32"),
         name="T_binary_dense_signs", tag="elemwise")
-    return made
+    return result
 
 
 def simulated_quantize(
@@ -130,11 +130,11 @@ def simulated_quantize(
     """
 
     def quantized(value: te.Expr, scale: te.Expr, zero: te.Expr) -> te.Expr:
-        moved = te.round(value / scale) + zero
+        shifted = te.round(value / scale) + zero
         result = value
-        for name, (least, most) in _LIMITS.items():
-            limits = [te.const(float(n), value.dtype) for n in (least, most)]
-            clipped = te.max(te.min(moved, limits[1]), limits[0])
+        for name, (lower, upper) in _LIMITS.items():
+            limits = [te.const(float(n), value.dtype) for n in (lower, upper)]
+            clipped = te.max(te.min(shifted, limits[1]), limits[0])
             result = te.Select(code == SQNN_DTYPE_TO_CODE[name], clipped, result)
         return result
 
@@ -177,20 +177,20 @@ def simulated_dequantize(
     return _per_channel(data, input_scale, input_zero_point, axis, dequantized, where, "input")
 
 
-def _code(dtype: te.Tensor, where: str, what: str) -> te.Expr:
+def _code(dtype: te.Tensor, where: str, name: str) -> te.Expr:
     """Return the element of a scalar tensor with a dtype code.
 
     Raises:
         DefinitionError: If the tensor has more than one element.
         TypeMismatchError: If the tensor does not have an integer dtype.
     """
-    code = tensor_of(dtype, where, what)
-    check_integer(code, where, what)
+    code = tensor_of(dtype, where, name)
+    check_integer(code, where, name)
     if any(differ(n, 1) for n in code.shape):
         raise DefinitionError(
             "{where}: {what} has shape {shape}, expected a scalar tensor; pass te.placeholder((), "
             '"int32")',
-            kind="shapes", where=where, what=what, shape=shape_text(code.shape),
+            kind="shapes", where=where, what=name, shape=shape_text(code.shape),
         )
     element: te.Expr = code[(0,) * code.ndim]
     return element
@@ -202,30 +202,30 @@ def _per_channel(
 ) -> te.Tensor:
     """Apply a function to each element and the scale and zero point of its channel."""
     data = tensor_of(data, where)
-    along = axis_of(axis, data.ndim, where)
+    dim = axis_of(axis, data.ndim, where)
     if scale is None or zero is None:
         raise DefinitionError(
             "{where}: {prefix}_scale and {prefix}_zero_point are required; pass scalar tensors, "
             "or one number per channel",
             kind="missing-input", where=where, prefix=prefix,
         )
-    for each, what in ((scale, "scale"), (zero, "zero_point")):
-        given = tensor_of(each, where, f"{prefix}_{what}").shape
-        count = given[0] if given else 1
-        if len(given) > 1 or (differ(count, 1) and differ(count, data.shape[along])):
+    for param, name in ((scale, "scale"), (zero, "zero_point")):
+        shape = tensor_of(param, where, f"{prefix}_{name}").shape
+        count = shape[0] if shape else 1
+        if len(shape) > 1 or (differ(count, 1) and differ(count, data.shape[dim])):
             raise DefinitionError(
                 "{where}: {prefix}_{what} has shape {given}, but {data} has shape {shape}; pass "
                 "one number, or one per index of axis {along}",
-                kind="shapes", where=where, prefix=prefix, what=what, given=shape_text(given),
-                data=data.name, shape=shape_text(data.shape), along=along,
+                kind="shapes", where=where, prefix=prefix, what=name, given=shape_text(shape),
+                data=data.name, shape=shape_text(data.shape), along=dim,
             )
 
-    def of_channel(each: te.Tensor, i: te.Expr) -> te.Expr:
-        element = each[()] if not each.ndim else each[0 if not differ(each.shape[0], 1) else i]
+    def of_channel(param: te.Tensor, i: te.Expr) -> te.Expr:
+        element = param[()] if not param.ndim else param[0 if not differ(param.shape[0], 1) else i]
         return te.cast(element, data.dtype)
 
-    made: te.Tensor = te.compute(
+    result: te.Tensor = te.compute(
         data.shape,
-        lambda *i: function(data[i], of_channel(scale, i[along]), of_channel(zero, i[along])),
+        lambda *i: function(data[i], of_channel(scale, i[dim]), of_channel(zero, i[dim])),
         name=f"T_{where.rpartition('.')[2]}", tag="elemwise")
-    return made
+    return result

@@ -71,13 +71,13 @@ def dilate(
     shape = tuple(
         n if step == 1 else _dilated_extent(n, step) for n, step
         in zip(data.shape, steps, strict=True))
-    between = te.cast(dilation_value, data.dtype)
+    fill = te.cast(dilation_value, data.dtype)
 
     def value(*i: te.Expr) -> te.Expr:
         inside = [axis % step == 0 for axis, step in zip(i, steps, strict=True) if step > 1]
         read = data(*(
             axis if step == 1 else axis // step for axis, step in zip(i, steps, strict=True)))
-        return te.if_then_else(te.all(*inside), read, between) if inside else read
+        return te.if_then_else(te.all(*inside), read, fill) if inside else read
 
     return te.compute(shape, value, name=name, tag="injective,dilate")
 
@@ -161,8 +161,8 @@ def _split_channels(
     shape = (size, size, channels) if outside else (channels, size, size)
 
     def value(*i: te.Expr) -> te.Expr:
-        place = ravel(i[axis : axis + 3], shape)
-        return data(*i[:axis], place, *i[axis + 3 :])
+        channel = ravel(i[axis : axis + 3], shape)
+        return data(*i[:axis], channel, *i[axis + 3 :])
 
     return te.compute(
         (*data.shape[:axis], *shape, *data.shape[axis + 1 :]), value, name="T_blocks",
@@ -214,22 +214,22 @@ def space_to_batch_nd(
     count = len(sizes)
     low = _counts(pad_before, count, where, "pad_before")
     high = _counts(pad_after, count, where, "pad_after")
-    rest = [0] * (data.ndim - 1 - count)
-    wide = data
+    zeros = [0] * (data.ndim - 1 - count)
+    padded = data
     if any((*low, *high)):
-        wide = pad(data, [0, *low, *rest], [0, *high, *rest], pad_value)
-    for extent, size in zip(wide.shape[1 : count + 1], sizes, strict=True):
-        _check_divides(extent, size, wide, where)
-    outer = [quotient(n, size) for n, size in zip(wide.shape[1 : count + 1], sizes, strict=True)]
-    tail = wide.shape[count + 1 :]
-    cut = wide
+        padded = pad(data, [0, *low, *zeros], [0, *high, *zeros], pad_value)
+    for extent, size in zip(padded.shape[1 : count + 1], sizes, strict=True):
+        _check_divides(extent, size, padded, where)
+    outer = [quotient(n, size) for n, size in zip(padded.shape[1 : count + 1], sizes, strict=True)]
+    tail = padded.shape[count + 1 :]
+    blocked = padded
     for k in reversed(range(count)):
-        cut = in_blocks(cut, k + 1, sizes[k])
+        blocked = in_blocks(blocked, k + 1, sizes[k])
     order = [
         *(2 + 2 * k for k in range(count)), 0, *(1 + 2 * k for k in range(count)),
         *(1 + 2 * count + k for k in range(len(tail)))]
-    moved = transpose(cut, order)
-    return reshape(moved, (times(wide.shape[0], _product_of_all(sizes)), *outer, *tail))
+    permuted = transpose(blocked, order)
+    return reshape(permuted, (times(padded.shape[0], _product_of_all(sizes)), *outer, *tail))
 
 
 def batch_to_space_nd(
@@ -263,11 +263,11 @@ def batch_to_space_nd(
     cut = _batches(data, sizes, batch)
     order = [count, *(axis for k in range(count) for axis in (count + 1 + k, k)),
              *(2 * count + 1 + k for k in range(len(tail)))]
-    whole = [times(n, size) for n, size in zip(data.shape[1 : count + 1], sizes, strict=True)]
-    joined = reshape(transpose(cut, order), (batch, *whole, *tail))
+    extents = [times(n, size) for n, size in zip(data.shape[1 : count + 1], sizes, strict=True)]
+    joined = reshape(transpose(cut, order), (batch, *extents, *tail))
     if not any((*low, *high)):
         return joined
-    ends = [plus(n, -b) for n, b in zip(whole, high, strict=True)]
+    ends = [plus(n, -b) for n, b in zip(extents, high, strict=True)]
     return strided_slice(joined, low, ends, axes=list(range(1, count + 1)))
 
 
@@ -282,13 +282,13 @@ def _batches(data: te.Tensor, sizes: Sequence[int], batch: Size) -> te.Tensor:
         (*shape, *data.shape[1:]), value, name="T_batches", tag=tag.INJECTIVE)
 
 
-def _counts(given: Sequence[int], count: int, where: str, what: str) -> tuple[int, ...]:
-    return integers_of(as_list(given, where, what), count, where, what, least=0)
+def _counts(values: Sequence[int], count: int, where: str, name: str) -> tuple[int, ...]:
+    return integers_of(as_list(values, where, name), count, where, name, least=0)
 
 
 def _blocks(data: te.Tensor, block_shape: Sequence[int], where: str) -> tuple[int, ...]:
-    given = as_list(block_shape, where, "block_shape")
-    sizes = integers_of(given, len(given), where, "block_shape", least=1)
+    requested = as_list(block_shape, where, "block_shape")
+    sizes = integers_of(requested, len(requested), where, "block_shape", least=1)
     if len(sizes) >= data.ndim:
         raise DefinitionError(
             "{where}: block_shape {sizes!r} does not match {data}, shape {shape}; pass numbers "
@@ -318,19 +318,19 @@ def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
     """
     where = "topi.nn.fifo_buffer"
     data, before = tensor_of(data, where), tensor_of(buffer, where, "buffer")
-    along = axis_of(axis, before.ndim, where)
+    dim = axis_of(axis, before.ndim, where)
     fits = data.ndim == before.ndim and not any(
         differ(a, b) for k, (a, b) in enumerate(zip(data.shape, before.shape, strict=True))
-        if k != along)
-    new, room = data.shape[along] if fits else 0, before.shape[along]
-    if not fits or (isinstance(new, int) and isinstance(room, int) and new > room):
+        if k != dim)
+    new, capacity = data.shape[dim] if fits else 0, before.shape[dim]
+    if not fits or (isinstance(new, int) and isinstance(capacity, int) and new > capacity):
         raise DefinitionError(
             "{where}: data has shape {shape} and buffer has shape {before_shape}; the shapes must "
             "be equal, except that data may be shorter along axis {along}",
             kind="shapes", where=where, shape=shape_text(data.shape),
-            before_shape=shape_text(before.shape), along=along,
+            before_shape=shape_text(before.shape), along=dim,
         )
-    kept: Any = plus(room, -new) if isinstance(new, int) else room - new
-    return concatenate([part_of(before, along, new, kept, "T_fifo_kept"), data], along)
+    retained: Any = plus(capacity, -new) if isinstance(new, int) else capacity - new
+    return concatenate([part_of(before, dim, new, retained, "T_fifo_kept"), data], dim)
 
 

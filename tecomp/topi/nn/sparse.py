@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 @register_func("tecomp.topi.sparse_transpose", override=True)
 def _transpose(
-    data: Array, indices: Array, pointers: Array, values: Array, places: Array, ends: Array
+    data: Array, indices: Array, pointers: Array, values: Array, row_indices: Array, ends: Array
 ) -> None:
     columns, counts = np.asarray(indices), np.diff(np.asarray(pointers))
     n = len(counts)
@@ -39,7 +39,7 @@ def _transpose(
         )
     order = np.argsort(columns, kind="stable")
     values[...] = np.asarray(data)[order]
-    places[...] = np.repeat(np.arange(n), counts)[order]
+    row_indices[...] = np.repeat(np.arange(n), counts)[order]
     ends[0] = 0
     ends[1:] = np.cumsum(np.bincount(columns, minlength=n))
 
@@ -69,14 +69,14 @@ def sparse_transpose(
     """
     where = "topi.nn.sparse_transpose"
     data = _check_sparse(sparse_data, sparse_indices, sparse_indptr, (1,), where)
-    made: tuple[te.Tensor, te.Tensor, te.Tensor] = te.extern(
+    result: tuple[te.Tensor, te.Tensor, te.Tensor] = te.extern(
         [data.shape, sparse_indices.shape, sparse_indptr.shape],
         [data, sparse_indices, sparse_indptr],
         lambda ins, outs: te.call_packed("tecomp.topi.sparse_transpose", *ins, *outs),
         name="T_sparse_transpose",
         dtype=[data.dtype, sparse_indices.dtype, sparse_indptr.dtype],
     )
-    return made
+    return result
 
 
 def sparse_dense(
@@ -118,9 +118,9 @@ def sparse_dense(
             kind="dtype", where=where, dtype=dense.dtype, data_dtype=data.dtype,
             data=data.name,
         )
-    high, wide = data.shape[1:] if data.ndim == 3 else (1, 1)
+    block_rows, block_columns = data.shape[1:] if data.ndim == 3 else (1, 1)
     rows, (count, width) = minus(sparse_indptr.shape[0], 1), dense.shape
-    sparse_rows = times(rows, high)
+    sparse_rows = times(rows, block_rows)
     inputs = [dense, data, sparse_indices, sparse_indptr]
 
     def body(ins: Sequence[Any], outs: Sequence[Any]) -> Any:
@@ -128,31 +128,31 @@ def sparse_dense(
 
         def product(i: te.Expr, row: te.Expr, r: te.Expr) -> Any:
             """Build the sum over the stored elements or blocks of a row."""
-            place = row * high + r
-            at = (place, i) if is_left else (i, place)
+            out_row = row * block_rows + r
+            index = (out_row, i) if is_left else (i, out_row)
 
             def block(e: te.Expr) -> Any:
                 def term(c: te.Expr) -> Any:
-                    column = te.cast(columns[e], "int64") * wide + c
+                    column = te.cast(columns[e], "int64") * block_columns + c
                     value = values[(e, r, c) if data.ndim == 3 else e]
-                    total = outs[0][at] + te.cast(value * x[i, column], dense.dtype)
+                    total = outs[0][index] + te.cast(value * x[i, column], dense.dtype)
                     inside = te.all(column >= 0, column < width)
-                    return te.if_stmt(inside, outs[0].store(at, total))
+                    return te.if_stmt(inside, outs[0].store(index, total))
 
-                return te.for_range(0, wide, term, name="c")
+                return te.for_range(0, block_columns, term, name="c")
 
             first = te.max(te.cast(pointers[row], "int64"), te.const(0, "int64"))
             last = te.min(te.cast(pointers[row + 1], "int64"), _wide(data.shape[0]))
             return te.stmt_seq(
-                outs[0].store(at, te.const(0, dense.dtype)),
+                outs[0].store(index, te.const(0, dense.dtype)),
                 te.for_range(first, last, block, name="e"))
 
-        return _loops((count, rows, high), product)
+        return _loops((count, rows, block_rows), product)
 
-    made: te.Tensor = te.extern(
+    result: te.Tensor = te.extern(
         (sparse_rows, count) if is_left else (count, sparse_rows), inputs, body,
         name="T_sparse_dense", dtype=dense.dtype)
-    return made
+    return result
 
 
 def _check_sparse(
@@ -165,9 +165,9 @@ def _check_sparse(
         TypeMismatchError: If an index tensor does not have an integer dtype.
     """
     data = tensor_of(data, where, "sparse_data")
-    for each, what in ((indices, "sparse_indices"), (pointers, "sparse_indptr")):
-        check_integer(tensor_of(each, where, what), where, what)
-        check_rank(each, 1, where, what, "a row")
+    for tensor, name in ((indices, "sparse_indices"), (pointers, "sparse_indptr")):
+        check_integer(tensor_of(tensor, where, name), where, name)
+        check_rank(tensor, 1, where, name, "a row")
     known = pointers.shape[0]
     if data.ndim not in ranks or differ(data.shape[0], indices.shape[0]) or equal(known, 0):
         raise DefinitionError(
@@ -184,9 +184,9 @@ def _wide(size: Size) -> te.Expr:
     return te.const(size, "int64") if isinstance(size, int) else te.cast(size, "int64")
 
 
-def _loops(shape: Sequence[Size], body: Callable[..., Any], at: tuple[te.Expr, ...] = ()) -> Any:
+def _loops(shape: Sequence[Size], body: Callable[..., Any], index: tuple[te.Expr, ...] = ()) -> Any:
     """Build a loop nest over all indices of a shape."""
-    if len(at) == len(shape):
-        return body(*at)
+    if len(index) == len(shape):
+        return body(*index)
     return te.for_range(
-        0, shape[len(at)], lambda i: _loops(shape, body, (*at, i)), name=f"i{len(at)}")
+        0, shape[len(index)], lambda i: _loops(shape, body, (*index, i)), name=f"i{len(index)}")

@@ -40,18 +40,18 @@ def concatenate(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
     """
     where = "topi.concatenate"
     parts = tensors_of(a_tuple, where, "a_tuple")
-    along = axis_of(axis, parts[0].ndim, where)
-    _check_alike(parts, along, where)
-    ends = list(accumulate((x.shape[along] for x in parts), plus))
+    dim = axis_of(axis, parts[0].ndim, where)
+    _check_alike(parts, dim, where)
+    ends = list(accumulate((x.shape[dim] for x in parts), plus))
 
     def value(*i: te.Expr) -> te.Expr:
         def read(k: int) -> te.Expr:
             start = ends[k - 1] if k else 0
-            return parts[k](*i[:along], i[along] if k == 0 else i[along] - start, *i[along + 1 :])
+            return parts[k](*i[:dim], i[dim] if k == 0 else i[dim] - start, *i[dim + 1 :])
 
-        return select_part(i[along], ends, read)
+        return select_part(i[dim], ends, read)
 
-    shape = (*parts[0].shape[:along], ends[-1], *parts[0].shape[along + 1 :])
+    shape = (*parts[0].shape[:dim], ends[-1], *parts[0].shape[dim + 1 :])
     return te.compute(shape, value, name="T_concat", tag=tag.INJECTIVE)
 
 
@@ -73,32 +73,32 @@ def stack(tensors: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
     """
     where = "topi.stack"
     parts = tensors_of(tensors, where, "tensors")
-    along = axis_of(axis, parts[0].ndim + 1, where)
+    dim = axis_of(axis, parts[0].ndim + 1, where)
     _check_alike(parts, None, where)
     ends: list[Size] = list(range(1, len(parts) + 1))
 
     def value(*i: te.Expr) -> te.Expr:
-        return select_part(i[along], ends, lambda k: parts[k](*i[:along], *i[along + 1 :]))
+        return select_part(i[dim], ends, lambda k: parts[k](*i[:dim], *i[dim + 1 :]))
 
-    shape = (*parts[0].shape[:along], len(parts), *parts[0].shape[along:])
+    shape = (*parts[0].shape[:dim], len(parts), *parts[0].shape[dim:])
     return te.compute(shape, value, name="T_stack", tag=tag.INJECTIVE)
 
 
-def _check_alike(parts: Sequence[te.Tensor], along: int | None, where: str) -> None:
+def _check_alike(parts: Sequence[te.Tensor], dim: int | None, where: str) -> None:
     """Raise if the shapes of tensors differ, except along one axis if it is given."""
     first = parts[0]
     for k, x in enumerate(parts):
-        fits = x.ndim == first.ndim and all(
-            axis == along or equal(a, b)
+        matching = x.ndim == first.ndim and all(
+            axis == dim or equal(a, b)
             for axis, (a, b) in enumerate(zip(x.shape, first.shape, strict=True))
         )
-        if not fits:
-            but = "" if along is None else f" except along axis {along}"
+        if not matching:
+            clause = "" if dim is None else f" except along axis {dim}"
             raise DefinitionError(
                 "{where}: tensor 0 has shape {shape}, but tensor {k} has shape {x_shape}; pass "
                 "tensors of equal shape{but}",
                 kind="shapes", where=where, shape=shape_text(first.shape), k=k,
-                x_shape=shape_text(x.shape), but=but,
+                x_shape=shape_text(x.shape), but=clause,
             )
 
 
@@ -138,11 +138,11 @@ def split(
     """
     where = "topi.split"
     ary = tensor_of(ary, where, "ary")
-    along = axis_of(axis, ary.ndim, where)
-    extent = ary.shape[along]
+    dim = axis_of(axis, ary.ndim, where)
+    extent = ary.shape[dim]
     if isinstance(indices_or_sections, list | tuple):
         begins = extents_of(indices_or_sections, where, "indices_or_sections")
-        places: list[Size] = [0, *begins, extent]
+        bounds: list[Size] = [0, *begins, extent]
     else:
         count = integer_of(indices_or_sections, where, "indices_or_sections", least=1)
         if count > _MAX_PARTS:
@@ -150,19 +150,19 @@ def split(
                 "{where}: indices_or_sections must be at most {most_parts}, got {count!r}",
                 kind="limit-exceeded", where=where, count=count, most_parts=_MAX_PARTS,
             )
-        each = ceil_div(extent, count)
-        places = [_min_size(times(each, k), extent) for k in range(count)] + [extent]
-    known = [place for place in places if isinstance(place, int)]
+        step = ceil_div(extent, count)
+        bounds = [_min_size(times(step, k), extent) for k in range(count)] + [extent]
+    known = [bound for bound in bounds if isinstance(bound, int)]
     if sorted(known) != known or known[0] < 0:
         raise DefinitionError(
             "{where}: split positions {places!r} are not valid for axis {along} of {ary}, extent "
             "{extent}; pass positions in ascending order, from 0 to the extent",
-            kind="shapes", where=where, places=tuple(places[1:-1]), along=along, ary=ary.name,
+            kind="shapes", where=where, places=tuple(bounds[1:-1]), along=dim, ary=ary.name,
             extent=extent,
         )
     return [
-        part_of(ary, along, begin, minus(end, begin), f"T_split_{k}")
-        for k, (begin, end) in enumerate(pairwise(places))
+        part_of(ary, dim, begin, minus(end, begin), f"T_split_{k}")
+        for k, (begin, end) in enumerate(pairwise(bounds))
     ]
 
 
@@ -202,9 +202,9 @@ def meshgrid(a_tuple: Sequence[te.Tensor], indexing: str) -> list[te.Tensor]:
     shape = tuple(extents[k] for k in order)
 
     def grid(k: int, x: te.Tensor) -> te.Tensor:
-        own = order.index(k)
+        dim = order.index(k)
         return te.compute(
-            shape, lambda *i: x(i[own]) if x.ndim else x(), name=f"T_meshgrid_{k}",
+            shape, lambda *i: x(i[dim]) if x.ndim else x(), name=f"T_meshgrid_{k}",
             tag=tag.INJECTIVE,
         )
 

@@ -67,25 +67,25 @@ def take(
             lambda *i: a(*unravel(_clamp_index(indices(*i), count, mode), a.shape)),
             name="T_take", tag=tag.INJECTIVE,
         )
-    along = axis_of(axis, a.ndim, where)
+    dim = axis_of(axis, a.ndim, where)
     shared = integer_of(batch_dims, where, "batch_dims")
     shared = shared + indices.ndim if shared < 0 else shared
-    if not 0 <= shared <= min(along, indices.ndim) or any(
+    if not 0 <= shared <= min(dim, indices.ndim) or any(
         map(differ, a.shape[:shared], indices.shape[:shared])
     ):
         raise DefinitionError(
             "{where}: batch_dims={shared} and axis={along} do not match shapes {shape} and "
             "{indices_shape}; the first batch_dims axes must be equal in both shapes and must "
             "precede axis",
-            kind="shapes", where=where, shared=shared, along=along, shape=shape_text(a.shape),
+            kind="shapes", where=where, shared=shared, along=dim, shape=shape_text(a.shape),
             indices_shape=shape_text(indices.shape),
         )
     inner = indices.ndim - shared
-    shape = (*a.shape[:along], *indices.shape[shared:], *a.shape[along + 1 :])
+    shape = (*a.shape[:dim], *indices.shape[shared:], *a.shape[dim + 1 :])
 
     def value(*i: te.Expr) -> te.Expr:
-        index = indices(*i[:shared], *i[along : along + inner])
-        return a(*i[:along], _clamp_index(index, a.shape[along], mode), *i[along + inner :])
+        index = indices(*i[:shared], *i[dim : dim + inner])
+        return a(*i[:dim], _clamp_index(index, a.shape[dim], mode), *i[dim + inner :])
 
     return te.compute(shape, value, name="T_take", tag=tag.INJECTIVE)
 
@@ -94,10 +94,10 @@ def _clamp_index(index: te.Expr, extent: Size, mode: str) -> te.Expr:
     """Map an index into bounds according to the mode."""
     if mode == "fast":
         return index
-    wide = te.cast(index, "int64")
+    widened = te.cast(index, "int64")
     if mode == "clip":
-        return te.max(te.min(wide, te.const(-1, "int64") + extent), te.const(0, "int64"))
-    return wide % te.cast(extent, "int64")
+        return te.max(te.min(widened, te.const(-1, "int64") + extent), te.const(0, "int64"))
+    return widened % te.cast(extent, "int64")
 
 
 def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
@@ -123,19 +123,19 @@ def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
     where = "topi.gather"
     data, indices = tensor_of(data, where), tensor_of(indices, where, "indices")
     check_integer(indices, where, "indices")
-    along = axis_of(axis, data.ndim, where)
+    dim = axis_of(axis, data.ndim, where)
     pairs = list(zip(data.shape, indices.shape, strict=False))
     if indices.ndim != data.ndim or any(
-        differ(a, b) for k, (a, b) in enumerate(pairs) if k != along
+        differ(a, b) for k, (a, b) in enumerate(pairs) if k != dim
     ):
         raise DefinitionError(
             "{where}: {data} has shape {shape} and indices has shape {indices_shape}; the shapes "
             "must be equal except along axis {along}",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            indices_shape=shape_text(indices.shape), along=along,
+            indices_shape=shape_text(indices.shape), along=dim,
         )
     return te.compute(
-        indices.shape, lambda *i: data(*i[:along], indices(*i), *i[along + 1 :]),
+        indices.shape, lambda *i: data(*i[:dim], indices(*i), *i[dim + 1 :]),
         name="T_gather", tag=tag.INJECTIVE,
     )
 
@@ -179,8 +179,8 @@ def gather_nd(a: te.Tensor, indices: te.Tensor, batch_dims: int = 0) -> te.Tenso
     outer = indices.ndim - 1
 
     def value(*i: te.Expr) -> te.Expr:
-        places = (indices(k, *i[:outer]) for k in range(count))
-        return a(*i[:shared], *places, *i[outer:])
+        positions = (indices(k, *i[:outer]) for k in range(count))
+        return a(*i[:shared], *positions, *i[outer:])
 
     shape = (*indices.shape[1:], *a.shape[shared + count :])
     return te.compute(shape, value, name="T_gather_nd", tag=tag.INJECTIVE)
@@ -204,23 +204,23 @@ def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
     (5, 7)
     """
     where = "topi.adv_index"
-    data, places = tensor_of(data, where), tensors_of(indices, where, "indices")
-    for x in places:
+    data, index_tensors = tensor_of(data, where), tensors_of(indices, where, "indices")
+    for x in index_tensors:
         check_integer(x, where, x.name)
-    if len(places) > data.ndim:
+    if len(index_tensors) > data.ndim:
         raise DefinitionError(
             "{where}: got {place_count} indices, but {data} has {ndim} axes; pass at most one "
             "index per axis",
-            kind="count-mismatch", where=where, place_count=len(places), data=data.name,
+            kind="count-mismatch", where=where, place_count=len(index_tensors), data=data.name,
             ndim=data.ndim,
         )
-    outer = broadcast_shape([x.shape for x in places], where)
+    outer = broadcast_shape([x.shape for x in index_tensors], where)
 
     def value(*i: te.Expr) -> te.Expr:
-        own = i[: len(outer)]
-        return data(*(element(x, own) for x in places), *i[len(outer) :])
+        outer_index = i[: len(outer)]
+        return data(*(element(x, outer_index) for x in index_tensors), *i[len(outer) :])
 
-    shape = (*outer, *data.shape[len(places) :])
+    shape = (*outer, *data.shape[len(index_tensors) :])
     return te.compute(shape, value, name="advanced_index", tag=tag.INJECTIVE)
 
 
@@ -250,16 +250,16 @@ def one_hot(
     where = "topi.one_hot"
     indices = tensor_of(indices, where, "indices")
     check_integer(indices, where, "indices")
-    along = axis_of(axis, indices.ndim + 1, where)
-    on, off = (constant_of(x, dtype, where, what)
-               for x, what in ((on_value, "on_value"), (off_value, "off_value")))  # fmt: skip
+    dim = axis_of(axis, indices.ndim + 1, where)
+    on, off = (constant_of(x, dtype, where, name)
+               for x, name in ((on_value, "on_value"), (off_value, "off_value")))  # fmt: skip
     depth = extent_of(depth, where, "depth")
 
     def value(*i: te.Expr) -> te.Expr:
-        index = indices(*i[:along], *i[along + 1 :])
-        return te.Select(te.cast(index, "int64") == i[along], on, off)
+        index = indices(*i[:dim], *i[dim + 1 :])
+        return te.Select(te.cast(index, "int64") == i[dim], on, off)
 
-    shape = (*indices.shape[:along], depth, *indices.shape[along:])
+    shape = (*indices.shape[:dim], depth, *indices.shape[dim:])
     return te.compute(shape, value, name="T_one_hot", tag=tag.INJECTIVE)
 
 
@@ -285,10 +285,10 @@ def where(condition: te.Tensor, x: Operand, y: Operand) -> te.Tensor:
     shape = broadcast_shape(shapes, "topi.where")
 
     def value(*i: te.Expr) -> te.Expr:
-        holds = element(condition, i)
+        is_true = element(condition, i)
         is_truth = condition.dtype.is_bool
-        holds = holds if is_truth else holds != te.const(0, condition.dtype)
-        return te.Select(holds, element(x, i), element(y, i))
+        is_true = is_true if is_truth else is_true != te.const(0, condition.dtype)
+        return te.Select(is_true, element(x, i), element(y, i))
 
     return te.compute(shape, value, name="T_where", tag=tag.BROADCAST)
 
@@ -311,10 +311,10 @@ def sequence_mask(
     >>> sequence_mask(A, n).shape
     (9, 4)
     """
-    where_ = "topi.sequence_mask"
-    data, length = tensor_of(data, where_), tensor_of(valid_length, where_, "valid_length")
-    validate_choice(axis, (0, 1), where_, "axis")
-    _check_batch(data, length, 1 - axis, where_, "valid_length")
+    caller = "topi.sequence_mask"
+    data, length = tensor_of(data, caller), tensor_of(valid_length, caller, "valid_length")
+    validate_choice(axis, (0, 1), caller, "axis")
+    _check_batch(data, length, 1 - axis, caller, "valid_length")
 
     def value(*i: te.Expr) -> te.Expr:
         inside = i[axis] < length(i[1 - axis])
@@ -324,14 +324,14 @@ def sequence_mask(
 
 
 def _check_batch(
-    data: te.Tensor, lengths: te.Tensor, axis: int, where_: str, what: str
+    data: te.Tensor, lengths: te.Tensor, axis: int, caller: str, name: str
 ) -> None:
     if data.ndim > axis and lengths.ndim == 1 and not differ(lengths.shape[0], data.shape[axis]):
         return
     raise DefinitionError(
         "{where}: {what} has shape {shape}, but {data} has shape {data_shape}; pass one number "
         "per index along axis {axis}",
-        kind="shapes", where=where_, what=what, shape=shape_text(lengths.shape), data=data.name,
+        kind="shapes", where=caller, what=name, shape=shape_text(lengths.shape), data=data.name,
         data_shape=shape_text(data.shape), axis=axis,
     )
 
@@ -354,17 +354,17 @@ def reverse_sequence(
     >>> reverse_sequence(A, n).shape
     (4, 9)
     """
-    where_ = "topi.reverse_sequence"
-    a, lengths = tensor_of(a, where_, "a"), tensor_of(seq_lengths, where_, "seq_lengths")
-    along = axis_of(seq_axis, a.ndim, where_, "seq_axis")
-    batch = axis_of(batch_axis, a.ndim, where_, "batch_axis")
-    _check_batch(a, lengths, batch, where_, "seq_lengths")
+    caller = "topi.reverse_sequence"
+    a, lengths = tensor_of(a, caller, "a"), tensor_of(seq_lengths, caller, "seq_lengths")
+    dim = axis_of(seq_axis, a.ndim, caller, "seq_axis")
+    batch = axis_of(batch_axis, a.ndim, caller, "batch_axis")
+    _check_batch(a, lengths, batch, caller, "seq_lengths")
 
     def value(*i: te.Expr) -> te.Expr:
         count = te.cast(lengths(i[batch]), "int64")
-        length = te.max(te.min(count, te.const(0, "int64") + a.shape[along]), 1)
-        place = te.Select(i[along] < length, length - 1 - i[along], te.cast(i[along], "int64"))
-        return a(*i[:along], place, *i[along + 1 :])
+        length = te.max(te.min(count, te.const(0, "int64") + a.shape[dim]), 1)
+        position = te.Select(i[dim] < length, length - 1 - i[dim], te.cast(i[dim], "int64"))
+        return a(*i[:dim], position, *i[dim + 1 :])
 
     return te.compute(a.shape, value, name="T_reverse_sequence", tag=tag.INJECTIVE)
 
@@ -388,30 +388,30 @@ def unravel_index(indices: te.Tensor, shape: te.Tensor | Sequence[Size]) -> te.T
     >>> unravel_index(te.placeholder((4,), "int32", name="i"), (3, 5)).shape
     (2, 4)
     """
-    where_ = "topi.unravel_index"
-    indices = tensor_of(indices, where_, "indices")
-    check_integer(indices, where_, "indices")
+    caller = "topi.unravel_index"
+    indices = tensor_of(indices, caller, "indices")
+    check_integer(indices, caller, "indices")
     if isinstance(shape, te.Tensor):
-        check_rank(shape, 1, where_, "shape")
-        check_integer(shape, where_, "shape")
+        check_rank(shape, 1, caller, "shape")
+        check_integer(shape, caller, "shape")
     count = shape.shape[0] if isinstance(shape, te.Tensor) else len(shape_of(shape))
     if not isinstance(count, int):
         raise DefinitionError(
             "{where}: shape has {count} entries, expected a constant number; pass a shape tensor "
             "of constant extent",
-            kind="shapes", where=where_, count=count,
+            kind="shapes", where=caller, count=count,
         )
     extents = [shape(k) if isinstance(shape, te.Tensor) else
-               extent_of(shape_of(shape)[k], where_, f"shape[{k}]", least=1)
+               extent_of(shape_of(shape)[k], caller, f"shape[{k}]", least=1)
                for k in range(count)]
 
     def value(k: te.Expr, *i: te.Expr) -> te.Expr:
         result: te.Expr = te.const(0, indices.dtype)
-        rest = indices(*i)
+        remaining = indices(*i)
         for axis in reversed(range(count)):
             extent = te.cast(extents[axis], indices.dtype)
-            result = te.Select(k == axis, rest % extent if axis else rest, result)
-            rest = rest // extent
+            result = te.Select(k == axis, remaining % extent if axis else remaining, result)
+            remaining = remaining // extent
         return result
 
     return te.compute((count, *indices.shape), value, name="T_unravel", tag=tag.INJECTIVE)
@@ -431,11 +431,11 @@ def trilu(data: te.Tensor, k: Operand, upper: bool) -> te.Tensor:
     >>> trilu(te.placeholder((4, 4), name="A"), 0, True).shape
     (4, 4)
     """
-    where_ = "topi.trilu"
-    data, is_upper = tensor_of(data, where_), as_bool(upper, where_, "upper")
-    _check_matrices(data, where_)
+    caller = "topi.trilu"
+    data, is_upper = tensor_of(data, caller), as_bool(upper, caller, "upper")
+    _check_matrices(data, caller)
     if isinstance(k, te.Tensor):
-        check_rank(k, 0, where_, "k")
+        check_rank(k, 0, caller, "k")
 
     def value(*i: te.Expr) -> te.Expr:
         diagonal = te.cast(element(k, ()), "int64") + i[-2]
@@ -445,11 +445,11 @@ def trilu(data: te.Tensor, k: Operand, upper: bool) -> te.Tensor:
     return te.compute(data.shape, value, name="trilu", tag=tag.INJECTIVE)
 
 
-def _check_matrices(data: te.Tensor, where_: str) -> None:
+def _check_matrices(data: te.Tensor, caller: str) -> None:
     if data.ndim < 2:
         raise DefinitionError(
             "{where}: {data} has shape {shape}, expected at least 2 axes; pass matrices",
-            kind="shapes", where=where_, data=data.name, shape=shape_text(data.shape),
+            kind="shapes", where=caller, data=data.name, shape=shape_text(data.shape),
         )
 
 
@@ -475,39 +475,39 @@ def matrix_set_diag(
     >>> matrix_set_diag(A, d).shape
     (4, 5)
     """
-    where_ = "topi.matrix_set_diag"
-    data, diagonal = tensor_of(data, where_), tensor_of(diagonal, where_, "diagonal")
-    _check_matrices(data, where_)
+    caller = "topi.matrix_set_diag"
+    data, diagonal = tensor_of(data, caller), tensor_of(diagonal, caller, "diagonal")
+    _check_matrices(data, caller)
     validate_choice(
-        align, ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), where_, "align"
+        align, ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), caller, "align"
     )
     ends = tuple(k) if isinstance(k, list | tuple) else (k,)
-    ends = integers_of(ends, 2 if len(ends) != 1 else 1, where_, "k")
+    ends = integers_of(ends, 2 if len(ends) != 1 else 1, caller, "k")
     low, high = ends[0], ends[-1]
-    several = low != high
+    is_band = low != high
     rows, columns = data.shape[-2:]
-    wanted = data.ndim - 1 + several
-    if diagonal.ndim != wanted or low > high or (
-        several and differ(diagonal.shape[-2], high - low + 1)
+    expected_ndim = data.ndim - 1 + is_band
+    if diagonal.ndim != expected_ndim or low > high or (
+        is_band and differ(diagonal.shape[-2], high - low + 1)
     ):
         raise DefinitionError(
             "{where}: diagonal has shape {shape}, but diagonals {low} to {high} of {data}, shape "
             "{data_shape}, require {wanted} axes and one row per diagonal",
-            kind="shapes", where=where_, shape=shape_text(diagonal.shape), low=low, high=high,
-            data=data.name, data_shape=shape_text(data.shape), wanted=wanted,
+            kind="shapes", where=caller, shape=shape_text(diagonal.shape), low=low, high=high,
+            data=data.name, data_shape=shape_text(data.shape), wanted=expected_ndim,
         )
-    above, below = (side == "RIGHT" for side in align.split("_"))
+    upper, lower = (word == "RIGHT" for word in align.split("_"))
 
     def value(*i: te.Expr) -> te.Expr:
         *outer, row, column = i
-        which = column - row
-        length = te.min(te.min(which, 0) + rows, columns - te.max(which, 0))
+        offset = column - row
+        length = te.min(te.min(offset, 0) + rows, columns - te.max(offset, 0))
         spare = diagonal.shape[-1] - length
-        is_right = te.Select(which >= 0, te.const(above, "bool"), te.const(below, "bool"))
-        place = te.min(row, column) + te.Select(is_right, spare, spare * 0)
-        own = (high - which, place) if several else (place,)
+        is_right = te.Select(offset >= 0, te.const(upper, "bool"), te.const(lower, "bool"))
+        position = te.min(row, column) + te.Select(is_right, spare, spare * 0)
+        diagonal_index = (high - offset, position) if is_band else (position,)
         return te.if_then_else(
-            te.all(which >= low, which <= high), diagonal(*outer, *own), data(*i))
+            te.all(offset >= low, offset <= high), diagonal(*outer, *diagonal_index), data(*i))
 
     return te.compute(data.shape, value, name="matrix_set_diag", tag=tag.INJECTIVE)
 

@@ -59,8 +59,8 @@ def layout_transform(
     shape = [_extent(axis, target, extents, dst_layout, where) for axis in target]
 
     def value(*i: te.Expr) -> te.Expr:
-        whole = _join_split_axes(target, i)
-        return array(*(_part(axis, source, whole[axis.name]) for axis in source))
+        joined = _join_split_axes(target, i)
+        return array(*(_part(axis, source, joined[axis.name]) for axis in source))
 
     return te.compute(tuple(shape), value, name="T_layout_trans", tag=tag.INJECTIVE)
 
@@ -77,12 +77,12 @@ def _axes(layout: object, where: str) -> list[LayoutAxis]:
         LayoutAxis(capital) if capital else LayoutAxis(small.upper(), int(size))
         for capital, size, small in parts
     ]
-    whole = [axis.name for axis in axes if axis.block is None]
+    outer = [axis.name for axis in axes if axis.block is None]
     inner = [axis.name for axis in axes if axis.block is not None]
     is_read = "".join(f"{capital}{size}{small}" for capital, size, small in parts) == text
-    is_made = len(set(whole)) == len(whole) and set(inner) <= set(whole) and len(
+    is_consistent = len(set(outer)) == len(outer) and set(inner) <= set(outer) and len(
         set(inner)) == len(inner) and all(axis.block != 0 for axis in axes)
-    if is_read and is_made and whole:
+    if is_read and is_consistent and outer:
         return axes
     raise DefinitionError(
         "{where}: {layout!r} is not a valid layout; write one capital letter per axis, each once, "
@@ -130,11 +130,11 @@ def _extent(
 
 def _join_split_axes(target: list[LayoutAxis], index: tuple[te.Expr, ...]) -> dict[str, Any]:
     """Return the index along each full axis."""
-    whole: dict[str, Any] = {}
+    joined: dict[str, Any] = {}
     for axis, i in zip(target, index, strict=True):
         part = i if axis.block is not None else i * (_blocks(target, axis.name) or 1)
-        whole[axis.name] = whole[axis.name] + part if axis.name in whole else part
-    return whole
+        joined[axis.name] = joined[axis.name] + part if axis.name in joined else part
+    return joined
 
 
 def _part(axis: LayoutAxis, source: list[LayoutAxis], index: Any) -> Any:

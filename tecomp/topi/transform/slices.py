@@ -29,8 +29,8 @@ def part_of(a: te.Tensor, axis: int, begin: Size, count: Size, name: str) -> te.
     shape = (*a.shape[:axis], count, *a.shape[axis + 1 :])
 
     def value(*i: te.Expr) -> te.Expr:
-        place = i[axis] if equal(begin, 0) else i[axis] + begin
-        return a(*i[:axis], place, *i[axis + 1 :])
+        position = i[axis] if equal(begin, 0) else i[axis] + begin
+        return a(*i[:axis], position, *i[axis + 1 :])
 
     return te.compute(shape, value, name=name, tag=tag.INJECTIVE)
 
@@ -69,20 +69,20 @@ def strided_slice(
     a = tensor_of(a, where, "a")
     validate_choice(slice_mode, ("end", "size"), where, "slice_mode")
     begin, end = _bounds(begin, where, "begin"), _bounds(end, where, "end")
-    own = list(range(len(begin))) if axes is None else [
+    dims = list(range(len(begin))) if axes is None else [
         axis_of(axis, a.ndim, where, "an axis") for axis in as_list(axes, where, "axes")]
-    if not len(begin) == len(end) == len(own) or len(own) > a.ndim or len(set(own)) < len(own):
+    if not len(begin) == len(end) == len(dims) or len(dims) > a.ndim or len(set(dims)) < len(dims):
         raise DefinitionError(
             "{where}: got {begin_count} begin and {end_count} end values for axes {own} of {a}, "
             "shape {shape}; pass one of each per axis",
             kind="count-mismatch", where=where, begin_count=len(begin), end_count=len(end),
-            own=tuple(own), a=a.name, shape=shape_text(a.shape),
+            own=tuple(dims), a=a.name, shape=shape_text(a.shape),
         )
-    steps = [1] * len(own)
+    steps = [1] * len(dims)
     if strides is not None and slice_mode == "end":
-        steps = _steps(strides, len(own), where)
+        steps = _steps(strides, len(dims), where)
     ranges: list[tuple[Size, Size, int]] = [(0, n, 1) for n in a.shape]
-    for k, low, high, step in zip(own, begin, end, steps, strict=True):
+    for k, low, high, step in zip(dims, begin, end, steps, strict=True):
         extent, last = a.shape[k], high
         if slice_mode == "size":
             start = _place(low, extent, 0)
@@ -97,16 +97,16 @@ def strided_slice(
     return _define_strided(a, ranges, "T_strided_slice")
 
 
-def _bounds(bounds: Sequence[Bound], where: str, what: str) -> list[Bound]:
+def _bounds(bounds: Sequence[Bound], where: str, name: str) -> list[Bound]:
     if not isinstance(bounds, list | tuple):
         raise TypeMismatchError(
             "{where}: {what} must be a list of numbers, got {bounds!r} ({type})",
-            kind="invalid-type", where=where, what=what, bounds=bounds,
+            kind="invalid-type", where=where, what=name, bounds=bounds,
             type=type(bounds).__name__,
         )
     return [
         bound if bound is None or (isinstance(bound, te.Expr) and not isinstance(bound, Const))
-        else integer_of(bound, where, f"{what}[{k}]")
+        else integer_of(bound, where, f"{name}[{k}]")
         for k, bound in enumerate(bounds)
     ]
 
@@ -119,8 +119,8 @@ def _steps(strides: Sequence[int], count: int, where: str) -> list[int]:
             "{count} axes",
             kind="count-mismatch", where=where, strides=strides, count=count,
         )
-    given = [integer_of(n, where, f"strides[{k}]") for k, n in enumerate(strides)]
-    return [*given, *[1] * (count - len(given))]
+    steps = [integer_of(n, where, f"strides[{k}]") for k, n in enumerate(strides)]
+    return [*steps, *[1] * (count - len(steps))]
 
 
 def _sum(a: Size, b: Bound) -> Size:
@@ -138,11 +138,11 @@ def _define_strided(
     """Return the elements at `begin + stride * i`, with a given number of elements per axis."""
 
     def value(*i: te.Expr) -> te.Expr:
-        places: list[Any] = []
+        positions: list[Any] = []
         for index, (begin, _, step) in zip(i, ranges, strict=True):
-            moved = index if step == 1 else index * step
-            places.append(moved if equal(begin, 0) else moved + begin)
-        return a(*places)
+            scaled = index if step == 1 else index * step
+            positions.append(scaled if equal(begin, 0) else scaled + begin)
+        return a(*positions)
 
     return te.compute(tuple(count for _, count, _ in ranges), value, name=name, tag=tag.INJECTIVE)
 
@@ -168,15 +168,15 @@ def _count(length: Size, step: int) -> Size:
     return max(count, 0) if isinstance(count, int) else _max_size(count, 0)
 
 
-def _place(bound: Bound, extent: Size, default: Size, more: int = 0) -> Size:
+def _place(bound: Bound, extent: Size, default: Size, delta: int = 0) -> Size:
     """Return `bound + more` clipped to [0, extent]; expressions are not clipped."""
     if bound is None:
         return default
     if not isinstance(bound, int):
-        return plus(bound, more)
+        return plus(bound, delta)
     if bound < 0:
-        return _max_size(plus(extent, bound + more), 0)
-    return 0 if bound + more == 0 else _min_size(bound + more, extent)
+        return _max_size(plus(extent, bound + delta), 0)
+    return 0 if bound + delta == 0 else _min_size(bound + delta, extent)
 
 
 def _max_size(a: Size, b: Size) -> Size:
@@ -215,9 +215,9 @@ def dynamic_strided_slice(
     """
     where = "topi.dynamic_strided_slice"
     a, shape = tensor_of(a, where, "a"), shape_of(output_shape)
-    for x, what in ((begin, "begin"), (end, "end"), (strides, "strides")):
-        check_integer(tensor_of(x, where, what), where, what)
-        check_rank(x, 1, where, what)
+    for x, name in ((begin, "begin"), (end, "end"), (strides, "strides")):
+        check_integer(tensor_of(x, where, name), where, name)
+        check_rank(x, 1, where, name)
     if len(shape) != a.ndim:
         raise DefinitionError(
             "{where}: the result has shape {shape}, but {a} has shape {a_shape}; the numbers of "
@@ -227,13 +227,13 @@ def dynamic_strided_slice(
         )
 
     def value(*i: te.Expr) -> te.Expr:
-        places = []
+        positions = []
         for k, (index, extent) in enumerate(zip(i, a.shape, strict=True)):
             first = te.cast(begin(k), "int64")
             first = te.Select(first < 0, first + extent, first)
             first = te.max(te.min(first, te.const(0, "int64") + extent), 0)
-            places.append(first + index * te.cast(strides(k), "int64"))
-        return a(*places)
+            positions.append(first + index * te.cast(strides(k), "int64"))
+        return a(*positions)
 
     return te.compute(shape, value, name="T_dynamic_strided_slice", tag=tag.INJECTIVE)
 
@@ -263,15 +263,15 @@ def strided_set(
     where = "topi.strided_set"
     a, v = tensor_of(a, where, "a"), tensor_of(v, where, "v")
     check_rank(v, a.ndim, where, "v")
-    given = [(begin, "begin"), (end, "end"), *([] if strides is None else [(strides, "strides")])]
-    for x, what in given:
-        check_integer(tensor_of(x, where, what), where, what)
-        check_rank(x, 1, where, what)
+    inputs = [(begin, "begin"), (end, "end"), *([] if strides is None else [(strides, "strides")])]
+    for x, name in inputs:
+        check_integer(tensor_of(x, where, name), where, name)
+        check_rank(x, 1, where, name)
         if not isinstance(x.shape[0], int) or x.shape[0] > a.ndim:
             raise DefinitionError(
                 "{where}: {what} has {extent} numbers, but {a} has {ndim} axes; pass at most one "
                 "number per axis",
-                kind="count-mismatch", where=where, what=what, extent=x.shape[0], a=a.name,
+                kind="count-mismatch", where=where, what=name, extent=x.shape[0], a=a.name,
                 ndim=a.ndim,
             )
 
@@ -285,15 +285,15 @@ def strided_set(
         return te.max(te.min(low, extent - te.cast(step < 0, "int32")), 0), high, step
 
     def value(*i: te.Expr) -> te.Expr:
-        inside, places = [], []
+        inside, positions = [], []
         for k, index in enumerate(i):
             low, high, step = bounds(k)
-            away = te.Select(step > 0, index - low, low - index)
+            delta = te.Select(step > 0, index - low, low - index)
             size = te.abs(step)
             before_end = te.Select(step > 0, index < high, index > high)
-            inside += [away >= 0, before_end, away % size == 0, away // size < v.shape[k]]
-            places.append(away // size)
-        return te.if_then_else(te.all(*inside), v(*places), a(*i)) if i else v()
+            inside += [delta >= 0, before_end, delta % size == 0, delta // size < v.shape[k]]
+            positions.append(delta // size)
+        return te.if_then_else(te.all(*inside), v(*positions), a(*i)) if i else v()
 
     return te.compute(a.shape, value, name="T_strided_set", tag=tag.INJECTIVE)
 
@@ -320,24 +320,24 @@ def slice_scatter(
     """
     where = "topi.slice_scatter"
     a, src = tensor_of(input_tensor, where, "input_tensor"), tensor_of(src, where, "src")
-    along = axis_of(axis, a.ndim, where)
+    dim = axis_of(axis, a.ndim, where)
     if not isinstance(step, int) or step < 1:
         raise DefinitionError(
             "{where}: step must be at least 1, got {step}",
             kind="invalid-value", where=where, step=step,
         )
-    first, count = _range(start, end, step, a.shape[along])
-    wanted = (*a.shape[:along], count, *a.shape[along + 1 :])
-    if src.ndim != a.ndim or any(map(differ, src.shape, wanted)):
+    first, count = _range(start, end, step, a.shape[dim])
+    expected = (*a.shape[:dim], count, *a.shape[dim + 1 :])
+    if src.ndim != a.ndim or any(map(differ, src.shape, expected)):
         raise DefinitionError(
             "{where}: src has shape {shape}, expected {wanted}; pass a src with the shape of the "
             "slice",
-            kind="shapes", where=where, shape=shape_text(src.shape), wanted=shape_text(wanted),
+            kind="shapes", where=where, shape=shape_text(src.shape), wanted=shape_text(expected),
         )
 
     def value(*i: te.Expr) -> te.Expr:
-        away = i[along] - first
-        inside = te.all(away >= 0, away // step < count, away % step == 0)
-        return te.if_then_else(inside, src(*i[:along], away // step, *i[along + 1 :]), a(*i))
+        delta = i[dim] - first
+        inside = te.all(delta >= 0, delta // step < count, delta % step == 0)
+        return te.if_then_else(inside, src(*i[:dim], delta // step, *i[dim + 1 :]), a(*i))
 
     return te.compute(a.shape, value, name="T_slice_scatter", tag=tag.INJECTIVE)

@@ -77,19 +77,19 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: Sequence[int]) -> te.
     where = "topi.expand_like"
     a, other = tensor_of(a, where, "a"), tensor_of(shape_like, where, "shape_like")
     new = axes_of(axis, other.ndim, where)
-    kept = [k for k in range(other.ndim) if k not in new]
-    if a.ndim == 1 and not kept and equal(a.shape[0], 1):
+    common = [k for k in range(other.ndim) if k not in new]
+    if a.ndim == 1 and not common and equal(a.shape[0], 1):
         return te.compute(other.shape, lambda *_: a(0), name="T_expand_like", tag=tag.BROADCAST)
-    extents = [other.shape[k] for k in kept]
-    if len(kept) != a.ndim or any(map(differ, extents, a.shape)):
+    extents = [other.shape[k] for k in common]
+    if len(common) != a.ndim or any(map(differ, extents, a.shape)):
         raise DefinitionError(
             "{where}: {a} has shape {shape}, but axes {kept} of {other} have extents {extents}; "
             "pass the axes of {other} that {a} does not have",
-            kind="shapes", where=where, a=a.name, shape=shape_text(a.shape), kept=tuple(kept),
+            kind="shapes", where=where, a=a.name, shape=shape_text(a.shape), kept=tuple(common),
             other=other.name, extents=shape_text(extents),
         )
     return te.compute(
-        other.shape, lambda *i: a(*(i[k] for k in kept)), name="T_expand_like", tag=tag.BROADCAST
+        other.shape, lambda *i: a(*(i[k] for k in common)), name="T_expand_like", tag=tag.BROADCAST
     )
 
 
@@ -108,25 +108,25 @@ def squeeze(a: te.Tensor, axis: int | Sequence[int] | None = None) -> te.Tensor:
     """
     where = "topi.squeeze"
     a = tensor_of(a, where, "a")
-    ones = [k for k, extent in enumerate(a.shape) if equal(extent, 1)]
-    out = ones if axis is None else axes_of(axis, a.ndim, where)
+    unit_axes = [k for k, extent in enumerate(a.shape) if equal(extent, 1)]
+    out = unit_axes if axis is None else axes_of(axis, a.ndim, where)
     for k in out:
-        if k not in ones:
+        if k not in unit_axes:
             raise DefinitionError(
                 "{where}: axis {k} of {a}, shape {shape}, has extent {extent}; only axes of "
                 "extent 1 can be squeezed",
                 kind="shapes", where=where, k=k, a=a.name, shape=shape_text(a.shape),
                 extent=a.shape[k],
             )
-    kept = [k for k in range(a.ndim) if k not in out]
+    retained = [k for k in range(a.ndim) if k not in out]
 
     def value(*i: te.Expr) -> te.Expr:
-        at: list[Any] = [0] * a.ndim
-        for k, index in zip(kept, i, strict=True):
-            at[k] = index
-        return a(*at)
+        position: list[Any] = [0] * a.ndim
+        for k, index in zip(retained, i, strict=True):
+            position[k] = index
+        return a(*position)
 
-    shape = tuple(a.shape[k] for k in kept)
+    shape = tuple(a.shape[k] for k in retained)
     return te.compute(shape, value, name="T_squeeze", tag=tag.INJECTIVE)
 
 
@@ -162,17 +162,17 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
 
 def _infer_extent(a: te.Tensor, shape: tuple[Size, ...], where: str) -> tuple[Size, ...]:
     """Replace an extent of -1 by the computed extent."""
-    open_ones = [k for k, extent in enumerate(shape) if equal(extent, -1)]
-    if not open_ones:
+    unknown = [k for k, extent in enumerate(shape) if equal(extent, -1)]
+    if not unknown:
         return shape
-    rest = product(extent for k, extent in enumerate(shape) if k not in open_ones)
-    if len(open_ones) > 1 or equal(rest, 0):
+    known_product = product(extent for k, extent in enumerate(shape) if k not in unknown)
+    if len(unknown) > 1 or equal(known_product, 0):
         raise DefinitionError(
             "{where}: the extent for -1 in shape {shape} cannot be inferred; specify the extent",
             kind="shapes", where=where, shape=shape_text(shape),
         )
-    extent = quotient(product(a.shape), rest)
-    return tuple(extent if k in open_ones else n for k, n in enumerate(shape))
+    extent = quotient(product(a.shape), known_product)
+    return tuple(extent if k in unknown else n for k, n in enumerate(shape))
 
 
 def _count(shape: Sequence[Size]) -> Size:
@@ -208,17 +208,17 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
     """
     where = "topi.transpose"
     a = tensor_of(a, where, "a")
-    given = list(reversed(range(a.ndim))) if axes is None else as_list(axes, where, "axes")
-    order = [axis_of(k, a.ndim, where, "an axis") for k in given]
+    requested = list(reversed(range(a.ndim))) if axes is None else as_list(axes, where, "axes")
+    order = [axis_of(k, a.ndim, where, "an axis") for k in requested]
     if sorted(order) != list(range(a.ndim)):
         raise DefinitionError(
             "{where}: axes {given} is not a permutation of the {ndim} axes of {a}; pass each axis "
             "once",
-            kind="duplicate-argument", where=where, given=tuple(given), a=a.name, ndim=a.ndim,
+            kind="duplicate-argument", where=where, given=tuple(requested), a=a.name, ndim=a.ndim,
         )
-    own = [order.index(k) for k in range(a.ndim)]
+    slots = [order.index(k) for k in range(a.ndim)]
     return te.compute(
-        tuple(a.shape[k] for k in order), lambda *i: a(*(i[k] for k in own)), name="T_transpose",
+        tuple(a.shape[k] for k in order), lambda *i: a(*(i[k] for k in slots)), name="T_transpose",
         tag=tag.INJECTIVE,
     )
 
@@ -253,10 +253,10 @@ def tile(a: te.Tensor, reps: int | Sequence[int]) -> te.Tensor:
     (2, 12)
     """
     a = tensor_of(a, "topi.tile", "a")
-    given = shape_of(reps)
-    times_each = integers_of(list(given), len(given), "topi.tile", "reps", least=0)
-    rank = max(a.ndim, len(times_each))
-    counts = (1,) * (rank - len(times_each)) + times_each
+    repetitions = shape_of(reps)
+    rep_counts = integers_of(list(repetitions), len(repetitions), "topi.tile", "reps", least=0)
+    rank = max(a.ndim, len(rep_counts))
+    counts = (1,) * (rank - len(rep_counts)) + rep_counts
     extents = (1,) * (rank - a.ndim) + a.shape
 
     def value(*i: te.Expr) -> te.Expr:
@@ -286,11 +286,11 @@ def repeat(a: te.Tensor, repeats: int, axis: int) -> te.Tensor:
     """
     a = tensor_of(a, "topi.repeat", "a")
     count = integer_of(repeats, "topi.repeat", "repeats", least=0)
-    along = axis_of(axis, a.ndim, "topi.repeat")
-    shape = tuple(times(n, count) if k == along else n for k, n in enumerate(a.shape))
+    dim = axis_of(axis, a.ndim, "topi.repeat")
+    shape = tuple(times(n, count) if k == dim else n for k, n in enumerate(a.shape))
 
     def value(*i: te.Expr) -> te.Expr:
-        return a(*i[:along], i[along] if count == 1 else i[along] // max(count, 1), *i[along + 1 :])
+        return a(*i[:dim], i[dim] if count == 1 else i[dim] // max(count, 1), *i[dim + 1 :])
 
     return te.compute(shape, value, name="T_repeat", tag=tag.BROADCAST)
 
@@ -335,8 +335,8 @@ def sliding_window(
 
     def value(*i: te.Expr) -> te.Expr:
         starts, inside = i[first : first + count], i[first + count :]
-        moved = (s * step + w for s, step, w in zip(starts, steps, inside, strict=True))
-        return data(*i[:first], *moved)
+        positions = (s * step + w for s, step, w in zip(starts, steps, inside, strict=True))
+        return data(*i[:first], *positions)
 
     return te.compute(
         (*data.shape[:first], *windows, *sizes), value, name="T_sliding_window", tag=tag.INJECTIVE
