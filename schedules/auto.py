@@ -173,8 +173,8 @@ def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
         )
     if not isinstance(near, Collection) or not all(isinstance(x, te.Tensor) for x in near):
         raise ScheduleError(
-            "auto: near must list the tensors that stay in scratchpads, got {near!r}",
-            kind="invalid-type", near=near,
+            "auto: near must list the tensors that stay in scratchpads, got {suggestion!r}",
+            kind="invalid-type", suggestion=near,
         )
 
 

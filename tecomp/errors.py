@@ -415,8 +415,8 @@ class MissingError(TecompError, AttributeError):
         if nearest is None:
             return AttributeError(f"{what} has no attribute {name!r}")
         return MissingError(
-            "{called} has no {name!r}; did you mean {called}.{near}?",
-            called=called, name=name, near=nearest,
+            "{called} has no {name!r}; did you mean {called}.{suggestion}?",
+            called=called, name=name, suggestion=nearest,
         )
 
 

@@ -72,7 +72,7 @@ def test_an_error_says_the_same_in_another_process(again: object) -> None:
 
     assert type(received) is tecomp.ScheduleError
     assert diagnostic(received) == Diagnostic(
-        "invalid-value", where="s[B].split(i)", what="factor", number=0,
+        "invalid-value", where="s[B].split(i)", subject="factor", number=0,
     )
     assert (received.kind, received.code) == ("invalid-value", "TE0006")
     assert str(received) == str(error)

@@ -156,7 +156,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
     "mask": (
         lambda: x44[xp.asarray([True,False])],
         "ArrayIndexError",
-        Diagnostic("array-index", where="x[...]", shape=(2,), own=(4,)),
+        Diagnostic("array-index", where="x[...]", shape=(2,), axes_shape=(4,)),
     ),
     "axes": (
         lambda: xp.tensordot(x44,x44,axes=TEXT),
@@ -181,7 +181,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
     "intrin0": (
         lambda: te.decl_tensor_intrin(B.op, lambda ins, outs: WRONG),
         "TypeMismatchError",
-        Diagnostic("intrinsic", where="te.decl_tensor_intrin tensor_intrin", given=3),
+        Diagnostic("intrinsic", where="te.decl_tensor_intrin tensor_intrin", value=3),
     ),
     "intrin1": (
         lambda: te.decl_tensor_intrin(B.op, lambda ins, outs: (None,None,None)),
@@ -237,7 +237,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
         "ParseError",
         Diagnostic(
             "ptensor", line=1, column=9, found="got `x`",
-            what="a parameter such as `%x: ptensor<4xfloat32>`",
+            subject="a parameter such as `%x: ptensor<4xfloat32>`",
         ),
     ),
     "p2": (
@@ -259,7 +259,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
         "ParseError",
         Diagnostic(
             "ptensor", line=2, column=8, found="got `x`", token="ptensor.",
-            what="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
+            subject="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
         ),
     ),
     "p5": (
@@ -272,7 +272,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
         "ParseError",
         Diagnostic(
             "ptensor", line=2, column=3, found="got `give`", token="ptensor.",
-            what="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
+            subject="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
         ),
     ),
     "thread": (
@@ -313,7 +313,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
         lambda: topi.expand_like(A, M, [0,1]),
         "DefinitionError",
         Diagnostic(
-            "shapes", where="topi.expand_like", a="A", shape="(8,)", kept=(), other="M",
+            "shapes", where="topi.expand_like", a="A", shape="(8,)", axes=(), other="M",
             extents="()",
         ),
     ),
@@ -342,14 +342,14 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
         "TypeMismatchError",
         Diagnostic(
             "external-function", where="te.call_packed f: argument 0",
-            given='[Operand(buffer=A: Buffer("float32", (8,), scope=""), is_input=True)]',
+            value='[Operand(buffer=A: Buffer("float32", (8,), scope=""), is_input=True)]',
             type="list",
         ),
     ),
     "save_nul": (
         lambda: tecomp.compile(B,[A]).save("a\0b"),
         "CacheError",
-        Diagnostic("saved-program", where="save", place="a\x00b"),
+        Diagnostic("saved-program", where="save", path="a\x00b"),
     ),
 }
 
@@ -404,7 +404,7 @@ CASES |= {
         lambda: tecomp.relayout(COLUMNS, ROWS)(PAIRS.pack(ELEMENTS), ROWS.pack(ELEMENTS)),
         "CallError",
         Diagnostic(
-            "packed", what="relayout: the array", formula="(i0) -> (i0 // 2, i0 % 2)",
+            "packed", subject="relayout: the array", formula="(i0) -> (i0 // 2, i0 % 2)",
             mark_formula="(i0) -> (i0 % 4, i0 // 4)",
         ),
     ),
@@ -417,7 +417,7 @@ CASES |= {
         lambda: stored_in_pairs().pack(A, COLUMNS.pack(ELEMENTS)),
         "CallError",
         Diagnostic(
-            "packed", who="pack", formula="(i0) -> (i0 % 4, i0 // 4)", tensor="A", how="given",
+            "packed", caller="pack", formula="(i0) -> (i0 % 4, i0 // 4)", tensor="A", how="given",
             wanted_formula="(i0) -> (i0)",
         ),
     ),
@@ -425,7 +425,7 @@ CASES |= {
         lambda: stored_in_pairs().unpack(B, COLUMNS.pack(ELEMENTS)),
         "CallError",
         Diagnostic(
-            "packed", who="unpack", formula="(i0) -> (i0 % 4, i0 // 4)", tensor="B", how="stored",
+            "packed", caller="unpack", formula="(i0) -> (i0 % 4, i0 // 4)", tensor="B", how="stored",
             wanted_formula="(i0) -> (i0 // 2, i0 % 2)",
         ),
     ),
@@ -462,7 +462,7 @@ CASES |= {
         lambda: tecomp.Layout.of((4096, 4096), "float16", lambda i, j: [i ^ j, j]).dma(),
         "LayoutError",
         Diagnostic(
-            "limit-exceeded", what="layout.dma: lambda i, j: [i ^ j, j] on [4096, 4096]",
+            "limit-exceeded", subject="layout.dma: lambda i, j: [i ^ j, j] on [4096, 4096]",
             most_nests=1024, count=16777216, limit=4194304,
         ),
     ),
@@ -519,7 +519,7 @@ CASES |= {
     "predicate_of_extern": (
         store_predicate_of_extern,
         "ScheduleError",
-        Diagnostic("pattern-mismatch", where="s[E].set_store_predicate", stage="E", what="a te.extern"),
+        Diagnostic("pattern-mismatch", where="s[E].set_store_predicate", stage="E", subject="a te.extern"),
     ),
     "no_pixel": (
         lambda: topi.image.resize2d(te.placeholder((1, 0, 4, 3), name="Z"), [0.0] * 4, (2, 2), layout="NHWC"),
@@ -544,7 +544,7 @@ CASES |= {
     "scattered": (
         lambda: topi.slice_scatter(M, te.placeholder((3, 7), name="V"), 1, 7, 2, 0),
         "DefinitionError",
-        Diagnostic("shapes", where="topi.slice_scatter", shape="(3, 7)", wanted="(3, 8)"),
+        Diagnostic("shapes", where="topi.slice_scatter", shape="(3, 7)", expected="(3, 8)"),
     ),
     "dynamic": (
         lambda: topi.dynamic_strided_slice(M, I2, I2, I2, (3,)),
@@ -571,7 +571,7 @@ CASES |= {
     "windows": (
         lambda: need_windows(B, "pool"),
         "ScheduleError",
-        Diagnostic("pattern-mismatch", who="pool", op="B"),
+        Diagnostic("pattern-mismatch", caller="pool", op="B"),
     ),
     "unknown_size": (
         with_an_unknown_size,

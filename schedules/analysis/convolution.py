@@ -103,10 +103,10 @@ def need_convolution(op: te.Tensor | Convolution, caller: str) -> Convolution:
     found = convolution_of(op)
     if found is None:
         raise ScheduleError(
-            "{who}: {op} is neither a convolution nor an elementwise function of one; images must "
-            "be (n, y, x, c) or (n, c, y, x), and filters must have axes for rows, columns and "
-            "channels, and a first or last axis for output channels",
-            kind="pattern-mismatch", who=caller, op=op.name,
+            "{caller}: {op} is neither a convolution nor an elementwise function of one; images "
+            "must be (n, y, x, c) or (n, c, y, x), and filters must have axes for rows, columns "
+            "and channels, and a first or last axis for output channels",
+            kind="pattern-mismatch", caller=caller, op=op.name,
         )
     return found
 
@@ -316,9 +316,9 @@ def need_windows(op: te.Tensor | WindowReduction, caller: str) -> WindowReductio
     found = windows_of(op)
     if found is None:
         raise ScheduleError(
-            "{who}: {op} is neither a reduction of windows that slide along an axis other than "
+            "{caller}: {op} is neither a reduction of windows that slide along an axis other than "
             "the last, nor an elementwise function of one",
-            kind="pattern-mismatch", who=caller, op=op.name,
+            kind="pattern-mismatch", caller=caller, op=op.name,
         )
     return found
 

@@ -196,10 +196,10 @@ def need_product(op: te.Tensor | Product, caller: str) -> Product:
     found = product_of(op)
     if found is None:
         raise ScheduleError(
-            "{who}: {op} is neither a sum of products of two matrices nor an elementwise function "
-            "of one; each index of a factor must be an axis of the result or a reduction axis, "
-            "and the last axis of the result must index exactly one factor",
-            kind="pattern-mismatch", who=caller, op=op.name,
+            "{caller}: {op} is neither a sum of products of two matrices nor an elementwise "
+            "function of one; each index of a factor must be an axis of the result or a reduction "
+            "axis, and the last axis of the result must index exactly one factor",
+            kind="pattern-mismatch", caller=caller, op=op.name,
         )
     return found
 

@@ -87,9 +87,9 @@ def need_reduction(op: te.Tensor | Reduction, caller: str) -> Reduction:
     found = reduction_of(op)
     if found is None:
         raise ScheduleError(
-            "{who}: {op} is neither a reduction whose result or reduction axis runs along the "
+            "{caller}: {op} is neither a reduction whose result or reduction axis runs along the "
             "last axis of its input, nor an elementwise function of one",
-            kind="pattern-mismatch", who=caller, op=op.name,
+            kind="pattern-mismatch", caller=caller, op=op.name,
         )
     return found
 

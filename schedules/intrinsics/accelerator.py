@@ -37,8 +37,8 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
         if matches:
             raise TargetError(
                 "target {target} has no link `{link}` between two memories; did you mean "
-                "`{near}`?",
-                kind="unsupported-by-target", target=target.name, link=link, near=matches[0],
+                "`{suggestion}`?",
+                kind="unsupported-by-target", target=target.name, link=link, suggestion=matches[0],
             )
         raise TargetError(
             "target {target} has no link `{link}` between two memories; available links: {known}",

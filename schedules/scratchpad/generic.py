@@ -307,10 +307,10 @@ class _GenericBudget:
         if required > self.where.scratchpad_bytes:
             raise CapacityError(
                 "{output}: a block of {block} requires {need} bytes of memory `{scratchpad}`, but "
-                "each core of target {target} has {room}; request more tiles",
+                "each core of target {target} has {free_bytes}; request more tiles",
                 output=self.w.output.name, block=" x ".join(map(str, block)), need=required,
                 scratchpad=self.where.scratchpad, target=self.where.target.name,
-                room=self.where.scratchpad_bytes,
+                free_bytes=self.where.scratchpad_bytes,
             )
 
     def without_far(self) -> _GenericBudget:
@@ -337,10 +337,10 @@ class _GenericBudget:
         )
         raise CapacityError(
             "{output}: a single element requires {need} bytes of memory `{scratchpad}`, but each "
-            "core of target {target} has {room} ({listed}); read fewer inputs per element, or use "
-            "a target with larger scratchpads",
+            "core of target {target} has {free_bytes} ({listed}); read fewer inputs per element, "
+            "or use a target with larger scratchpads",
             output=self.w.output.name, need=required, scratchpad=self.where.scratchpad,
-            target=self.where.target.name, room=self.where.scratchpad_bytes, listed=listing,
+            target=self.where.target.name, free_bytes=self.where.scratchpad_bytes, listed=listing,
         )
 
     def deepest(

@@ -213,9 +213,10 @@ class _Rows:
         if required > where.scratchpad_bytes:
             raise CapacityError(
                 "{output}: a block of {block} requires {need} bytes of memory `{scratchpad}`, but "
-                "each core of target {target} has {room}; request more tiles",
+                "each core of target {target} has {free_bytes}; request more tiles",
                 output=output.name, block=" x ".join(map(str, block)), need=required,
-                scratchpad=where.scratchpad, target=where.target.name, room=where.scratchpad_bytes,
+                scratchpad=where.scratchpad, target=where.target.name,
+                free_bytes=where.scratchpad_bytes,
             )
         where.put(s, output)
         result = s.cache_write(output, where.scratchpad)

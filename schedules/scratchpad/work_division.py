@@ -296,8 +296,8 @@ def even_part(x: te.Tensor, axis: te.IterVar, extent: int, count: int, unit: int
     unit_text = f"sticks or tiles of {unit}" if unit > 1 else "values"
     raise TargetError(
         "{x}: {count} parts along {axis} would split sticks or tiles, or leave parts empty "
-        "({pieces} {what}); request a number that divides {pieces}",
-        kind="indivisible", x=x.name, count=count, axis=axis.name, pieces=pieces, what=unit_text,
+        "({pieces} {subject}); request a number that divides {pieces}",
+        kind="indivisible", x=x.name, count=count, axis=axis.name, pieces=pieces, subject=unit_text,
     )
 
 

@@ -548,9 +548,9 @@ def node_of(array: object, where: str, arg_name: str = "x") -> Node:
     if isinstance(array, Array):
         return array._node
     raise ArrayTypeError(
-        "{where}: {what} must be an array of this namespace, got {type}; convert it with "
+        "{where}: {subject} must be an array of this namespace, got {type}; convert it with "
         "xp.asarray(...)",
-        kind="not-an-array", where=where, what=arg_name, type=type(array).__name__,
+        kind="not-an-array", where=where, subject=arg_name, type=type(array).__name__,
     )
 
 
@@ -589,9 +589,9 @@ def node_or_weak_scalar(type: PTensorType, value: object, where: str, arg_name: 
     if node is not None:
         return node
     raise ArrayTypeError(
-        "{where}: {what} must be an array of this namespace or a Python scalar, got {class_}; "
+        "{where}: {subject} must be an array of this namespace or a Python scalar, got {class_}; "
         "convert it with xp.asarray(...)",
-        kind="not-an-array", where=where, what=arg_name, class_=value.__class__.__name__,
+        kind="not-an-array", where=where, subject=arg_name, class_=value.__class__.__name__,
     )
 
 

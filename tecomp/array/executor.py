@@ -128,8 +128,8 @@ def _check_type(shape: Shape, dtype: str, expected: PTensorType, where: str) -> 
         n == m or m is None for n, m in zip(shape, expected.shape, strict=True))
     if dtype != expected.dtype or not matches:
         raise ArrayValueError(
-            "{where} {dtype}{shape}, expected {wanted}; pass an array of that type",
-            where=where, dtype=dtype, shape=list(shape), wanted=expected,
+            "{where} {dtype}{shape}, expected {expected}; pass an array of that type",
+            where=where, dtype=dtype, shape=list(shape), expected=expected,
         )
 
 

@@ -67,9 +67,9 @@ def float64_of(value: float, where: str, arg_name: str) -> float:
         return float(value)
     except OverflowError:
         raise ArrayValueError(
-            "{where}: {what} is {value!r}, which exceeds the range of float64; pass a smaller "
+            "{where}: {subject} is {value!r}, which exceeds the range of float64; pass a smaller "
             "number",
-            where=where, what=arg_name, value=value,
+            where=where, subject=arg_name, value=value,
         ) from None
 
 
@@ -105,8 +105,8 @@ def integer(value: SupportsIndex, where: str, arg_name: str) -> int:
         return index(value)
     except TypeError:
         raise ArrayTypeError(
-            "{where}: {what} must be an integer, got {value!r} ({type})",
-            where=where, what=arg_name, value=value, type=type(value).__name__,
+            "{where}: {subject} must be an integer, got {value!r} ({type})",
+            where=where, subject=arg_name, value=value, type=type(value).__name__,
         ) from None
 
 
@@ -181,8 +181,8 @@ def check_bool(value: Any, where: str, arg_name: str) -> bool:
         return bool(value)
     except (TypeError, ValueError):
         raise ArrayTypeError(
-            "{where}: {what} must be True or False, got {value!r} ({type})",
-            where=where, what=arg_name, value=value, type=type(value).__name__,
+            "{where}: {subject} must be True or False, got {value!r} ({type})",
+            where=where, subject=arg_name, value=value, type=type(value).__name__,
         ) from None
 
 
@@ -205,8 +205,9 @@ def check_choice(value: Any, known: Sequence[str], where: str, arg_name: str) ->
         return value
     names = [repr(name) for name in known]
     raise ArrayValueError(
-        "{where}: {what} must be {name} or {name2}, got {value!r}",
-        where=where, what=arg_name, value=value, name=", ".join(names[:-1]), name2=names[-1],
+        "{where}: {subject} must be {name} or {other_name}, got {value!r}",
+        where=where, subject=arg_name, value=value, name=", ".join(names[:-1]),
+        other_name=names[-1],
     )
 
 

@@ -340,9 +340,9 @@ def _check_names(names: Sequence[str], count: int, where: str) -> Sequence[str]:
     )
     if len(names) != count:
         raise DefinitionError(
-            "{where}: varargs_names has {given_count} names ({given}), expected {free_count}, one "
-            "per axis",
-            kind="count-mismatch", where=where, given_count=len(names), given=", ".join(names),
+            "{where}: varargs_names has {given_count} names ({varargs}), expected {free_count}, "
+            "one per axis",
+            kind="count-mismatch", where=where, given_count=len(names), varargs=", ".join(names),
             free_count=count,
         )
     return names

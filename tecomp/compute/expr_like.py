@@ -333,8 +333,8 @@ def values_with_dtypes(
         count = f"a tuple of {len(items)}" if isinstance(values, list | tuple) else "one value"
         expected = f"a tuple of {len(dtypes)}" if is_tuple else "one value"
         raise DefinitionError(
-            "{what} is {count}, expected {wanted}",
-            kind="reduction", what=subject, count=count, wanted=expected,
+            "{subject} is {count}, expected {expected}",
+            kind="reduction", subject=subject, count=count, expected=expected,
         )
     fitted = []
     for k, (value, dtype) in enumerate(zip(items, dtypes, strict=True)):
@@ -343,9 +343,9 @@ def values_with_dtypes(
         if node.dtype != dtype:
             suffix = f" of value {k}" if is_tuple else ""
             raise TypeMismatchError(
-                "{what}{which} has dtype {dtype}, expected {dtype2}; convert it with "
-                '.astype("{dtype2}")',
-                what=subject, which=suffix, dtype=node.dtype, dtype2=dtype,
+                "{subject}{which} has dtype {dtype}, expected {expected_dtype}; convert it with "
+                '.astype("{expected_dtype}")',
+                subject=subject, which=suffix, dtype=node.dtype, expected_dtype=dtype,
             )
         fitted.append(node)
     return tuple(fitted)

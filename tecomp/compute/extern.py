@@ -91,8 +91,8 @@ def decl_buffer(
     for number, arg_name in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
         if as_int(number) is None:
             raise TypeMismatchError(
-                "{where}: {what} must be an integer, got {number!r}",
-                kind="invalid-type", where=where, what=arg_name, number=number,
+                "{where}: {subject} must be an integer, got {number!r}",
+                kind="invalid-type", where=where, subject=arg_name, number=number,
             )
     start = extent_of(0 if elem_offset is None else elem_offset, f"{where}: elem_offset")
     extents = shape_of(shape, where)
@@ -110,8 +110,8 @@ def decl_buffer(
 def _strides_of(strides: Any, where: str) -> tuple[Extent, ...]:
     if isinstance(strides, str | bytes) or not isinstance(strides, Sequence):
         raise TypeMismatchError(
-            "{where}: strides is {given!r}; pass a list of integers and te.var variables",
-            kind="invalid-type", where=where, given=strides,
+            "{where}: strides is {value!r}; pass a list of integers and te.var variables",
+            kind="invalid-type", where=where, value=strides,
         )
     return tuple(
         extent_of(n, f"{where}: the stride of axis {k}", least=_MIN_INT64)
@@ -136,10 +136,10 @@ def check_without_gaps(buffer: Buffer, where: str) -> None:
     for axis, (declared, actual) in enumerate(zip(buffer.strides or (), strides, strict=False)):
         if isinstance(declared, int) and isinstance(actual, int) and declared != actual:
             raise DefinitionError(
-                "{where}: stride of axis {axis} is {asked}, but functions receive contiguous "
-                "operands, where it is {own}; pass a te.var, and read the stride from "
-                "operand.strides",
-                where=where, axis=axis, asked=declared, own=actual,
+                "{where}: stride of axis {axis} is {requested_stride}, but functions receive "
+                "contiguous operands, where it is {actual_stride}; pass a te.var, and read the "
+                "stride from operand.strides",
+                where=where, axis=axis, requested_stride=declared, actual_stride=actual,
             )
 
 
@@ -287,9 +287,9 @@ def _convert_argument(arg: Any, where: str) -> Passed:
         return arg
     if isinstance(arg, Stmt | Sequence):
         raise TypeMismatchError(
-            "{where} is {given!r} ({type}); pass operands, operand.access_ptr(...), numbers and "
+            "{where} is {value!r} ({type}); pass operands, operand.access_ptr(...), numbers and "
             "strings as separate arguments",
-            kind="external-function", where=where, given=arg, type=type(arg).__name__,
+            kind="external-function", where=where, value=arg, type=type(arg).__name__,
         )
     number = _literal(arg)
     return value_of(arg) if number is None else number
@@ -508,9 +508,9 @@ def _name_buffers(base: Sequence[Buffer], decls: Sequence[Buffer], where: str) -
         same_shape = list(map(str, buffer.shape)) == list(map(str, decl.shape))
         if not same_shape or buffer.dtype != decl.dtype or decl.scope not in ("", "global"):
             raise DefinitionError(
-                "{where}: `{asked}` does not match `{buffer}`; declare its shape and dtype, and "
-                "select its memory with set_scope",
-                kind="statements", where=where, asked=decl, buffer=buffer,
+                "{where}: `{parameter}` does not match `{buffer}`; declare its shape and dtype, "
+                "and select its memory with set_scope",
+                kind="statements", where=where, parameter=decl, buffer=buffer,
             )
         check_without_gaps(decl, f"{where}: {decl.name}")
         yield Buffer(decl.name, buffer.shape, buffer.dtype, "")

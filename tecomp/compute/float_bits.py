@@ -150,9 +150,9 @@ def _float(x: Value, name: str) -> Expr:
     node = value_of(x)
     if not node.dtype.is_float:
         raise TypeMismatchError(
-            "te.{who} expects a float, got {dtype}; convert it, for example with "
+            "te.{caller} expects a float, got {dtype}; convert it, for example with "
             '.astype("float32")',
-            who=name, dtype=node.dtype,
+            caller=name, dtype=node.dtype,
         )
     return node
 

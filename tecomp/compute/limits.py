@@ -79,4 +79,4 @@ def lower_bound(dtype: str) -> Expr:
 def _float_format(dtype: DType, name: str) -> ElementType:
     if dtype.is_float:
         return element_type(dtype.scalar)
-    raise TypeMismatchError("te.{who}: not defined for {dtype}", who=name, dtype=dtype)
+    raise TypeMismatchError("te.{caller}: not defined for {dtype}", caller=name, dtype=dtype)

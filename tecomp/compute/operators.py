@@ -112,8 +112,8 @@ def _integers(a: Value, b: Value, name: str) -> tuple[Expr, Expr]:
     x, y = match_types(value_of(a), value_of(b), f"te.{name}")
     if not x.dtype.is_integer:
         raise TypeMismatchError(
-            "te.{who} expects integers, got {dtype}; write / for a quotient",
-            who=name, dtype=x.dtype,
+            "te.{caller} expects integers, got {dtype}; write / for a quotient",
+            caller=name, dtype=x.dtype,
         )
     return x, y
 
@@ -204,19 +204,19 @@ def logical_not(condition: Value) -> Expr:
 def _conditions(name: str, reducer: str, conditions: tuple[Any, ...], axis: Any) -> list[Expr]:
     if axis is not None:
         raise DefinitionError(
-            "te.{who} combines conditions and does not take axis=; reduce a condition with "
+            "te.{caller} combines conditions and does not take axis=; reduce a condition with "
             "{reducer}(condition, axis=k)",
-            kind="reduction", who=name, reducer=reducer,
+            kind="reduction", caller=name, reducer=reducer,
         )
     if not conditions:
         raise DefinitionError(
-            "te.{who}: got no conditions; pass at least one",
-            kind="missing-input", who=name,
+            "te.{caller}: got no conditions; pass at least one",
+            kind="missing-input", caller=name,
         )
     if isinstance(conditions[0], list | tuple):
         raise DefinitionError(
-            "te.{who} takes conditions as separate arguments; write te.{who}(*conditions)",
-            kind="reduction", who=name,
+            "te.{caller} takes conditions as separate arguments; write te.{caller}(*conditions)",
+            kind="reduction", caller=name,
         )
     return [condition_of(value_of(value), f"te.{name}") for value in conditions]
 

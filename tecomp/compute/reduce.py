@@ -196,9 +196,9 @@ class Reducer:
             return self._pairwise(name, expr, axis, where, init, *args)
         if args:
             raise DefinitionError(
-                "{who}: there {verb} {arguments} too many; pass the expression, axis, where and "
+                "{caller}: there {verb} {arguments} too many; pass the expression, axis, where and "
                 "init",
-                kind="reduction", who=name, verb="is" if len(args) == 1 else "are",
+                kind="reduction", caller=name, verb="is" if len(args) == 1 else "are",
                 arguments=format_count(len(args), "argument"),
             )
         axes = _axes(axis, name)
@@ -206,8 +206,8 @@ class Reducer:
         source = tuple(value_of(value) for value in (expr if is_tuple else (expr,)))
         if not source:
             raise DefinitionError(
-                "{who}: no values to combine; pass at least one",
-                kind="missing-input", who=name,
+                "{caller}: no values to combine; pass at least one",
+                kind="missing-input", caller=name,
             )
         condition = _combine_with_bounds(
             axes, condition_of(True if where is None else value_of(where), f"{name}(where=)"))
@@ -231,9 +231,9 @@ class Reducer:
         for other in others:
             if len(other) != len(result):
                 raise DefinitionError(
-                    "{who}: cannot combine {result_count} values with {other_count}; pass tuples "
-                    "of the same length",
-                    kind="reduction", who=name, result_count=len(result), other_count=len(other),
+                    "{caller}: cannot combine {result_count} values with {other_count}; pass "
+                    "tuples of the same length",
+                    kind="reduction", caller=name, result_count=len(result), other_count=len(other),
                 )
             types = tuple(value.dtype for value in result)
             if is_tuple:
@@ -295,27 +295,27 @@ def _axes(axis: object, name: str) -> tuple[IterVar, ...]:
     candidates: tuple[object, ...] = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
     if not candidates:
         raise DefinitionError(
-            "{who}: axis=[] contains no axis; pass at least one te.reduce_axis",
-            kind="missing-input", who=name,
+            "{caller}: axis=[] contains no axis; pass at least one te.reduce_axis",
+            kind="missing-input", caller=name,
         )
     axes: list[IterVar] = []
     for item in candidates:
         if not isinstance(item, IterVar):
             raise TypeMismatchError(
-                "{who}: axis must be a reduction axis, got {item!r} ({type}); create one with "
+                "{caller}: axis must be a reduction axis, got {item!r} ({type}); create one with "
                 "te.reduce_axis((low, high))",
-                kind="reduction", who=name, item=item, type=type(item).__name__,
+                kind="reduction", caller=name, item=item, type=type(item).__name__,
             )
         if item.kind is not IterKind.REDUCE:
             raise DefinitionError(
-                "{who}: {item} is an axis of the result and cannot be reduced over; create one "
+                "{caller}: {item} is an axis of the result and cannot be reduced over; create one "
                 "with te.reduce_axis((low, high))",
-                kind="reduction", who=name, item=item.name,
+                kind="reduction", caller=name, item=item.name,
             )
         if any(item is other for other in axes):
             raise DefinitionError(
-                "{who}: duplicate axis {item}; pass each axis once",
-                kind="duplicate-argument", who=name, item=item.name,
+                "{caller}: duplicate axis {item}; pass each axis once",
+                kind="duplicate-argument", caller=name, item=item.name,
             )
         axes.append(item)
     return tuple(axes)
@@ -364,10 +364,10 @@ def _combiner(
         is_reduced = isinstance(node, IterVar) and node.kind is IterKind.REDUCE
         if is_reduced or isinstance(node, Reduce):
             raise DefinitionError(
-                "{who}: the reducer uses {node}; it may use only the two values that it combines, "
-                "and values that are the same for all of them: axes of the result, elements, "
-                "sizes, numbers",
-                kind="reduction", who=name, node=node,
+                "{caller}: the reducer uses {node}; it may use only the two values that it "
+                "combines, and values that are the same for all of them: axes of the result, "
+                "elements, sizes, numbers",
+                kind="reduction", caller=name, node=node,
             )
     arguments = {*lhs, *rhs}
     invariants = [
@@ -394,9 +394,9 @@ def _start(
     for node in walk(*start):
         if isinstance(node, IterVar) and any(node is axis for axis in axes):
             raise DefinitionError(
-                "{who}: init= uses the reduction axis {node}; it must be one value for the whole "
-                "reduction",
-                kind="reduction", who=name, node=node.name,
+                "{caller}: init= uses the reduction axis {node}; it must be one value for the "
+                "whole reduction",
+                kind="reduction", caller=name, node=node.name,
             )
     return start
 
@@ -570,8 +570,8 @@ def _number(expr: Value, name: str) -> Expr:
     node = value_of(expr)
     if node.dtype.is_bool:
         raise TypeMismatchError(
-            'te.{who}: expression is {dtype}; convert it with .astype("int32") to count, or reduce '
-            "with te.min (true everywhere) or te.max (true somewhere)",
-            who=name, dtype=node.dtype,
+            'te.{caller}: expression is {dtype}; convert it with .astype("int32") to count, or '
+            "reduce with te.min (true everywhere) or te.max (true somewhere)",
+            caller=name, dtype=node.dtype,
         )
     return node

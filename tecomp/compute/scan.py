@@ -184,10 +184,10 @@ def scan(
     for start in starts[1:]:
         if not _are_equal_shapes(start.shape[:1], starts[0].shape[:1]):
             raise DefinitionError(
-                "{where}: {start} has {extent} steps and {start_name} {extent2}; the states of a "
-                "scan must have the same number of initial steps",
+                "{where}: {start} has {extent} steps and {start_name} {other_extent}; the states "
+                "of a scan must have the same number of initial steps",
                 kind="scan", where=where, start=starts[0].name, extent=starts[0].shape[0],
-                start_name=start.name, extent2=start.shape[0],
+                start_name=start.name, other_extent=start.shape[0],
             )
     axis = tuple(_axes(starts[0], rules))
     location = user_location()
@@ -243,8 +243,8 @@ def _tensors(value: object, subject: str, where: str) -> tuple[Tensor, ...]:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
-                "{where}: {what} is {tensor!r} ({type}); pass a tensor, or a list of tensors",
-                kind="invalid-type", where=where, what=subject, tensor=tensor,
+                "{where}: {subject} is {tensor!r} ({type}); pass a tensor, or a list of tensors",
+                kind="invalid-type", where=where, subject=subject, tensor=tensor,
                 type=type(tensor).__name__,
             )
     return tensors

@@ -63,8 +63,8 @@ def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
         )
     if value < least:
         raise DefinitionError(
-            "{where} is {value!r}; an extent must be at least {least}",
-            kind="extent", where=where, value=value, least=least,
+            "{where} is {value!r}; an extent must be at least {minimum}",
+            kind="extent", where=where, value=value, minimum=least,
         )
     if value > _LARGEST:
         raise DefinitionError(

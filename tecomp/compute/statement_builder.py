@@ -423,8 +423,8 @@ def if_stmt(condition: Value, then: Stmt, otherwise: Stmt | None = None) -> Stmt
     test = value_of(condition)
     if not test.dtype.is_bool:
         raise TypeMismatchError(
-            "te.if_stmt: condition is {asked}, of dtype {dtype}; pass a comparison",
-            asked=test, dtype=test.dtype,
+            "te.if_stmt: condition is {condition}, of dtype {dtype}; pass a comparison",
+            condition=test, dtype=test.dtype,
         )
     return IfThenElse(test, then, otherwise)
 
@@ -483,9 +483,9 @@ def integer(value: Any, where: str) -> Expr:
     node = literal if literal is not None else value_of(value)
     if isinstance(node, Expr) and not node.dtype.is_integer:
         raise TypeMismatchError(
-            '{where} is {given} ({dtype}); pass an integer, or convert it with .astype("int64") if '
+            '{where} is {value} ({dtype}); pass an integer, or convert it with .astype("int64") if '
             "that is intended",
-            kind="index-type", where=where, given=node, dtype=node.dtype,
+            kind="index-type", where=where, value=node, dtype=node.dtype,
         )
     return index_value(node)
 

@@ -278,8 +278,8 @@ def _statements(returned: object, where: str) -> tuple[Stmt | None, Stmt | None,
     parts = returned if isinstance(returned, tuple) else (returned, None, None)
     if len(parts) != 3 or not all(part is None or isinstance(part, Stmt) for part in parts):
         raise TypeMismatchError(
-            "{where}: fcompute must return a statement, or (body, reset, update), got {given!r}",
-            kind="intrinsic", where=where, given=returned,
+            "{where}: fcompute must return a statement, or (body, reset, update), got {value!r}",
+            kind="intrinsic", where=where, value=returned,
         )
     body, reset, update = parts
     if body is None and update is None:

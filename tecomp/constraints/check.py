@@ -241,8 +241,8 @@ def _computations(
     single = subject.op if isinstance(subject, Tensor) else subject
     if not isinstance(single, ComputeOp):
         raise LayoutError(
-            "check_constraints: expected a schedule or a result of te.compute, got {what!r}",
-            kind="invalid-type", what=subject,
+            "check_constraints: expected a schedule or a result of te.compute, got {subject!r}",
+            kind="invalid-type", subject=subject,
         )
     yield computation(single, single.body[0], layouts)
 

@@ -130,8 +130,8 @@ def write_figure(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
         target = Path(path)
     except TypeError as error:
         raise CallError(
-            "save: {path!r} is not a valid path; pass a path such as 'x{least}'",
-            kind="invalid-type", path=path, least=min(kinds),
+            "save: {path!r} is not a valid path; pass a path such as 'x{suffix}'",
+            kind="invalid-type", path=path, suffix=min(kinds),
         ) from error
     text = kinds.get(target.suffix.lower())
     if text is None:

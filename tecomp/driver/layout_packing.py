@@ -98,10 +98,10 @@ class LayoutPacker:
                              for extents in (self.tensor.shape, physical_shape_of(self._stage)))
         if not is_in_layout(array, expected, shape, stored):
             raise CallError(
-                "{who}: the array is packed as {formula}, but {tensor} is {how} as "
+                "{caller}: the array is packed as {formula}, but {tensor} is {how} as "
                 "{wanted_formula}; unpack it with the layout that packed it, or pass "
                 "np.asarray(...) of it if the packing is intended",
-                kind="packed", who=call, formula=found.formula, tensor=self.tensor.name,
+                kind="packed", caller=call, formula=found.formula, tensor=self.tensor.name,
                 how="given" if call == "pack" else "stored", wanted_formula=expected.formula,
             )
 
@@ -155,11 +155,11 @@ class LayoutPacker:
     def _check_logical(self, array: np.ndarray[Any, Any], call: str) -> None:
         if not self._fits(array):
             raise CallError(
-                "{who}: expected an array of {shape} for {tensor}, got {shape2}; pass an array "
-                "with that dtype and shape",
-                kind="argument-mismatch", who=call, tensor=self.tensor.name,
+                "{caller}: expected an array of {shape} for {tensor}, got {value_shape}; pass an "
+                "array with that dtype and shape",
+                kind="argument-mismatch", caller=call, tensor=self.tensor.name,
                 shape=array_text(self.tensor.dtype, self.tensor.shape),
-                shape2=array_text(str(array.dtype), array.shape),
+                value_shape=array_text(str(array.dtype), array.shape),
             )
 
     def _numbers(
@@ -174,23 +174,24 @@ class LayoutPacker:
         for name in found:
             if found.count(name) > 1:
                 raise CallError(
-                    "{who}: the shape of {tensor} depends on {count} size variables named {name}; "
-                    "use unique names",
-                    kind="unbound-size", who=call, tensor=self.tensor.name,
+                    "{caller}: the shape of {tensor} depends on {count} size variables named "
+                    "{name}; use unique names",
+                    kind="unbound-size", caller=call, tensor=self.tensor.name,
                     count=found.count(name), name=name,
                 )
             if name not in sizes:
                 params = "tensor, array" if call == "unpack" else "tensor"
                 raise CallError(
-                    "{who}: the shape of {tensor} depends on {name}, which is unknown; pass it as "
-                    "a keyword, e.g. kernel.{who}({given}, {name}=8)",
-                    kind="unbound-size", who=call, tensor=self.tensor.name, name=name, given=params,
+                    "{caller}: the shape of {tensor} depends on {name}, which is unknown; pass it "
+                    "as a keyword, e.g. kernel.{caller}({arguments}, {name}=8)",
+                    kind="unbound-size", caller=call, tensor=self.tensor.name, name=name,
+                    arguments=params,
                 )
             size = sizes[name]
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
                 raise CallError(
-                    "{who}: {name} must be an integer >= 0, got {size!r}",
-                    kind="invalid-value", who=call, name=name, size=size,
+                    "{caller}: {name} must be an integer >= 0, got {size!r}",
+                    kind="invalid-value", caller=call, name=name, size=size,
                 )
         known = {name: int(size) for name, size in sizes.items()}
         return tuple(extent_at(extent, known) or 0 for extent in shape)

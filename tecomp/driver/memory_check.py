@@ -52,9 +52,9 @@ def check_grid(state: ScheduleState, target: Target) -> None:
             loop = f"s[{stage.name}].bind({leaf.name})"
             if tag in outer_tags:
                 raise TargetError(
-                    "{loop}: this loop is inside {around}, which is bound to the same core axis "
-                    "`{tag}`; bind only one of them, or bind them to two axes",
-                    kind="cores", loop=loop, around=outer_tags[tag], tag=tag,
+                    "{loop}: this loop is inside {outer_loop}, which is bound to the same core "
+                    "axis `{tag}`; bind only one of them, or bind them to two axes",
+                    kind="cores", loop=loop, outer_loop=outer_tags[tag], tag=tag,
                 )
             target.check_axis(tag, leaf.extent if isinstance(leaf.extent, int) else None, loop)
 
@@ -402,9 +402,9 @@ def _check_capacities(
             return plan(lowering, target, known).peak(name)
 
         raise CapacityError(
-            "{final}: memory `{memory}`{each} of target {target} holds {limit} bytes, but {need} "
+            "{final}: memory `{memory}`{scope} of target {target} holds {limit} bytes, but {need} "
             "are needed at one time ({named}); {remedy}",
-            final=lowered.final.name, memory=memory.name, each=per_core, target=target.name,
+            final=lowered.final.name, memory=memory.name, scope=per_core, target=target.name,
             limit=limit, need=required, named=named,
             remedy=suggest_smaller_tile(schedule, args, lowered.final.name, usage, limit),
         )

@@ -114,8 +114,8 @@ def _resize(storage: Format, array: Array, old: int, new: int, unit: str) -> tup
     if not shape or shape[-1] % old:
         raise LayoutError(
             "format {storage}: the last axis of the array, shape {shape}, is not a multiple of "
-            "the block of {old} {what}; pad it, or merge the last axes",
-            kind="storage-format", storage=storage.name, shape=list(shape), old=old, what=unit,
+            "the block of {old} {subject}; pad it, or merge the last axes",
+            kind="storage-format", storage=storage.name, shape=list(shape), old=old, subject=unit,
         )
     return (*shape[:-1], shape[-1] // old * new)
 
@@ -405,8 +405,8 @@ def check_array(subject: str, array: Any, dtype: str, shape: tuple[int, ...]) ->
         is_shaped = hasattr(array, "shape") and isinstance(array.shape, tuple)
         text = f"{found}{list(array.shape)}" if is_shaped else type(array).__name__
         raise CallError(
-            "{what} is {text}, expected {dtype}{shape}; convert it first",
-            kind="argument-mismatch", what=subject, text=text, dtype=dtype, shape=list(shape),
+            "{subject} is {text}, expected {dtype}{shape}; convert it first",
+            kind="argument-mismatch", subject=subject, text=text, dtype=dtype, shape=list(shape),
         )
 
 
@@ -426,9 +426,9 @@ def check_mark(subject: str, array: Any, layout: Layout) -> None:
         array, layout.mark, layout.shape, layout.physical_shape
     ):
         raise CallError(
-            "{what} is packed with layout {formula}, expected {mark_formula}; pass an array with "
-            "that layout, or np.asarray(...) of it to ignore its layout",
-            kind="packed", what=subject, formula=found.formula, mark_formula=layout.mark.formula,
+            "{subject} is packed with layout {formula}, expected {mark_formula}; pass an array "
+            "with that layout, or np.asarray(...) of it to ignore its layout",
+            kind="packed", subject=subject, formula=found.formula, mark_formula=layout.mark.formula,
         )
 
 
@@ -444,8 +444,8 @@ def check_writable(subject: str, array: Array) -> None:
     """
     if not array.flags.writeable:
         raise CallError(
-            "{what} is written to, but it is read-only; pass a copy",
-            kind="unsupported-memory", what=subject,
+            "{subject} is written to, but it is read-only; pass a copy",
+            kind="unsupported-memory", subject=subject,
         )
 
 

@@ -52,8 +52,8 @@ def check_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[st
     for key in sizes:
         if key not in names:
             raise CallError(
-                "{where}: {func} has no size variable {given}; its size variables are {names}",
-                kind="unbound-size", where=where, func=func.name, given=key,
+                "{where}: {func} has no size variable {size}; its size variables are {names}",
+                kind="unbound-size", where=where, func=func.name, size=key,
                 names=", ".join(names) or "none",
             )
     return {name: sizes[name] for name in names}

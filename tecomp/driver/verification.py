@@ -63,8 +63,8 @@ class Verifier:
             if index is not None:
                 difference = self._told(position, index, actual[position], expected[position])
                 raise InternalError(
-                    "{told}; {culprit}; report this program as a bug",
-                    kind="verification-failed", told=difference,
+                    "{description}; {culprit}; report this program as a bug",
+                    kind="verification-failed", description=difference,
                     culprit=self._culprit(before, expected, sizes),
                 )
 
@@ -82,9 +82,9 @@ class Verifier:
         faults = ((name, self._fault(name, args, sizes)) for name in self.lowered.functions)
         name, fault = next((name, fault) for name, fault in faults if fault)
         raise InternalError(
-            "{name}: after the pass {name2} the interpreter fails: {fault}; no result was "
+            "{name}: after the pass {pass_name} the interpreter fails: {fault}; no result was "
             "computed; report this program as a bug",
-            kind="verification-failed", name=self.name, name2=name, fault=fault,
+            kind="verification-failed", name=self.name, pass_name=name, fault=fault,
         )
 
     def _fault(self, name: str, args: Sequence[Any], sizes: Mapping[str, int]) -> str | None:

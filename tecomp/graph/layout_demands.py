@@ -64,9 +64,9 @@ def demands_of(
         if x not in values:
             raise LayoutError(
                 "hints: {tensor} has a hint, but is not a value of the program; its values are "
-                "{every}",
+                "{names}",
                 kind="layout-requirement", tensor=hint.tensor.name,
-                every=", ".join(x.name for x in values),
+                names=", ".join(x.name for x in values),
             )
         if hint.is_hard:
             found.append(LayoutRequirement(x, str(hint), axis=hint.stick))
@@ -74,9 +74,9 @@ def demands_of(
         if demand.tensor not in values:
             raise LayoutError(
                 "layouts: {tensor} has a layout, but is not a value of the program; its values are "
-                "{every}",
+                "{names}",
                 kind="layout-requirement", tensor=demand.tensor.name,
-                every=", ".join(x.name for x in values),
+                names=", ".join(x.name for x in values),
             )
     return found
 
@@ -202,9 +202,9 @@ def _check_cores(tensor: Tensor, layout: ShardLayout, cores: int, target: Target
     if layout.shard_nbytes > where.scratchpad_bytes:
         raise LayoutError(
             "layouts: a shard of {tensor} takes {shard_nbytes:_} bytes of `{memory}`, but each "
-            "core of target {target} has {room:_}; use a larger grid, or remove its layout",
+            "core of target {target} has {free_bytes:_}; use a larger grid, or remove its layout",
             kind="layout-requirement", tensor=tensor.name, shard_nbytes=layout.shard_nbytes,
-            memory=layout.memory, target=target.name, room=where.scratchpad_bytes,
+            memory=layout.memory, target=target.name, free_bytes=where.scratchpad_bytes,
         )
 
 
@@ -349,7 +349,7 @@ def _check_storage(tensor: Tensor, storage: str, target: Target) -> None:
         supported = " or ".join(dict.fromkeys((usual, dtype)))
         raise LayoutError(
             "layouts: {tensor} has a layout that stores {storage}, but programs for target "
-            "{target} store {plain} as {kept}; pass a layout with that storage",
+            "{target} store {plain} as {target_storage}; pass a layout with that storage",
             kind="layout-requirement", tensor=tensor.name, storage=storage, target=target.name,
-            plain=dtype, kept=supported,
+            plain=dtype, target_storage=supported,
         )

@@ -143,9 +143,9 @@ class Program(Pictured):
             names = ", ".join(tensor.name for tensor in self.inputs)
             expected = format_count(len(self.inputs), "input")
             raise CallError(
-                "{kernel}: expected {wanted} ({names}), got {array_count}; pass outputs as `out`, "
-                "and do not pass constants",
-                kind="argument-mismatch", kernel=self._kernel.name, wanted=expected, names=names,
+                "{kernel}: expected {expected} ({names}), got {array_count}; pass outputs as "
+                "`out`, and do not pass constants",
+                kind="argument-mismatch", kernel=self._kernel.name, expected=expected, names=names,
                 array_count=len(arrays),
             )
         results = self._results(out)

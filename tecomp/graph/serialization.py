@@ -144,8 +144,8 @@ def save(request: CompileRequest, native: NativeProgram, folder: str | os.PathLi
     path = _place(folder, "save")
     if path.exists() and not _may_be_replaced(path):
         raise CacheError(
-            "save: {place} exists, but is not a saved program; pass another folder",
-            kind="saved-program", place=path,
+            "save: {path} exists, but is not a saved program; pass another folder",
+            kind="saved-program", path=path,
         )
     part = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
     definitions = _definitions(request)
@@ -155,8 +155,8 @@ def save(request: CompileRequest, native: NativeProgram, folder: str | os.PathLi
         _move_into_place(part, path)
     except OSError as error:
         raise CacheError(
-            "save: {place} cannot be written ({reason}); pass a writable folder",
-            kind="saved-program", place=path, reason=error.strerror or error,
+            "save: {path} cannot be written ({reason}); pass a writable folder",
+            kind="saved-program", path=path, reason=error.strerror or error,
         ) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -194,8 +194,8 @@ def _place(folder: object, where: str) -> Path:
     path = Path(cast("str | os.PathLike[str]", folder))
     if "\0" in str(path):
         raise CacheError(
-            "{where}: the path {place!r} contains a NUL character; remove it",
-            kind="saved-program", where=where, place=str(path),
+            "{where}: the path {path!r} contains a NUL character; remove it",
+            kind="saved-program", where=where, path=str(path),
         )
     return path
 
@@ -215,9 +215,9 @@ def _definitions(request: CompileRequest) -> bytes:
     except NotSerializableError as error:
         (kind,) = error.args
         raise CacheError(
-            "save: the definitions of {asked} contain a value of type {qualname}, which cannot be "
+            "save: the definitions of {output} contain a value of type {qualname}, which cannot be "
             "serialized; remove it from `attrs`",
-            kind="saved-program", asked=request.name, qualname=kind.__qualname__,
+            kind="saved-program", output=request.name, qualname=kind.__qualname__,
         ) from None
     return text.encode()
 
@@ -286,9 +286,9 @@ def _head(folder: Path) -> Mapping[str, Any]:
     text = _read(folder / _HEAD)
     if text is None:
         raise CacheError(
-            "load: {place} is not a saved program: {head} not found; pass the folder that was "
+            "load: {path} is not a saved program: {head} not found; pass the folder that was "
             "passed to `program.save`",
-            kind="saved-program", place=folder, head=_HEAD,
+            kind="saved-program", path=folder, head=_HEAD,
         )
     try:
         head = json.loads(text)
@@ -296,9 +296,9 @@ def _head(folder: Path) -> Mapping[str, Any]:
         raise corrupted_program_error(folder, f"{_HEAD} is incomplete") from None
     if not isinstance(head, dict) or head.get("form") != _FORM:
         raise CacheError(
-            "load: {place} does not have the format `{form}`; compile the program and save it "
+            "load: {path} does not have the format `{form}`; compile the program and save it "
             "again",
-            kind="saved-program", place=folder, form=_FORM,
+            kind="saved-program", path=folder, form=_FORM,
         )
     files = head.get("files")
     if not isinstance(files, dict) or set(files) != {_CODE, _DEFINITIONS, _CONSTANTS} or not all(
@@ -323,23 +323,23 @@ def _check_maker(path: Path, head: Mapping[str, Any]) -> None:
     for key in ("triple", "cpu"):
         if head.get(key) != local[key]:
             raise CacheError(
-                "load: {place} was compiled for {what} `{head}`, but this machine has `{here}`; "
+                "load: {path} was compiled for {subject} `{head}`, but this machine has `{here}`; "
                 "{remedy}",
-                kind="saved-program", place=path, what=key, head=head.get(key),
+                kind="saved-program", path=path, subject=key, head=head.get(key),
                 here=local[key], remedy=remedy,
             )
     saved, cpu = (set(str(record.get("features")).split(",")) for record in (head, local))
     if saved != cpu:
         raise CacheError(
-            "load: {place} was compiled for a processor with other features than this one "
+            "load: {path} was compiled for a processor with other features than this one "
             "({detail}); {remedy}",
-            kind="saved-program", place=path, detail=", ".join(sorted(saved ^ cpu)), remedy=remedy,
+            kind="saved-program", path=path, detail=", ".join(sorted(saved ^ cpu)), remedy=remedy,
         )
     if (head.get("version"), head.get("compiler")) != (local["version"], local["compiler"]):
         raise CacheError(
-            "load: {place} was saved by tecomp {head}, whose sources differ from those of this "
+            "load: {path} was saved by tecomp {head}, whose sources differ from those of this "
             "{here}; {remedy}",
-            kind="saved-program", place=path, head=head.get("version"), here=local["version"],
+            kind="saved-program", path=path, head=head.get("version"), here=local["version"],
             remedy=remedy,
         )
 
@@ -365,8 +365,8 @@ def _content(folder: Path, name: str, entry: Sequence[Any]) -> Array:
 def corrupted_program_error(folder: Path, problem: str) -> CacheError:
     """Return the error for a corrupted saved program."""
     return CacheError(
-        "load: {place} is corrupted: {how}; save the program again",
-        kind="saved-program", place=folder, how=problem,
+        "load: {path} is corrupted: {how}; save the program again",
+        kind="saved-program", path=folder, how=problem,
     )
 
 

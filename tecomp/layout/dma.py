@@ -171,16 +171,16 @@ def _of_runs(
     subject = f"layout.dma: {layout.index_map} on {list(layout.shape)}"
     if count > LIMIT:
         raise LayoutError(
-            "{what} requires more than {most_nests} loop nests, and its {count} elements exceed "
+            "{subject} requires more than {most_nests} loop nests, and its {count} elements exceed "
             "the limit of {limit} for enumeration; copy parts of it with start= and extents=",
-            kind="limit-exceeded", what=subject, most_nests=MOST_NESTS, count=count, limit=LIMIT,
+            kind="limit-exceeded", subject=subject, most_nests=MOST_NESTS, count=count, limit=LIMIT,
         )
     found = nests_of_runs(device, host, layout.index_map.initial_indices, box)
     if len(found) > MOST_NESTS:
         raise LayoutError(
-            "{what} requires {found_count} loop nests, which exceeds the limit of {most_nests}; "
+            "{subject} requires {found_count} loop nests, which exceeds the limit of {most_nests}; "
             "copy parts of it with start= and extents=, or rearrange the elements on the device",
-            kind="limit-exceeded", what=subject, found_count=len(found), most_nests=MOST_NESTS,
+            kind="limit-exceeded", subject=subject, found_count=len(found), most_nests=MOST_NESTS,
         )
     return found
 
@@ -195,30 +195,31 @@ def host_side(
     """
     if not isinstance(strides, Iterable | None):
         raise LayoutError(
-            "{who}: {strides!r} is not a valid sequence of strides; pass one per axis, in elements",
-            kind="transfer", who=caller, strides=strides,
+            "{caller}: {strides!r} is not a valid sequence of strides; pass one per axis, in "
+            "elements",
+            kind="transfer", caller=caller, strides=strides,
         )
     chosen = row_major(layout.shape) if strides is None else tuple(strides)
     for number in (*chosen, offset):
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise LayoutError(
-                "{who}: {number!r} is not a valid stride or offset; pass an integer number of "
+                "{caller}: {number!r} is not a valid stride or offset; pass an integer number of "
                 "elements",
-                kind="transfer", who=caller, number=number,
+                kind="transfer", caller=caller, number=number,
             )
     if len(chosen) != len(layout.shape):
         raise LayoutError(
-            "{who}: got {chosen_count} host strides {chosen!r} for the {rank} indices of {shape}; "
-            "pass one per index, in elements",
-            kind="transfer", who=caller, chosen_count=len(chosen), chosen=list(chosen),
+            "{caller}: got {chosen_count} host strides {chosen!r} for the {rank} indices of "
+            "{shape}; pass one per index, in elements",
+            kind="transfer", caller=caller, chosen_count=len(chosen), chosen=list(chosen),
             rank=len(layout.shape), shape=list(layout.shape),
         )
     span = sum(abs(int(s)) * max(n, 1) for s, n in zip(chosen, layout.shape, strict=True))
     if abs(int(offset)) + span >= 1 << 63:
         raise LayoutError(
-            "{who}: strides {chosen!r} from offset {offset!r} on exceed 64-bit addresses; pass "
+            "{caller}: strides {chosen!r} from offset {offset!r} on exceed 64-bit addresses; pass "
             "smaller ones",
-            kind="transfer", who=caller, chosen=list(chosen), offset=offset,
+            kind="transfer", caller=caller, chosen=list(chosen), offset=offset,
         )
     return AddressFunction(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
 
@@ -243,9 +244,10 @@ def check_box(
     )
     if not is_in_bounds:
         raise LayoutError(
-            "{who}: start {first} and extents {counts} are not a box within {shape}; pass one "
+            "{caller}: start {first} and extents {counts} are not a box within {shape}; pass one "
             "start and one extent per index, within the shape",
-            kind="transfer", who=caller, first=list(first), counts=list(counts), shape=list(shape),
+            kind="transfer", caller=caller, first=list(first), counts=list(counts),
+            shape=list(shape),
         )
     return tuple(zip(first, counts, strict=True))
 
@@ -329,8 +331,8 @@ class Runs(Pictured):
         )
         if most < 1:
             raise LayoutError(
-                "runs: a transaction must have 1 or more elements, got {most!r}",
-                kind="transfer", most=most,
+                "runs: a transaction must have 1 or more elements, got {size!r}",
+                kind="transfer", size=most,
             )
         return sum(ceil_div(length, most) * count for length, count in self.lengths)
 

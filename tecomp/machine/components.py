@@ -432,10 +432,10 @@ class Rates:
         for near, far in pairwise(self.read_bytes_per_second):
             if near < far:
                 raise TargetError(
-                    "read_bytes_per_second has {near:g} before {far:g}, but a cache must not be "
-                    "slower than the next level; list the caches first, from the smallest on, and "
-                    "memory last",
-                    near=near, far=far,
+                    "read_bytes_per_second has {inner_rate:g} before {outer_rate:g}, but a cache "
+                    "must not be slower than the next level; list the caches first, from the "
+                    "smallest on, and memory last",
+                    inner_rate=near, outer_rate=far,
                 )
         for dtype, scalar in self.scalar_flops.items():
             vector = self.flops.get(dtype, scalar)

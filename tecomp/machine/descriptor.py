@@ -259,9 +259,10 @@ class Target(Pictured):
         actual, caches = len(self.rates.read_bytes_per_second), len(self.core.cache_bytes)
         if actual != caches + 1:
             raise TargetError(
-                "target {name} has {caches} and {given} read_bytes_per_second; specify {expected}: "
-                "one per cache, and one for memory",
-                name=self.name, caches=format_count(caches, "cache"), given=actual, expected=caches
+                "target {name} has {caches} and {rate_count} read_bytes_per_second; specify "
+                "{expected}: one per cache, and one for memory",
+                name=self.name, caches=format_count(caches, "cache"), rate_count=actual,
+                expected=caches
                 + 1,
             )
 
@@ -451,16 +452,16 @@ class Target(Pictured):
         if extent is None:
             raise TargetError(
                 "{loop}: grid axis `{axis}` of target {name} has {cores}, but the extent of the "
-                "loop is not known before the call; split it with nparts={cores2} first",
+                "loop is not known before the call; split it with nparts={core_count} first",
                 kind="cores", loop=loop, axis=axis, name=self.name, cores=_cores(cores),
-                cores2=cores,
+                core_count=cores,
             )
         if extent > cores:
             raise TargetError(
                 "{loop}: grid axis `{axis}` of target {name} has {cores}, but the loop has extent "
-                "{extent}; split it with nparts={cores2} first",
+                "{extent}; split it with nparts={core_count} first",
                 kind="cores", loop=loop, axis=axis, name=self.name, cores=_cores(cores),
-                extent=extent, cores2=cores,
+                extent=extent, core_count=cores,
             )
 
 
@@ -492,8 +493,8 @@ def _parse(text: str, source: str) -> Mapping[str, Any]:
     except tomllib.TOMLDecodeError as error:
         problem, line = _split_toml_error(str(error))
         raise TargetError(
-            "{source}{line}: not valid TOML ({what}); see https://toml.io",
-            source=source, line=line, what=problem,
+            "{source}{line}: not valid TOML ({subject}); see https://toml.io",
+            source=source, line=line, subject=problem,
         ) from error
     except RecursionError:
         raise _too_deep(source) from None

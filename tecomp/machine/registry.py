@@ -86,8 +86,8 @@ def find_description(target: object) -> Path:
     matching = [offer for offer in failed if offer.entry.name == name or offer.owner == name]
     if matching:
         raise TargetError(
-            "target `{name}`: {own}; fix or uninstall it, or pass the path of the TOML file",
-            kind="plugin", name=name, own=_complaint(matching[0]),
+            "target `{name}`: {problem}; fix or uninstall it, or pass the path of the TOML file",
+            kind="plugin", name=name, problem=_complaint(matching[0]),
         )
     hint = _hint(name, found)
     known = ", ".join(sorted(found)) or "none (is tecomp installed? `pip install -e .`)"

@@ -137,8 +137,8 @@ def read_table(kind: type[T], table: object, position: TomlPosition) -> T:
     if missing := [key for key, known in keys.items() if known.is_needed and key not in table]:
         missing_text = ", ".join(f"`{key}` ({_describe_missing(keys[key])})" for key in missing)
         raise position.error(
-            "missing {asked}; add {pronoun}",
-            asked=missing_text, pronoun="it" if len(missing) == 1 else "them",
+            "missing {keys}; add {pronoun}",
+            keys=missing_text, pronoun="it" if len(missing) == 1 else "them",
         )
     for key, value in table.items():
         known = keys[key]
@@ -370,8 +370,8 @@ def _check_names(
         if isinstance(mark, OneOf) and value not in mark.texts:
             hint = _suggest(value, mark.texts, f"{mark.what}s")
             raise position.error(
-                "`{key}`: unknown {what} `{value}`; {hint}",
-                key, key=key, what=mark.what, value=value, hint=hint,
+                "`{key}`: unknown {subject} `{value}`; {hint}",
+                key, key=key, subject=mark.what, value=value, hint=hint,
             )
         if isinstance(mark, TableReference):
             described = position.root.get(mark.table, {})
@@ -402,8 +402,8 @@ def check_fields(record: Any) -> None:
         text = f"what a description has under `{known.key}`" if is_table else _describe_expected(
             known.kind, tuple(m for m in known.marks if not isinstance(m, FromHost)), known.key)
         raise TargetError(
-            "{type}: {field} is {value!r}; expected {wanted}",
-            type=type(record).__name__, field=known.field, value=value, wanted=text,
+            "{type}: {field} is {value!r}; expected {expected}",
+            type=type(record).__name__, field=known.field, value=value, expected=text,
         )
 
 

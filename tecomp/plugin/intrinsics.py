@@ -64,7 +64,7 @@ def _load_intrinsics(entry: EntryPoint, owner: str, target: Target) -> tuple[Ten
     for intrin in offered:
         if not isinstance(intrin, TensorIntrin):
             raise TargetError(
-                "{where} returned {each!r}; return results of te.decl_tensor_intrin",
-                kind="plugin", where=where, each=intrin,
+                "{where} returned {value!r}; return results of te.decl_tensor_intrin",
+                kind="plugin", where=where, value=intrin,
             )
     return offered

@@ -142,9 +142,10 @@ def check_dtype(dtype: str, device: str | None, where: str, prefix: str = "the a
     nearest = default_dtype(dtype, device)
     remedy = f"xp.astype(x, xp.{nearest}) or dtype=xp.{nearest}" if nearest in known else "another"
     raise ArrayTypeError(
-        "{where}: {what} {dtype}, which is not supported on device {device!r}; supported dtypes: "
-        "{known}; use {remedy}",
-        where=where, what=prefix, dtype=dtype, device=device, known=", ".join(known), remedy=remedy,
+        "{where}: {subject} {dtype}, which is not supported on device {device!r}; supported "
+        "dtypes: {known}; use {remedy}",
+        where=where, subject=prefix, dtype=dtype, device=device, known=", ".join(known),
+        remedy=remedy,
     )
 
 

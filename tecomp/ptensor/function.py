@@ -79,9 +79,9 @@ class Apply:
             counts = f"{lower} or more" if upper is None else f"{lower} to {upper}"
             expected = f"{lower}" if upper == lower else counts
             raise ArrayValueError(
-                "{where}: expected {wanted} operands with one type each, got {count} operands and "
-                "{typed} types",
-                kind="ptensor", where=self._where, count=count, typed=typed, wanted=expected,
+                "{where}: expected {expected} operands with one type each, got {count} operands "
+                "and {typed} types",
+                kind="ptensor", where=self._where, count=count, typed=typed, expected=expected,
             )
 
     def _check_kinds(self) -> None:
@@ -93,8 +93,8 @@ class Apply:
             if type not in accepted if accepted else isinstance(type, str):
                 expected = " or ".join(accepted) or "tensors"
                 raise ArrayTypeError(
-                    "{where}: %{name} has type {type}, expected {wanted}",
-                    kind="ptensor", where=self._where, name=name, type=type, wanted=expected,
+                    "{where}: %{name} has type {type}, expected {expected}",
+                    kind="ptensor", where=self._where, name=name, type=type, expected=expected,
                 )
             if self.op.counts and isinstance(type, PTensorType) and None in type.shape:
                 raise ArrayValueError(
@@ -184,8 +184,8 @@ class Function:
                 if result.name == name:
                     return result.type
         raise ArrayValueError(
-            "@{name}: %{name2} is not defined",
-            kind="ptensor", name=self.name, name2=name,
+            "@{name}: %{value_name} is not defined",
+            kind="ptensor", name=self.name, value_name=name,
         )
 
     def __str__(self) -> str:
@@ -275,9 +275,9 @@ def _check_argument(
         )
     if found not in accepted:
         raise ArrayValueError(
-            "{where} uses {value} as {attribute}, but it has type {found}; expected {taken}",
+            "{where} uses {value} as {attribute}, but it has type {found}; expected {expected}",
             kind="ptensor", where=where, value=value, attribute=attribute, found=found,
-            taken=" or ".join(accepted),
+            expected=" or ".join(accepted),
         )
 
 
@@ -369,9 +369,9 @@ def _check_call(
     if counts != (len(callee.parameters), len(results)):
         raise ArrayValueError(
             "{where}: expected {parameter_count} operands and {result_count} results, got {count} "
-            "and {count2}",
+            "and {result_given}",
             kind="ptensor", where=where, parameter_count=len(callee.parameters),
-            result_count=len(results), count=counts[0], count2=counts[1],
+            result_count=len(results), count=counts[0], result_given=counts[1],
         )
     for actual, parameter in zip(apply.types, callee.parameters, strict=True):
         _check_passed(f"{where}: parameter %{parameter.name}", parameter.type, actual)
@@ -385,18 +385,18 @@ def _check_passed(where: str, declared: ValueType, actual: ValueType) -> None:
         prefix = f"{where} is declared as {declared}, but passed as {actual}; a value must keep its"
         if declared.device != actual.device:
             raise DeviceMismatchError(
-                "{places} device across a call: transfer it to the declared device first",
-                places=prefix,
+                "{message} device across a call: transfer it to the declared device first",
+                message=prefix,
             )
         if declared.team != actual.team:
             raise TeamMismatchError(
-                "{places} team across a call: gather it first, or declare its team",
-                places=prefix,
+                "{message} team across a call: gather it first, or declare its team",
+                message=prefix,
             )
         if declared.gid is None:
             actual = replace(actual, gid=None)
     if declared != actual:
         raise ArrayValueError(
-            "{where} is declared as {taken}, but passed as {given}; declare that type",
-            kind="ptensor", where=where, taken=declared, given=actual,
+            "{where} is declared as {declared}, but passed as {passed}; declare that type",
+            kind="ptensor", where=where, declared=declared, passed=actual,
         )

@@ -409,7 +409,7 @@ def _signature(reader: Reader, names: list[str]) -> tuple[list[ValueType], list[
     results = _types(reader)
     if len(results) != max(len(names), 1):
         actual = f"{len(names)} names for {len(results)} results"
-        reader.refuse("{given}, expected one name per result", start, given=actual)
+        reader.refuse("{counts}, expected one name per result", start, counts=actual)
     return types, results
 
 

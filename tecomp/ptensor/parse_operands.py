@@ -203,8 +203,8 @@ def parse_typed_items(
             item = replace(item, type=actual)
         if actual != item.type:
             reader.refuse(
-                "%{item} is used as {type}, but it has type {own}",
-                item.start, item=item.value, type=item.type, own=actual,
+                "%{item} is used as {type}, but it has type {declared_type}",
+                item.start, item=item.value, type=item.type, declared_type=actual,
             )
         found.append(item)
     return found

@@ -82,7 +82,7 @@ class Reader:
         """Read text that must match a pattern."""
         match = self.take(pattern)
         if match is None:
-            self.refuse("expected {what}", what=description)
+            self.refuse("expected {subject}", subject=description)
         return match[0]
 
     def has(self, token: str) -> bool:
@@ -96,7 +96,7 @@ class Reader:
     def need(self, token: str, context: str) -> None:
         """Read a token that must be at the position."""
         if not self.has(token):
-            self.refuse("expected `{token}` {what}", token=token, what=context)
+            self.refuse("expected `{token}` {subject}", token=token, subject=context)
 
     def listed(self, part: Callable[[Reader], _Part], end: str) -> list[_Part]:
         """Read comma-separated items up to a token."""

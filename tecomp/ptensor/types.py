@@ -206,16 +206,16 @@ def axis_of(axis: object, rank: int, where: str, subject: str = "axis") -> int:
         number = operator.index(axis)  # type: ignore[arg-type]
     except TypeError:
         raise ArrayTypeError(
-            "{where}: {what} must be an integer, got {axis!r}",
-            where=where, what=subject, axis=axis,
+            "{where}: {subject} must be an integer, got {axis!r}",
+            where=where, subject=subject, axis=axis,
         ) from None
     if -rank <= number < rank:
         return number % rank
     numbers = f"from {-rank} to {rank - 1}" if rank else "none (the array has no axes)"
     raise ArrayIndexError(
-        "{where}: {what} is {given!r}, which is out of bounds for an array with {rank} axes; "
+        "{where}: {subject} is {value!r}, which is out of bounds for an array with {rank} axes; "
         "valid axes: {numbers}",
-        where=where, what=subject, given=number, rank=rank, numbers=numbers,
+        where=where, subject=subject, value=number, rank=rank, numbers=numbers,
     )
 
 
@@ -241,9 +241,9 @@ def axes_of(axis: Axes, rank: int, where: str) -> tuple[int, ...]:
     found = sorted([axis_of(k, rank, where) for k in axes])
     if len(set(found)) < len(found):
         raise ArrayValueError(
-            "{where}: axis {given} contains duplicate axes for an array with {rank} axes; pass "
+            "{where}: axis {axes} contains duplicate axes for an array with {rank} axes; pass "
             "each axis once",
-            where=where, given=tuple(axes), rank=rank,
+            where=where, axes=tuple(axes), rank=rank,
         )
     return tuple(found)
 
@@ -304,8 +304,9 @@ def need_dtype(
     """
     if dtype not in supported:
         raise ArrayTypeError(
-            "{where}: {what} {dtype}, expected one of {taken}; convert with xp.astype(x, dtype)",
-            where=where, what=prefix, dtype=dtype, taken=", ".join(supported),
+            "{where}: {subject} {dtype}, expected one of {supported}; convert with xp.astype(x, "
+            "dtype)",
+            where=where, subject=prefix, dtype=dtype, supported=", ".join(supported),
         )
 
 
@@ -330,9 +331,9 @@ def of_scalar(value: bool | int | float | complex, dtype: str, where: str) -> st
         if dtype in INTEGERS and not _fits(value, dtype):
             lower, upper = np.iinfo(dtype).min, np.iinfo(dtype).max
             raise ArrayTypeError(
-                "{where}: {value} is out of range for {dtype} ({least} to {most}); convert the "
-                "array with astype, or pass an array of the desired dtype",
-                where=where, value=value, dtype=dtype, least=lower, most=upper,
+                "{where}: {value} is out of range for {dtype} ({minimum} to {maximum}); convert "
+                "the array with astype, or pass an array of the desired dtype",
+                where=where, value=value, dtype=dtype, minimum=lower, maximum=upper,
             )
         return dtype
     if isinstance(value, float):

@@ -102,9 +102,9 @@ def set_store_predicate(state: ScheduleState, key: Operation, predicate: Expr) -
     if isinstance(compute, ScanOp | ExternOp):
         description = "a scan" if isinstance(compute, ScanOp) else "a te.extern"
         raise ScheduleError(
-            "{where}: {stage} is {what}, which does not support store predicates; use "
+            "{where}: {stage} is {subject}, which does not support store predicates; use "
             "te.if_then_else instead",
-            kind="pattern-mismatch", where=where, stage=stage.name, what=description,
+            kind="pattern-mismatch", where=where, stage=stage.name, subject=description,
         )
     if not isinstance(predicate, Expr) or not predicate.dtype.is_bool or predicate.dtype.lanes > 1:
         raise ScheduleError(

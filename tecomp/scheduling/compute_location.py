@@ -71,9 +71,9 @@ def compute_inline(state: ScheduleState, key: Operation) -> tuple[ScheduleState,
         )
     if reason := _why_memory(stage.compute):
         raise ScheduleError(
-            "{where}: {stage} {what} and needs memory for its results; use compute_at with an "
+            "{where}: {stage} {subject} and needs memory for its results; use compute_at with an "
             "inner loop of its consumer",
-            kind="requires-storage", where=where, stage=stage.name, what=reason,
+            kind="requires-storage", where=where, stage=stage.name, subject=reason,
         )
     return state.update(replace(stage, attach=Inline())), None
 

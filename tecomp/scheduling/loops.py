@@ -57,8 +57,8 @@ def split(
     if (factor is None) == (nparts is None):
         specified = "both" if factor is not None else "neither"
         raise ScheduleError(
-            "{where}: specify exactly one of factor= and nparts=, got {given}",
-            kind="conflicting-options", where=where, given=specified,
+            "{where}: specify exactly one of factor= and nparts=, got {value}",
+            kind="conflicting-options", where=where, value=specified,
         )
     if factor is not None:
         factor = _positive(factor, "factor", where)
@@ -338,9 +338,9 @@ def bind(
         if tag in BLOCKS:
             workers, remedy = "blocks", ", or bind it to threadIdx.x"
         raise ScheduleError(
-            "{where}: {axis} is a reduction axis, and {who} cannot update the same element in "
+            "{where}: {axis} is a reduction axis, and {caller} cannot update the same element in "
             "parallel; use rfactor first{remedy}",
-            kind="not-parallelizable", where=where, axis=axis.name, who=workers, remedy=remedy,
+            kind="not-parallelizable", where=where, axis=axis.name, caller=workers, remedy=remedy,
         )
     for other, bound in stage.threads.items():
         if is_grid_axis(tag) and bound == tag and other is not axis:
@@ -395,18 +395,18 @@ def _positive(value: object, name: str, where: str) -> Extent:
     number = None if isinstance(value, Expr) else as_int(value)
     if number is None:
         raise ScheduleError(
-            "{where}: {what} must be a positive integer, got {value!r}",
-            kind="invalid-value", where=where, what=name, value=value,
+            "{where}: {subject} must be a positive integer, got {value!r}",
+            kind="invalid-value", where=where, subject=name, value=value,
         )
     if number < 1:
         raise ScheduleError(
-            "{where}: {what} must be a positive integer, got {number!r}",
-            kind="invalid-value", where=where, what=name, number=number,
+            "{where}: {subject} must be a positive integer, got {number!r}",
+            kind="invalid-value", where=where, subject=name, number=number,
         )
     if number >= 2**63:
         raise ScheduleError(
-            "{where}: {what} must be less than 2**63, got {number!r}",
-            kind="limit-exceeded", where=where, what=name, number=number,
+            "{where}: {subject} must be less than 2**63, got {number!r}",
+            kind="limit-exceeded", where=where, subject=name, number=number,
         )
     return number
 

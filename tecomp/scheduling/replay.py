@@ -120,8 +120,8 @@ def _field(document: Any, name: str, kind: type | UnionType | None = None) -> An
     if kind is not None and not isinstance(document[name], kind):
         expected = kind.__name__ if isinstance(kind, type) else str(kind)
         raise ParseError(
-            "replay: the trace is malformed: {name!r} is {document!r}, expected {wanted}",
-            kind="trace-text", name=name, document=document[name], wanted=expected,
+            "replay: the trace is malformed: {name!r} is {document!r}, expected {expected}",
+            kind="trace-text", name=name, document=document[name], expected=expected,
         )
     return document[name]
 

@@ -119,8 +119,8 @@ def _check_loops_of(
             else f"{nested[0]} is computed in their loops"
         )
         raise ScheduleError(
-            "{where}: {what}, but {what_to_do}",
-            where=where, what=reason, what_to_do=what_to_do,
+            "{where}: {subject}, but {what_to_do}",
+            where=where, subject=reason, what_to_do=what_to_do,
         )
 
 
@@ -163,9 +163,9 @@ def narrow_reduction(
         found = min(found[0] * prod(known), 0), max(found[1] * prod(known), 0)
     if len(known) < len(extents) or not _holds(target, found):
         raise ScheduleError(
-            "{where}: cannot prove that the results of {stage}, from {found} to {found2}, fit; use "
+            "{where}: cannot prove that the results of {stage}, from {found} to {upper}, fit; use "
             "a dtype that holds them",
-            kind="pattern-mismatch", where=where, stage=stage.name, found=found[0], found2=found[1],
+            kind="pattern-mismatch", where=where, stage=stage.name, found=found[0], upper=found[1],
         )
     axes = [make_axis(axis.name, 0, axis.extent, IterKind.DATA) for axis in stage.compute.axis]
     mapping: dict[Var, Expr] = dict(zip(stage.compute.axis, axes, strict=True))

@@ -238,9 +238,10 @@ def _kept_separators(
     separators = stage.layout.axis_separators
     if separators and separators[-1] >= len(shape) - 1:
         raise LayoutError(
-            "{where}: the axis separators {kept} of an earlier call do not match the {rank} axes "
-            "of this index map; put te.AXIS_SEPARATOR into the map where a physical axis begins",
-            kind="layout-shape-mismatch", where=where, kept=list(separators), rank=len(shape),
+            "{where}: the axis separators {separators} of an earlier call do not match the {rank} "
+            "axes of this index map; put te.AXIS_SEPARATOR into the map where a physical axis "
+            "begins",
+            kind="layout-shape-mismatch", where=where, separators=list(separators), rank=len(shape),
         )
     return separators
 
@@ -286,9 +287,11 @@ def _check_held(expr: Expr, dtype: DType, name: str, where: str) -> None:
     both_float = expr.dtype.is_float and dtype.is_float
     if not both_float and promote(expr.dtype, dtype) != dtype:
         raise ScheduleError(
-            "{where}: pad_value= `{expr}` has dtype {dtype}, but {name} has dtype {dtype2}; "
-            'convert it with .astype("{dtype2}") if that is intended',
-            kind="pad-value", where=where, expr=expr, dtype=expr.dtype, name=name, dtype2=dtype,
+            "{where}: pad_value= `{expr}` has dtype {dtype}, but {name} has dtype "
+            "{expected_dtype}; "
+            'convert it with .astype("{expected_dtype}") if that is intended',
+            kind="pad-value", where=where, expr=expr, dtype=expr.dtype, name=name,
+            expected_dtype=dtype,
         )
 
 

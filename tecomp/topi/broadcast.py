@@ -37,10 +37,10 @@ def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:
     )
     if not fits:
         raise DefinitionError(
-            "{where}: {data} of shape {shape} does not broadcast to {wanted}; each extent, "
+            "{where}: {data} of shape {shape} does not broadcast to {expected}; each extent, "
             "aligned at the last axis, must be 1 or equal to that of the target shape",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            wanted=shape_text(target_shape),
+            expected=shape_text(target_shape),
         )
     return te.compute(
         target_shape, lambda *i: data(*place(data, i)), name="T_broadcast_to", tag=tag.BROADCAST

@@ -133,9 +133,9 @@ def tensordot(
         if not equal(a.shape[k], b.shape[j]):
             raise DefinitionError(
                 "{where}: axis {k} of {a}, shape {shape}, and axis {j} of {b}, shape {b_shape}, "
-                "have different extents {extent} and {extent2}; make them equal",
+                "have different extents {extent} and {other_extent}; make them equal",
                 kind="shapes", where=where, k=k, a=a.name, shape=shape_text(a.shape), j=j,
-                b=b.name, b_shape=shape_text(b.shape), extent=a.shape[k], extent2=b.shape[j],
+                b=b.name, b_shape=shape_text(b.shape), extent=a.shape[k], other_extent=b.shape[j],
             )
         second[j] = first[k]
     shared = {first[k] for k in of_a}

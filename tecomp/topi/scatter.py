@@ -64,9 +64,9 @@ def scatter_elements(
         raise DefinitionError(
             "{where}: {data} has shape {shape}, indices {one} and updates {other}; the shapes of "
             "indices and updates must be equal, and must not exceed {data} except along axis "
-            "{along}",
+            "{axis}",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            one=shape_text(one), other=shape_text(other), along=dim,
+            one=shape_text(one), other=shape_text(other), axis=dim,
         )
 
     def body(ins: Sequence[Any], out: Any) -> Any:
@@ -161,10 +161,10 @@ def sparse_to_dense(
         not positions.ndim or differ(values.shape[0], positions.shape[0]))):
         raise DefinitionError(
             "{where}: sparse_indices has shape {shape} and sparse_values has shape "
-            "{values_shape}, for a result of shape {shape2}; pass one index per row, and one "
+            "{values_shape}, for a result of shape {result_shape}; pass one index per row, and one "
             "value per index",
             kind="shapes", where=where, shape=shape_text(positions.shape),
-            values_shape=shape_text(values.shape), shape2=shape_text(shape),
+            values_shape=shape_text(values.shape), result_shape=shape_text(shape),
         )
 
     def body(ins: Sequence[Any], out: Any) -> Any:

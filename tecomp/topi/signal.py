@@ -58,10 +58,10 @@ def dft(
     matching = re_data.dtype == im_data.dtype and len(shapes[0]) == len(shapes[1])
     if not matching or not re_data.ndim or any(map(differ, *shapes)):
         raise DefinitionError(
-            "{where}: re_data is {dtype}{shape} and im_data is {im_data_dtype}{shape2}; pass two "
-            "tensors of the same shape and dtype, with at least 1 axis",
+            "{where}: re_data is {dtype}{shape} and im_data is {im_data_dtype}{im_data_shape}; "
+            "pass two tensors of the same shape and dtype, with at least 1 axis",
             kind="shapes", where=where, dtype=re_data.dtype, shape=shape_text(shapes[0]),
-            im_data_dtype=im_data.dtype, shape2=shape_text(shapes[1]),
+            im_data_dtype=im_data.dtype, im_data_shape=shape_text(shapes[1]),
         )
     literal = getattr(inverse, "value", inverse)  # TVM passes a te.const
     is_inverse = as_bool(bool(literal) if literal in (0, 1) else literal, where, "inverse")

@@ -224,10 +224,10 @@ def argsort(
     rows = (*data.shape[:dim], *data.shape[dim + 1 :])
     if valid_count.ndim != len(rows) or any(map(differ, valid_count.shape, rows)):
         raise DefinitionError(
-            "{where}: valid_count has shape {shape}, but {data} without axis {along} has shape "
+            "{where}: valid_count has shape {shape}, but {data} without axis {axis} has shape "
             "{rows}; pass one number per row",
             kind="shapes", where=where, shape=shape_text(valid_count.shape), data=data.name,
-            along=dim, rows=shape_text(rows),
+            axis=dim, rows=shape_text(rows),
         )
     ascending = as_bool(is_ascend, where, "is_ascend")
     result: te.Tensor = te.extern(

@@ -25,9 +25,9 @@ def tensor_of(value: object, where: str, name: str = "data") -> te.Tensor:
     if isinstance(value, te.Tensor):
         return value
     raise TypeMismatchError(
-        "{where}: {what} must be a tensor, got {value!r} ({type}); create it with te.placeholder "
-        "or te.compute",
-        kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
+        "{where}: {subject} must be a tensor, got {value!r} ({type}); create it with "
+        "te.placeholder or te.compute",
+        kind="invalid-type", where=where, subject=name, value=value, type=type(value).__name__,
     )
 
 
@@ -40,14 +40,14 @@ def tensors_of(values: object, where: str, name: str) -> list[te.Tensor]:
     """
     if not isinstance(values, list | tuple):
         raise TypeMismatchError(
-            "{where}: {what} must be a list of tensors, got {values!r} ({type})",
-            kind="invalid-type", where=where, what=name, values=values,
+            "{where}: {subject} must be a list of tensors, got {values!r} ({type})",
+            kind="invalid-type", where=where, subject=name, values=values,
             type=type(values).__name__,
         )
     if not values:
         raise DefinitionError(
-            "{where}: {what} is empty; pass at least one tensor",
-            kind="missing-input", where=where, what=name,
+            "{where}: {subject} is empty; pass at least one tensor",
+            kind="missing-input", where=where, subject=name,
         )
     return [tensor_of(value, where, f"{name}[{k}]") for k, value in enumerate(values)]
 
@@ -62,13 +62,13 @@ def integer_of(value: object, where: str, name: str, *, least: int | None = None
     literal = getattr(value, "value", value)  # a te.const
     if isinstance(literal, bool) or not isinstance(literal, int | np.integer):
         raise TypeMismatchError(
-            "{where}: {what} must be an integer, got {value!r} ({type})",
-            kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
+            "{where}: {subject} must be an integer, got {value!r} ({type})",
+            kind="invalid-type", where=where, subject=name, value=value, type=type(value).__name__,
         )
     if least is not None and literal < least:
         raise DefinitionError(
-            "{where}: {what} must be at least {least}, got {literal!r}",
-            kind="invalid-value", where=where, what=name, literal=literal, least=least,
+            "{where}: {subject} must be at least {minimum}, got {literal!r}",
+            kind="invalid-value", where=where, subject=name, literal=literal, minimum=least,
         )
     return int(literal)
 
@@ -87,9 +87,9 @@ def integers_of(
         return (integer_of(value, where, name, least=least),) * count
     if len(value) != count:
         raise DefinitionError(
-            "{where}: {what} has {value_count} numbers, expected {count}; pass one number per "
+            "{where}: {subject} has {value_count} numbers, expected {count}; pass one number per "
             "axis, or a single number for all axes",
-            kind="count-mismatch", where=where, what=name, value_count=len(value), count=count,
+            kind="count-mismatch", where=where, subject=name, value_count=len(value), count=count,
         )
     return tuple(
         integer_of(item, where, f"{name}[{k}]", least=least) for k, item in enumerate(value)
@@ -105,8 +105,8 @@ def as_list(value: object, where: str, name: str) -> list[Any]:
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | te.Tensor):
         return list(value)
     raise TypeMismatchError(
-        "{where}: {what} must be a list with one entry per axis, got {value!r} ({type})",
-        kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
+        "{where}: {subject} must be a list with one entry per axis, got {value!r} ({type})",
+        kind="invalid-type", where=where, subject=name, value=value, type=type(value).__name__,
     )
 
 
@@ -133,8 +133,8 @@ def as_bool(value: object, where: str, name: str) -> bool:
     if value is None or isinstance(value, int | np.bool_):
         return bool(value)
     raise TypeMismatchError(
-        "{where}: {what} must be True or False, got {value!r} ({type})",
-        kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
+        "{where}: {subject} must be True or False, got {value!r} ({type})",
+        kind="invalid-type", where=where, subject=name, value=value, type=type(value).__name__,
     )
 
 
@@ -148,8 +148,8 @@ def float_of(value: object, where: str, name: str) -> float:
     if isinstance(literal, int | float | np.number):
         return float(literal)
     raise TypeMismatchError(
-        "{where}: {what} must be a number, got {value!r} ({type})",
-        kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
+        "{where}: {subject} must be a number, got {value!r} ({type})",
+        kind="invalid-type", where=where, subject=name, value=value, type=type(value).__name__,
     )
 
 
@@ -164,8 +164,8 @@ def axis_of(axis: object, rank: int, where: str, name: str = "axis") -> int:
     if -rank <= number < rank:
         return number % rank
     raise DefinitionError(
-        "{where}: {what} {number!r} is out of bounds: {rank}",
-        kind="unknown-choice", where=where, what=name, number=number, rank=_choice(rank),
+        "{where}: {subject} {number!r} is out of bounds: {rank}",
+        kind="unknown-choice", where=where, subject=name, number=number, rank=_choice(rank),
     )
 
 
@@ -183,9 +183,9 @@ def axes_of(axis: object, rank: int, where: str, name: str = "axis") -> list[int
     found = [axis_of(item, rank, where, f"{name}[{k}]") for k, item in enumerate(axis)]
     if len(set(found)) < len(found):
         raise DefinitionError(
-            "{where}: {what} {axis} contains a duplicate axis (the tensor has {rank} axes); pass "
-            "each axis once",
-            kind="duplicate-argument", where=where, what=name, axis=tuple(axis), rank=rank,
+            "{where}: {subject} {axis} contains a duplicate axis (the tensor has {rank} axes); "
+            "pass each axis once",
+            kind="duplicate-argument", where=where, subject=name, axis=tuple(axis), rank=rank,
         )
     return sorted(found)
 
@@ -207,8 +207,8 @@ def check_rank(x: te.Tensor, rank: int, where: str, name: str, axes: str = "") -
         return
     named = f", {axes}" if axes else ""
     raise DefinitionError(
-        "{where}: {what} has shape {shape}, expected {rank} axes{named}; reshape it first",
-        kind="shapes", where=where, what=name, shape=shape_text(x.shape), rank=rank, named=named,
+        "{where}: {subject} has shape {shape}, expected {rank} axes{named}; reshape it first",
+        kind="shapes", where=where, subject=name, shape=shape_text(x.shape), rank=rank, named=named,
     )
 
 
@@ -222,8 +222,8 @@ def validate_choice(value: object, choices: Sequence[Any], where: str, name: str
         return
     known = ", ".join(map(repr, choices))
     raise DefinitionError(
-        "{where}: {what} must be one of {known}, got {value!r}",
-        kind="unknown-choice", where=where, what=name, value=value, known=known,
+        "{where}: {subject} must be one of {known}, got {value!r}",
+        kind="unknown-choice", where=where, subject=name, value=value, known=known,
     )
 
 
@@ -249,9 +249,9 @@ def check_integer(x: te.Tensor, where: str, name: str) -> None:
     """
     if not x.dtype.is_integer:
         raise TypeMismatchError(
-            "{where}: {what} has dtype {dtype}, expected an integer dtype; convert it: "
+            "{where}: {subject} has dtype {dtype}, expected an integer dtype; convert it: "
             'topi.cast({x}, "int32")',
-            where=where, what=name, dtype=x.dtype, x=x.name,
+            where=where, subject=name, dtype=x.dtype, x=x.name,
         )
 
 
@@ -278,8 +278,8 @@ def constant_of(value: Operand, dtype: str, where: str, name: str) -> te.Expr:
         return te.const(value, dtype)
     except TypeMismatchError as error:
         raise TypeMismatchError(
-            "{where}: {what}: {reason}",
-            kind=error.kind, where=where, what=name, reason=error.message,
+            "{where}: {subject}: {reason}",
+            kind=error.kind, where=where, subject=name, reason=error.message,
         ) from None
 
 
@@ -292,8 +292,8 @@ def operand_of(value: Any, where: str, name: str) -> Any:
     if isinstance(value, te.Tensor | te.Expr | int | float | np.generic):
         return value
     raise TypeMismatchError(
-        "{where}: {what} must be a tensor, an expression or a number, got {value!r} ({type})",
-        kind="invalid-type", where=where, what=name, value=value, type=type(value).__name__,
+        "{where}: {subject} must be a tensor, an expression or a number, got {value!r} ({type})",
+        kind="invalid-type", where=where, subject=name, value=value, type=type(value).__name__,
     )
 
 
@@ -310,7 +310,7 @@ def extent_of(value: Size, where: str, name: str, *, least: int = 0) -> Size:
     """
     if isinstance(value, int) and value < least:
         raise DefinitionError(
-            "{where}: {what} must be at least {least}, got {value}",
-            kind="invalid-value", where=where, what=name, value=value, least=least,
+            "{where}: {subject} must be at least {minimum}, got {value}",
+            kind="invalid-value", where=where, subject=name, value=value, minimum=least,
         )
     return value

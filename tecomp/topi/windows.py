@@ -62,9 +62,9 @@ def images_of(
     data = tensor_of(data, where, name)
     if sorted(safe_str(layout)) != sorted(letters):
         raise DefinitionError(
-            "{where}: the layout of {what} is {layout!r}; write each of the letters {letters} "
+            "{where}: the layout of {subject} is {layout!r}; write each of the letters {letters} "
             "once, in the order of the axes",
-            kind="duplicate-argument", where=where, what=name, layout=layout, letters=letters,
+            kind="duplicate-argument", where=where, subject=name, layout=layout, letters=letters,
         )
     text = str(layout)
     check_rank(data, len(text), where, name, text)

@@ -385,8 +385,8 @@ def _axes(state: ScheduleState, stage: StageState, axes: Sequence[IterVar]) -> t
             names = ", ".join(axis.name for axis in known) or "none"
             raise ScheduleError(
                 "s[{stage}].domain_picture: expected one or two distinct axes of the definition, "
-                "got {given}; the axes are {names}",
-                kind="unknown-loop", stage=stage.name, given=", ".join(map(str, axes)),
+                "got {axes}; the axes are {names}",
+                kind="unknown-loop", stage=stage.name, axes=", ".join(map(str, axes)),
                 names=names,
             )
         return tuple(axes)

@@ -93,24 +93,24 @@ def test_numbers_as_conditions_are_true_unless_they_are_0() -> None:
 
 @pytest.mark.parametrize(("call", "error", "expected"), [
     (lambda: xp.clip(xp.asarray([1]), 0.5), ArrayTypeError,
-     Diagnostic("array-type", what="min", dtype="float64", type_dtype="int64", allowed="an integer")),
+     Diagnostic("array-type", subject="min", dtype="float64", type_dtype="int64", allowed="an integer")),
     (lambda: xp.clip(xp.asarray([1.5]), max=xp.asarray([1])), ArrayTypeError,
      Diagnostic(
-         "array-type", what="max", dtype="int64", type_dtype="float64", allowed="a real number",
+         "array-type", subject="max", dtype="int64", type_dtype="float64", allowed="a real number",
      )),
     (lambda: xp.clip(xp.asarray([1j])), ArrayTypeError,
      Diagnostic(
-         "array-type", where="clip", what="the element dtype is", dtype="complex128",
-         taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+         "array-type", where="clip", subject="the element dtype is", dtype="complex128",
+         supported="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
      )),
     (lambda: xp.clip(xp.asarray([1], dtype=xp.int8), 200), ArrayTypeError,
-     Diagnostic("array-type", where="clip", value=200, dtype="int8", least=-128, most=127)),
+     Diagnostic("array-type", where="clip", value=200, dtype="int8", minimum=-128, maximum=127)),
     (lambda: xp.clip(xp.zeros(2), xp.zeros(3)), ArrayValueError,
      Diagnostic("array-shapes", where="clip", texts="(2,) and (3,)", axis=-1, extents="2 and 3")),
     (lambda: xp.where(xp.asarray([1]), 1, None), ArrayTypeError,  # type: ignore[call-overload]
-     Diagnostic("not-an-array", where="where", what="x2", class_="NoneType")),
+     Diagnostic("not-an-array", where="where", subject="x2", class_="NoneType")),
     (lambda: xp.where(xp.asarray([True]), "1", 2), ArrayTypeError,  # type: ignore[call-overload]
-     Diagnostic("not-an-array", where="where", what="x1", class_="str")),
+     Diagnostic("not-an-array", where="where", subject="x1", class_="str")),
     (lambda: xp.clip(xp.zeros(2, dtype="float32"), xp.zeros(2, device="stick128")), DeviceMismatchError,
      Diagnostic(
          "device-mismatch", where="clip", first="ptensor<2xfloat32, device='cpu'>", k=1,

@@ -356,7 +356,7 @@ REFUSED: list[tuple[str, type[Exception], Callable[[], object], Diagnostic]] = [
      Diagnostic("copy-needed", where="asarray", type="list")),
     ("no copy to another type", ArrayValueError,
      lambda: xp.asarray(np.arange(3), dtype=np.float32, copy=False),
-     Diagnostic("copy-needed", where="asarray", dtype="int64", strides=(8,), dtype2="float32")),
+     Diagnostic("copy-needed", where="asarray", dtype="int64", strides=(8,), expected_dtype="float32")),
     ("no copy of an array", ArrayValueError,
      lambda: xp.asarray(xp.ones(2), dtype=np.float32, copy=False),
      Diagnostic(
@@ -377,7 +377,7 @@ REFUSED: list[tuple[str, type[Exception], Callable[[], object], Diagnostic]] = [
          size=9671406556917033397649408, most_bytes=140737488355328,
      )),
     ("shape", ArrayTypeError, lambda: xp.empty(2.5),  # type: ignore[arg-type]
-     Diagnostic("array-type", where="empty", what="shape", value=2.5, type="float")),
+     Diagnostic("array-type", where="empty", subject="shape", value=2.5, type="float")),
     ("dtype", ArrayTypeError, lambda: xp.zeros(2, dtype="M8[s]"),
      Diagnostic("array-type", where="zeros", name="datetime64[s]", all=NAMES)),
     ("no dtype", ArrayTypeError, lambda: xp.zeros(2, dtype="real"),
@@ -393,7 +393,7 @@ REFUSED: list[tuple[str, type[Exception], Callable[[], object], Diagnostic]] = [
     ("bool range", ArrayTypeError, lambda: xp.arange(2, dtype=np.bool_),
      Diagnostic(
          "array-type", name="arange", dtype="bool",
-         taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
+         supported="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
      )),
     ("real linspace", ArrayTypeError, lambda: xp.linspace(0, 1j, 3, dtype=np.float32),
      Diagnostic("array-type", start=0.0, stop="1j", dtype="float32")),
@@ -401,12 +401,12 @@ REFUSED: list[tuple[str, type[Exception], Callable[[], object], Diagnostic]] = [
      Diagnostic("array-shapes", called="tril", shape=(3,))),
     ("indexing", ArrayValueError, lambda: xp.meshgrid(xp.ones(2), indexing="yx"),
      Diagnostic(
-         "array-value", where="meshgrid", what="indexing", value="yx", name="'xy'", name2="'ij'",
+         "array-value", where="meshgrid", subject="indexing", value="yx", name="'xy'", other_name="'ij'",
      )),
     ("matrix", ArrayValueError, lambda: xp.meshgrid(xp.ones(2), xp.ones((2, 2))),
      Diagnostic("array-shapes", name="meshgrid", k=1, shape=(2, 2))),
     ("no array", ArrayTypeError, lambda: xp.tril([[1]]),  # type: ignore[arg-type]
-     Diagnostic("not-an-array", where="tril", what="x", type="list")),
+     Diagnostic("not-an-array", where="tril", subject="x", type="list")),
     ("no dlpack", ArrayTypeError, lambda: xp.from_dlpack([1]),
      Diagnostic("array-type", where="from_dlpack", type="list")),
 ]

@@ -129,7 +129,7 @@ def test_conversion_without_copy_gives_the_array_itself() -> None:
     (lambda: xp.result_type(1, 2.0), ArrayValueError,
      Diagnostic("missing-input", where="result_type")),
     (lambda: xp.result_type(xp.int8, 1000), ArrayTypeError,
-     Diagnostic("array-type", where="result_type", value=1000, dtype="int8", least=-128, most=127)),
+     Diagnostic("array-type", where="result_type", value=1000, dtype="int8", minimum=-128, maximum=127)),
     (lambda: xp.astype(xp.asarray([1]), None), ArrayTypeError,
      Diagnostic(
          "array-type", where="astype", name="None",
@@ -137,16 +137,16 @@ def test_conversion_without_copy_gives_the_array_itself() -> None:
      )),
     (lambda: xp.iinfo(xp.float32), ArrayTypeError,
      Diagnostic(
-         "array-type", where="iinfo", what="the element dtype is", dtype="float32",
-         taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64",
+         "array-type", where="iinfo", subject="the element dtype is", dtype="float32",
+         supported="int8, int16, int32, int64, uint8, uint16, uint32, uint64",
      )),
     (lambda: xp.finfo(xp.int8), ArrayTypeError,
      Diagnostic(
-         "array-type", where="finfo", what="the element dtype is", dtype="int8",
-         taken="float16, bfloat16, float32, float64, complex64, complex128",
+         "array-type", where="finfo", subject="the element dtype is", dtype="int8",
+         supported="float16, bfloat16, float32, float64, complex64, complex128",
      )),
     (lambda: xp.astype([1], xp.int8), ArrayTypeError,  # type: ignore[arg-type]
-     Diagnostic("not-an-array", where="astype", what="x", type="list")),
+     Diagnostic("not-an-array", where="astype", subject="x", type="list")),
 ])
 def test_refusals(call: Any, error: type[Exception], expected: Diagnostic) -> None:
     with pytest.raises(error) as caught:

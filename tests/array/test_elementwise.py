@@ -87,8 +87,8 @@ def test_other_elements_are_refused_with_those_that_are_taken(kind: str) -> None
             getattr(xp, kind)(*data)
         assert diagnostic(caught.value) == (
             Diagnostic(
-                "array-type", form=kind, given=' and '.join([dtype] * op.arity),
-                taken=', '.join(taken),
+                "array-type", form=kind, dtype=' and '.join([dtype] * op.arity),
+                supported=', '.join(taken),
             )
         )
 
@@ -182,9 +182,9 @@ def test_scalars_are_allowed_as_either_operand(dtype: str, number: complex) -> N
 def test_operands_must_be_arrays_or_numbers() -> None:
     x = xp.asarray(np.ones(2))
     cases: list[tuple[Any, Diagnostic]] = [
-        ((x, "2"), Diagnostic("not-an-array", where="add", what="x2", class_="str")),
-        ((None, x), Diagnostic("not-an-array", where="add", what="x1", class_="NoneType")),
-        ((1, 2), Diagnostic("not-an-array", where="add", what="x2", type="int")),
+        ((x, "2"), Diagnostic("not-an-array", where="add", subject="x2", class_="str")),
+        ((None, x), Diagnostic("not-an-array", where="add", subject="x1", class_="NoneType")),
+        ((1, 2), Diagnostic("not-an-array", where="add", subject="x2", type="int")),
     ]
     for given, expected in cases:
         with pytest.raises(ArrayTypeError) as caught:
@@ -193,7 +193,7 @@ def test_operands_must_be_arrays_or_numbers() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         xp.exp([1.0])  # type: ignore[arg-type]
     assert diagnostic(caught.value) == (
-        Diagnostic("not-an-array", where="exp", what="x", type="list")
+        Diagnostic("not-an-array", where="exp", subject="x", type="list")
     )
 
 
@@ -201,7 +201,7 @@ def test_numbers_that_a_type_has_not_are_refused() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         xp.add(xp.asarray(np.ones(2, "int8")), 200)
     assert diagnostic(caught.value) == (
-        Diagnostic("array-type", where="add", value=200, dtype="int8", least=-128, most=127)
+        Diagnostic("array-type", where="add", value=200, dtype="int8", minimum=-128, maximum=127)
     )
     with pytest.raises(ArrayTypeError) as caught:
         xp.add(xp.asarray(np.ones(2)), 2**1024)

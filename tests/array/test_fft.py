@@ -75,19 +75,19 @@ def test_refusals() -> None:
     refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: xp.fft.rfft(x), ArrayTypeError,
          Diagnostic(
-             "array-type", where="rfft", what="the element dtype is", dtype="complex64",
-             taken="float32, float64",
+             "array-type", where="rfft", subject="the element dtype is", dtype="complex64",
+             supported="float32, float64",
          )),
         (lambda: xp.fft.fft(x, axis=2), ArrayIndexError,
          Diagnostic(
-             "array-index", where="fft", what="axis", given=2, rank=2, numbers="from -2 to 1",
+             "array-index", where="fft", subject="axis", value=2, rank=2, numbers="from -2 to 1",
          )),
         (lambda: xp.fft.fft(x, n=0), ArrayValueError,
          Diagnostic("array-value", form="fft", count=0, axis=1, shape=(2, 3))),
         (lambda: xp.fft.fft(x, norm=no_norm), ArrayValueError,
          Diagnostic(
-             "array-value", where="fft", what="norm", value="half", name="'backward', 'ortho'",
-             name2="'forward'",
+             "array-value", where="fft", subject="norm", value="half", name="'backward', 'ortho'",
+             other_name="'forward'",
          )),
         (lambda: xp.fft.fftn(x, s=(1, 2), axes=(0,)), ArrayValueError,
          Diagnostic("array-value", form="fftn", sizes=(1, 2), axes=(0,))),

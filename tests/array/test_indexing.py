@@ -136,7 +136,7 @@ def test_masks_with_an_extent_of_0_select_no_element(extents: tuple[int, ...]) -
     with pytest.raises(ArrayIndexError) as refused:
         xp.asarray(data)[xp.zeros((0, 5), dtype=xp.bool)]
     assert diagnostic(refused.value) == (
-        Diagnostic("array-index", where="x[...]", shape=(0, 5), own=(2, 3))
+        Diagnostic("array-index", where="x[...]", shape=(0, 5), axes_shape=(2, 3))
     )
 
 
@@ -297,7 +297,7 @@ REFUSED: list[tuple[type[TecompError], Any, Diagnostic]] = [
     (ArrayIndexError, xp.asarray([2**63], dtype=np.uint64), Diagnostic(
         "array-index", number=2**63, axis=0, extent=3, inside="use an index from -3 to 2",
     )),
-    (ArrayIndexError, (0, 0, 0), Diagnostic("array-index", taken=3, shape=(3, 4), rank=2)),
+    (ArrayIndexError, (0, 0, 0), Diagnostic("array-index", index_count=3, shape=(3, 4), rank=2)),
     (ArrayIndexError, (..., 0, ...), Diagnostic("array-index", dot_count=2)),
     (ArrayIndexError, 1.5, Diagnostic("array-index", part=1.5, type="float", forms=FORMS)),
     (ArrayIndexError, "a", Diagnostic("array-index", part="a", type="str", forms=FORMS)),
@@ -310,9 +310,9 @@ REFUSED: list[tuple[type[TecompError], Any, Diagnostic]] = [
         reason="slice indices must be integers or None or have an __index__ method",
     )),
     (ArrayIndexError, xp.asarray([0.5]), Diagnostic("array-index", dtype="float64", forms=FORMS)),
-    (ArrayIndexError, xp.asarray([True, False]), Diagnostic("array-index", shape=(2,), own=(3,))),
+    (ArrayIndexError, xp.asarray([True, False]), Diagnostic("array-index", shape=(2,), axes_shape=(3,))),
     (ArrayIndexError, (0, xp.asarray([[True]])), Diagnostic(
-        "array-index", taken=3, shape=(3, 4), rank=2,
+        "array-index", index_count=3, shape=(3, 4), rank=2,
     )),
     (DeviceMismatchError, xp.asarray([0], device="stick128"), Diagnostic(
         "device-mismatch", first="ptensor<3x4xfloat64, device='cpu'>", k=1,
@@ -332,8 +332,8 @@ VALUES: list[tuple[type[TecompError], Any, Any, Diagnostic]] = [
         "array-type", type="ptensor<complex128, device='cpu'>", dtype="float64",
         type_dtype="complex128",
     )),
-    (ArrayTypeError, 0, "a", Diagnostic("not-an-array", what="value", class_="str")),
-    (ArrayTypeError, 0, [1, 2], Diagnostic("not-an-array", what="value", class_="list")),
+    (ArrayTypeError, 0, "a", Diagnostic("not-an-array", subject="value", class_="str")),
+    (ArrayTypeError, 0, [1, 2], Diagnostic("not-an-array", subject="value", class_="list")),
     (ArrayValueError, 0, xp.zeros(3), Diagnostic("array-shapes", shape=(3,), target=(4,))),
     (ArrayValueError, (0, 0), xp.zeros(1), Diagnostic("array-shapes", shape=(1,), target=())),
     (ArrayValueError, xp.asarray([0, 1]), xp.zeros(3), Diagnostic(

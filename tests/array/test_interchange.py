@@ -118,7 +118,7 @@ def test_unreadable_objects_are_rejected() -> None:
     for function in (xp.asarray, xp.from_dlpack):
         assert refused(ArrayValueError, partial(function, _Elsewhere())) == (
             Diagnostic(
-                "array-value", where=function.__name__, what="DLPack", type="_Elsewhere",
+                "array-value", where=function.__name__, subject="DLPack", type="_Elsewhere",
                 reason="on a device",
             )
         )

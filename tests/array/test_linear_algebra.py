@@ -160,7 +160,7 @@ def test_refusals() -> None:
         (lambda: x @ y, ArrayValueError,
          Diagnostic(
              "array-shapes", where="matmul", shape=(2, 3), second_shape=(4, 5), extent=3,
-             extent2=4,
+             other_extent=4,
          )),
         (lambda: linear_algebra.matmul(x, array(2.0)), ArrayValueError,
          Diagnostic("array-shapes", shape=(2, 3), y_shape=())),
@@ -169,12 +169,12 @@ def test_refusals() -> None:
         (lambda: linear_algebra.vecdot(x, x, axis=1), ArrayValueError,
          Diagnostic("array-value", where="vecdot", axis=1, shape=(2, 3), y_shape=(2, 3), first=-2)),
         (lambda: linear_algebra.tensordot(x, y, axes=3), ArrayValueError,
-         Diagnostic("array-value", where="tensordot", count=3, first=2, second=2, first2=2)),
+         Diagnostic("array-value", where="tensordot", count=3, first=2, second=2, last_axis=2)),
         (lambda: linear_algebra.tensordot(x, y, axes=((0, 1), (0,))), ArrayValueError,
          Diagnostic("array-value", axes="((0, 1), (0,))")),
         (lambda: linear_algebra.tensordot(x, y, axes=((2,), (0,))), ArrayIndexError,
          Diagnostic(
-             "array-index", where="tensordot", what="an axis of x1", given=2, rank=2,
+             "array-index", where="tensordot", subject="an axis of x1", value=2, rank=2,
              numbers="from -2 to 1",
          )),
         (lambda: linear_algebra.tensordot(x, x, axes=((0, -2), (0, 1))), ArrayValueError,

@@ -178,13 +178,13 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
     (ArrayTypeError, lambda: xp.concat(X),  # type: ignore[arg-type]
      Diagnostic("array-type", where="concat", type="Array")),
     (ArrayTypeError, lambda: xp.stack([X, 1]), Diagnostic(  # type: ignore[list-item]
-        "not-an-array", where="stack", what="array 1", type="int",
+        "not-an-array", where="stack", subject="array 1", type="int",
     )),
     (ArrayIndexError, lambda: xp.concat([X], axis=2), Diagnostic(
-        "array-index", where="concat", what="axis", given=2, rank=2, numbers="from -2 to 1",
+        "array-index", where="concat", subject="axis", value=2, rank=2, numbers="from -2 to 1",
     )),
     (ArrayIndexError, lambda: xp.stack([X], axis=3), Diagnostic(
-        "array-index", where="stack", what="axis", given=3, rank=3, numbers="from -3 to 2",
+        "array-index", where="stack", subject="axis", value=3, rank=3, numbers="from -3 to 2",
     )),
     (DeviceMismatchError, lambda: xp.concat([X, THERE]), Diagnostic(
         "device-mismatch", where="concat", first="ptensor<2x3xint64, device='cpu'>", k=1,
@@ -211,10 +211,10 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
         other="ptensor<2x3xint32, device='stick128'>", device="cpu",
     )),
     (ArrayIndexError, lambda: xp.expand_dims(X, axis=3), Diagnostic(
-        "array-index", where="expand_dims", what="axis", given=3, rank=3, numbers="from -3 to 2",
+        "array-index", where="expand_dims", subject="axis", value=3, rank=3, numbers="from -3 to 2",
     )),
     (ArrayValueError, lambda: xp.flip(X, axis=(0, -2)), Diagnostic(
-        "array-value", where="flip", given=(0, -2), rank=2,
+        "array-value", where="flip", axes=(0, -2), rank=2,
     )),
     (ArrayValueError, lambda: xp.permute_dims(X, (0, 0)), Diagnostic(
         "array-shapes", axis=(0, 0), shape=(2, 3), rank=2,
@@ -223,11 +223,11 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
         "array-value", where="moveaxis", old=(0, 1), new=(0,),
     )),
     (ArrayValueError, lambda: xp.moveaxis(X, (0, 0), (0, 1)), Diagnostic(
-        "array-value", what="source", axes=(0, 0),
+        "array-value", subject="source", axes=(0, 0),
     )),
     (ArrayValueError, lambda: xp.repeat(X, -1), Diagnostic("array-value", repeats=-1)),
     (ArrayTypeError, lambda: xp.repeat(X, 1.5), Diagnostic(  # type: ignore[arg-type]
-        "array-type", where="repeat", what="repeats", value=1.5, type="float",
+        "array-type", where="repeat", subject="repeats", value=1.5, type="float",
     )),
     (ArrayTypeError, lambda: xp.repeat(X, xp.asarray([1.0])), Diagnostic(
         "array-type", where="repeat", type="ptensor<1xfloat64, device='cpu'>",
@@ -236,13 +236,13 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
         "array-shapes", where="repeat", shape=(2,), extent=6, axis=0,
     )),
     (ArrayValueError, lambda: xp.repeat(X, xp.asarray([1, -2]), axis=0), Diagnostic(
-        "array-value", count="-2", place=1,
+        "array-value", count="-2", index=1,
     )),
     (ArrayValueError, lambda: xp.reshape(X, (4,)), Diagnostic(
         "array-shapes", shape=(2, 3), size=6, subject_shape=(4,), prod_of_size=4,
     )),
     (ArrayValueError, lambda: xp.reshape(X, (4, -1)), Diagnostic(
-        "array-shapes", own=(2, 3), size=6, shape=(4, -1),
+        "array-shapes", x_shape=(2, 3), size=6, shape=(4, -1),
     )),
     (ArrayValueError, lambda: xp.reshape(X, (-2,)), Diagnostic(
         "array-value", where="reshape", extents=(-2,),
@@ -267,7 +267,7 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
         most_bytes=140737488355328,
     )),
     (ArrayIndexError, lambda: xp.unstack(xp.asarray(1)), Diagnostic(
-        "array-index", where="unstack", what="axis", given=0, rank=0,
+        "array-index", where="unstack", subject="axis", value=0, rank=0,
         numbers="none (the array has no axes)",
     )),
     (ArrayValueError, lambda: X[0].T, Diagnostic("array-shapes", shape=(3,))),

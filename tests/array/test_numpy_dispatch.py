@@ -154,13 +154,13 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], Diagnostic]] = {
                )),
     "fmod": (lambda x: np.fmod(x, 2), Diagnostic("not-an-array", word="np.fmod", remedy="")),
     "out": (lambda x: np.add(x, 1, out=x), Diagnostic(
-        "array-type", word="np.add", own="add", argument="out",
+        "array-type", word="np.add", function="add", argument="out",
     )),
     "where": (lambda x: np.sum(x, where=x > 1), Diagnostic(
-        "array-type", word="np.sum", own="sum", argument="where",
+        "array-type", word="np.sum", function="sum", argument="where",
     )),
     "decimals": (lambda x: np.round(x, 2), Diagnostic(
-        "array-type", word="np.round", own="round", argument="decimals",
+        "array-type", word="np.round", function="round", argument="decimals",
     )),
     "reduce": (np.add.reduce, Diagnostic(
         "array-type", word="np.add", method="reduce", functions="xp.sum",
@@ -169,7 +169,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], Diagnostic]] = {
         "array-type", word="np.add", method="outer", functions="functions of xp",
     )),
     "mixed": (lambda x: np.concatenate([x, X]), Diagnostic(
-        "not-an-array", where="concat", what="array 1", type="ndarray",
+        "not-an-array", where="concat", subject="array 1", type="ndarray",
     )),
 }
 

@@ -492,7 +492,7 @@ REFUSALS: list[tuple[type[Exception], Callable[[], object], Diagnostic]] = [
     (
         ArrayTypeError, lambda: xp.asarray(np.zeros(2), device="stick128"),
         Diagnostic(
-            "array-type", where="asarray", what="the array is", dtype="float64",
+            "array-type", where="asarray", subject="the array is", dtype="float64",
             device="stick128",
             known="bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64",
             remedy="xp.astype(x, xp.float32) or dtype=xp.float32",
@@ -501,7 +501,7 @@ REFUSALS: list[tuple[type[Exception], Callable[[], object], Diagnostic]] = [
     (
         ArrayTypeError, lambda: xp.zeros(2, dtype="int64").to_device("tensix_wh"),
         Diagnostic(
-            "array-type", where="to_device", what="the array is", dtype="int64",
+            "array-type", where="to_device", subject="the array is", dtype="int64",
             device="tensix_wh",
             known="bool, int32, uint8, uint16, uint32, float16, bfloat16, float32, complex64",
             remedy="xp.astype(x, xp.int32) or dtype=xp.int32",
@@ -510,7 +510,7 @@ REFUSALS: list[tuple[type[Exception], Callable[[], object], Diagnostic]] = [
     (
         ArrayTypeError, lambda: xp.ones(2, dtype="float64", device="stick128"),
         Diagnostic(
-            "array-type", where="ones", what="the array is", dtype="float64", device="stick128",
+            "array-type", where="ones", subject="the array is", dtype="float64", device="stick128",
             known="bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64",
             remedy="xp.astype(x, xp.float32) or dtype=xp.float32",
         ),
@@ -519,7 +519,7 @@ REFUSALS: list[tuple[type[Exception], Callable[[], object], Diagnostic]] = [
         ArrayTypeError,
         lambda: xp.arange(2, device="stick128") + xp.ones(2, device="stick128"),
         Diagnostic(
-            "array-type", where="add", what="the result is", dtype="float64", device="stick128",
+            "array-type", where="add", subject="the result is", dtype="float64", device="stick128",
             known="bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64",
             remedy="xp.astype(x, xp.float32) or dtype=xp.float32",
         ),

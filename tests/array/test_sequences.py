@@ -107,7 +107,7 @@ def test_offers_that_cannot_be_read(offer: Offer, what: str, reason: str | None)
 
     found = diagnostic(caught.value)
     assert found == Diagnostic(
-        "array-value", where="asarray", what=what, type="Offer",
+        "array-value", where="asarray", subject=what, type="Offer",
         reason=reason or found.parameters["reason"],
     )
 

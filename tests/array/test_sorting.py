@@ -99,19 +99,19 @@ def test_refusals() -> None:
     refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: xp.sort(array(np.zeros(2, "complex64"))), ArrayTypeError,
          Diagnostic(
-             "array-type", where="sort", what="the element dtype is", dtype="complex64",
-             taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+             "array-type", where="sort", subject="the element dtype is", dtype="complex64",
+             supported="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
          )),
         (lambda: xp.argsort(x, axis=2), ArrayIndexError,
          Diagnostic(
-             "array-index", where="argsort", what="axis", given=2, rank=2, numbers="from -2 to 1",
+             "array-index", where="argsort", subject="axis", value=2, rank=2, numbers="from -2 to 1",
          )),
         (lambda: xp.searchsorted(x, x), ArrayValueError,
          Diagnostic("array-shapes", shape=(2, 3))),
         (lambda: xp.searchsorted(x[0], x, side=no_side), ArrayValueError,
          Diagnostic(
-             "array-value", where="searchsorted", what="side", value="middle", name="'left'",
-             name2="'right'",
+             "array-value", where="searchsorted", subject="side", value="middle", name="'left'",
+             other_name="'right'",
          )),
         (lambda: xp.searchsorted(x[0], x, sorter=array(np.array([0, 3, 1], "uint64"))), ArrayIndexError,
          Diagnostic("array-index", index=3, size=3)),
@@ -119,7 +119,7 @@ def test_refusals() -> None:
          Diagnostic("array-index", index=-1, size=3)),
         (lambda: xp.searchsorted(x[0], x, sorter=x[0]), ArrayTypeError,
          Diagnostic(
-             "array-type", each="ptensor<3xfloat64, device='cpu'>",
+             "array-type", sorter="ptensor<3xfloat64, device='cpu'>",
              x="ptensor<3xfloat64, device='cpu'>",
          )),
     ]

@@ -31,7 +31,7 @@ from tests.messages import Diagnostic, diagnostic
              remedy="write xp.empty(shape, dtype=x.dtype, device=x.device, layout=layout)",
          )),
         ("xp", "cumulativ_sum", Diagnostic(
-            "unsupported-name", name="cumulativ_sum", near="cumulative_sum",
+            "unsupported-name", name="cumulativ_sum", suggestion="cumulative_sum",
         )),
     ],
 )

@@ -16,23 +16,23 @@ from tests.messages import Diagnostic, diagnostic
 MANY = np.asarray([1.0, 2.0])
 WORDS: dict[str, tuple[Callable[[Array, Any], Any], Diagnostic]] = {
     "indexing": (lambda x, v: xp.meshgrid(x, indexing=v), Diagnostic(
-        "array-value", where="meshgrid", what="indexing", value="[1. 2.]", name="'xy'",
-        name2="'ij'",
+        "array-value", where="meshgrid", subject="indexing", value="[1. 2.]", name="'xy'",
+        other_name="'ij'",
     )),
     "mode": (lambda x, v: xp.linalg.qr(x, mode=v), Diagnostic(
-        "array-value", where="qr", what="mode", value="[1. 2.]", name="'reduced'",
-        name2="'complete'",
+        "array-value", where="qr", subject="mode", value="[1. 2.]", name="'reduced'",
+        other_name="'complete'",
     )),
     "norm": (lambda x, v: xp.fft.fft(x, norm=v), Diagnostic(
-        "array-value", where="fft", what="norm", value="[1. 2.]", name="'backward', 'ortho'",
-        name2="'forward'",
+        "array-value", where="fft", subject="norm", value="[1. 2.]", name="'backward', 'ortho'",
+        other_name="'forward'",
     )),
     "ord": (lambda x, v: xp.linalg.matrix_norm(xp.ones((2, 2)), ord=v), Diagnostic(
         "array-value", ord="[1. 2.]",
     )),
     "side": (lambda x, v: xp.searchsorted(x, x, side=v), Diagnostic(
-        "array-value", where="searchsorted", what="side", value="[1. 2.]", name="'left'",
-        name2="'right'",
+        "array-value", where="searchsorted", subject="side", value="[1. 2.]", name="'left'",
+        other_name="'right'",
     )),
 }
 FLAGS: dict[str, Callable[[Array, Any], Any]] = {
@@ -67,7 +67,7 @@ def test_an_array_is_neither_true_nor_false(name: str, value: Any) -> None:
         FLAGS[name](xp.asarray(MANY), value)
 
     assert diagnostic(error.value) == Diagnostic(
-        "array-type", where=where, what=what, value=str(value), type=type(value).__name__)
+        "array-type", where=where, subject=what, value=str(value), type=type(value).__name__)
 
 
 @pytest.mark.parametrize("name", FLAGS)

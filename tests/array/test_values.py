@@ -111,7 +111,7 @@ def test_numbers_that_a_type_has_not(numbers: list[Any], dtype: str, given: str)
     found = diagnostic(caught.value)
     of_python = found.parameters["reason"]
     assert found == Diagnostic(
-        "array-value", where="asarray", dtype=given, dtype2=dtype, reason=of_python)
+        "array-value", where="asarray", dtype=given, expected_dtype=dtype, reason=of_python)
 
 
 @pytest.fixture

@@ -127,12 +127,12 @@ def test_types() -> None:
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        (lambda: te.exp10(A), Diagnostic("dtype", who="exp10", dtype="int32")),
-        (lambda: te.copysign(A, 3), Diagnostic("dtype", who="copysign", dtype="int32")),
+        (lambda: te.exp10(A), Diagnostic("dtype", caller="exp10", dtype="int32")),
+        (lambda: te.copysign(A, 3), Diagnostic("dtype", caller="copysign", dtype="int32")),
         (lambda: te.nextafter(H, B), Diagnostic(
-            "dtype", what="te.nextafter", dtype="float16", y_dtype="bfloat16",
+            "dtype", subject="te.nextafter", dtype="float16", y_dtype="bfloat16",
         )),
-        (lambda: te.ldexp(A, 3), Diagnostic("dtype", who="ldexp", dtype="int32")),
+        (lambda: te.ldexp(A, 3), Diagnostic("dtype", caller="ldexp", dtype="int32")),
         (lambda: te.ldexp(F, 3.0), Diagnostic("dtype", dtype="float32")),
         (lambda: te.clz(F), Diagnostic("dtype", dtype="float64")),
     ],

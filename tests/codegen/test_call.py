@@ -322,7 +322,7 @@ axis_separators=(0,))):
     with pytest.raises(CallError) as error:
         kernel(f32(2, 3), out)
     assert diagnostic(error.value) == (
-        Diagnostic("unsupported-memory", where="argument 0 (A) of f", wanted=(6, 2), got=(3, 1))
+        Diagnostic("unsupported-memory", where="argument 0 (A) of f", expected=(6, 2), got=(3, 1))
     )
 
 
@@ -353,5 +353,5 @@ def test_extents_that_64_bits_do_not_hold() -> None:
         kernel(f32(0), f32(1), 2**32)
 
     assert diagnostic(error.value) == (
-        Diagnostic("unbound-size", extent="n * n", given="n = 4294967296")
+        Diagnostic("unbound-size", extent="n * n", sizes="n = 4294967296")
     )

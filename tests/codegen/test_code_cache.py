@@ -280,11 +280,11 @@ def test_the_environment_decides(clean: pytest.MonkeyPatch, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("TECOMP_CACHE", "no", Diagnostic("cache", switch="TECOMP_CACHE", switch2="no")),
+        ("TECOMP_CACHE", "no", Diagnostic("cache", switch="TECOMP_CACHE", value="no")),
         ("TECOMP_CACHE_SIZE", "1GB",
-         Diagnostic("cache", size="TECOMP_CACHE_SIZE", size2="1GB", default_megabytes=512)),
+         Diagnostic("cache", size="TECOMP_CACHE_SIZE", value="1GB", default_megabytes=512)),
         ("TECOMP_CACHE_SIZE", "-1",
-         Diagnostic("cache", size="TECOMP_CACHE_SIZE", size2="-1", default_megabytes=512)),
+         Diagnostic("cache", size="TECOMP_CACHE_SIZE", value="-1", default_megabytes=512)),
     ],
 )  # fmt: skip
 def test_words_without_meaning(

@@ -295,14 +295,14 @@ FLATTEN = "; run tecomp.apply_buffer_transforms and tecomp.flatten_buffer on the
 def f(A: Buffer("float32", (4,))):
     A[0] = float32(0.0)
 """, Diagnostic(
-    "lower", func="f", data="A", what="layout maps",
+    "lower", func="f", data="A", subject="layout maps",
     lower_it="run tecomp.apply_buffer_transforms and tecomp.flatten_buffer on the function first",
 )),
         ("""@pad_value(A=lambda i: float32(0.0))
 def f(A: Buffer("float32", (4,))):
     A[0] = float32(0.0)
 """, Diagnostic(
-    "lower", func="f", data="A", what="a pad value",
+    "lower", func="f", data="A", subject="a pad value",
     lower_it="run tecomp.apply_buffer_transforms and tecomp.flatten_buffer on the function first",
 )),
         ("""def f(A: Buffer("float32", (4,))):

@@ -151,7 +151,7 @@ def test_functions_of_other_types_for_padding() -> None:
     ) == (
         Diagnostic(
             "pad-value", where="s[B].transform_layout", expr="p1", dtype="int64", name="B",
-            dtype2="int8",
+            expected_dtype="int8",
         )
     )
     s[B].transform_layout(

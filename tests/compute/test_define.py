@@ -76,7 +76,7 @@ def test_the_tag_of_a_reduction_axis_is_kept() -> None:
     with pytest.raises(DefinitionError) as error:
         te.reduce_axis((0, 5), "k", 3)  # type: ignore[arg-type]
     assert diagnostic(error.value) == Diagnostic(
-        "invalid-type", where="te.reduce_axis k: thread_tag", given=3, remedy="give a text",
+        "invalid-type", where="te.reduce_axis k: thread_tag", value=3, remedy="give a text",
     )
 
 

@@ -29,11 +29,11 @@ def refusal(action: Callable[[], object]) -> Diagnostic:
 SHAPES: list[tuple[Any, Diagnostic]] = [
     (
         (3, -1),
-        Diagnostic("extent", where="te.placeholder P: axis 1 of the shape", value=-1, least=0),
+        Diagnostic("extent", where="te.placeholder P: axis 1 of the shape", value=-1, minimum=0),
     ),
     (
         -2,
-        Diagnostic("extent", where="te.placeholder P: the shape", value=-2, least=0),
+        Diagnostic("extent", where="te.placeholder P: the shape", value=-2, minimum=0),
     ),
     (
         (2.5,),
@@ -264,7 +264,7 @@ def test_varargs_names_that_do_not_fit() -> None:
     )
 
     assert found == Diagnostic(
-        "count-mismatch", where="te.compute C", given_count=3, given="a, b, c", free_count=2,
+        "count-mismatch", where="te.compute C", given_count=3, varargs="a, b, c", free_count=2,
     )
 
 
@@ -281,7 +281,7 @@ def test_varargs_names_that_do_not_fit() -> None:
         ),
         (
             lambda: te.reduce_axis(-1, name="r"),
-            Diagnostic("extent", where="te.reduce_axis r: the extent", value=-1, least=0),
+            Diagnostic("extent", where="te.reduce_axis r: the extent", value=-1, minimum=0),
         ),
         (
             lambda: te.reduce_axis((0, 2.5), name="r"),
@@ -293,7 +293,7 @@ def test_varargs_names_that_do_not_fit() -> None:
         ),
         (
             lambda: te.reduce_axis(Range(te.const(0), te.const(-4)), name="r"),
-            Diagnostic("extent", where="te.reduce_axis r: the extent", value=-4, least=0),
+            Diagnostic("extent", where="te.reduce_axis r: the extent", value=-4, minimum=0),
         ),
         (
             lambda: te.reduce_axis(0, 8),  # type: ignore[arg-type]

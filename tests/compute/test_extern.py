@@ -143,26 +143,26 @@ def test_operands_have_the_names_of_buffers() -> None:
     assert refused(copy, in_buffers=[b]) == (
         Diagnostic(
             "statements", where="te.extern E: in_buffers",
-            asked='b: Buffer("int32", (4,), scope="")',
+            parameter='b: Buffer("int32", (4,), scope="")',
             buffer='A: Buffer("float32", (4,), scope="")',
         )
     )
     assert refused(copy, out_buffers=[te.decl_buffer((5,), name="c")]) == (
         Diagnostic(
             "statements", where="te.extern E: out_buffers",
-            asked='c: Buffer("float32", (5,), scope="")',
+            parameter='c: Buffer("float32", (5,), scope="")',
             buffer='E: Buffer("float32", (4,), scope="")',
         )
     )
     assert refused(copy, in_buffers=te.decl_buffer((4,), name="a", strides=[2])) == (
-        Diagnostic("definition", where="te.extern E: in_buffers: a", axis=0, asked=2, own="1")
+        Diagnostic("definition", where="te.extern E: in_buffers: a", axis=0, requested_stride=2, actual_stride="1")
     )
     assert refused(copy, in_buffers=te.decl_buffer((4,), name="a", elem_offset=2)) == (
         Diagnostic("invalid-type", where="te.extern E: in_buffers: a", elem_offset=2)
     )
     assert refused(copy, in_buffers=3) == (
         Diagnostic(
-            "invalid-type", where="te.extern E: in_buffers", given=3,
+            "invalid-type", where="te.extern E: in_buffers", value=3,
             remedy="pass a list of buffers from te.decl_buffer",
         )
     )
@@ -172,5 +172,5 @@ def test_conditions_are_comparisons() -> None:
     with pytest.raises(TypeMismatchError) as error:
         te.if_stmt(te.const(1), te.stmt_seq())
     assert diagnostic(error.value) == (
-        Diagnostic("dtype", asked="int32(1)", dtype="int32")
+        Diagnostic("dtype", condition="int32(1)", dtype="int32")
     )

@@ -148,7 +148,7 @@ def test_invalid_call_arguments() -> None:
     assert refused(lambda ins, outs: te.call_packed("test.add", ins, outs, 3)) == (
         Diagnostic(
             "external-function", where="te.call_packed test.add: argument 0", type="list",
-            given='[Operand(buffer=A: Buffer("float32", (4, 16), scope=""), is_input=True)]',
+            value='[Operand(buffer=A: Buffer("float32", (4, 16), scope=""), is_input=True)]',
         )
     )
     number: Any = 3
@@ -163,7 +163,7 @@ def test_accesses() -> None:
     )
     assert refused(lambda ins, outs: ins[0].access_ptr("r", offset=0.5)) == (
         Diagnostic(
-            "index-type", where="operand A.access_ptr: offset", given="float32(0.5)",
+            "index-type", where="operand A.access_ptr: offset", value="float32(0.5)",
             dtype="float32",
         )
     )

@@ -684,7 +684,7 @@ def test_hybrid_functions_run_as_python_without_tensors() -> None:
         with pytest.raises(TypeMismatchError) as error:
             plus(*given)
         assert diagnostic(error.value) == (
-            Diagnostic("hybrid", function="plus", given=', '.join(map(repr, given)), reason=says)
+            Diagnostic("hybrid", function="plus", arguments=', '.join(map(repr, given)), reason=says)
         )
     with pytest.raises(IndexError):
         plus(np.ones(3), np.ones(2))

@@ -257,13 +257,13 @@ def refused(action: Callable[[], object], kind: type[TecompError] = DefinitionEr
          Diagnostic("intrinsic", where="scaled(...)", var="f", read="B[i, int32(0)]")),
         (lambda i: vadd()(A[i, 0:8], B[i, 0:16]),
          Diagnostic(
-             "intrinsic", where="vadd(...)", own="x", shape="(16,)", text="A[i, 0:8]",
-             shape2="(8,)",
+             "intrinsic", where="vadd(...)", operand="x", shape="(16,)", text="A[i, 0:8]",
+             slice_shape="(8,)",
          )),
         (lambda i: vadd(n)(A[i, 0:8], B[i, 0:16]),
          Diagnostic(
-             "intrinsic", where="vadd(...)", own="y", shape="(n,)", text="B[i, 0:16]",
-             shape2="(16,)",
+             "intrinsic", where="vadd(...)", operand="y", shape="(n,)", text="B[i, 0:16]",
+             slice_shape="(16,)",
          )),
         (lambda i: vadd()(A[0:16, i], B[i, 0:16]),
          Diagnostic("index-out-of-bounds", where="vadd(...): A[0:16, i]: axis 0", end=16, extent="8")),
@@ -273,7 +273,7 @@ def refused(action: Callable[[], object], kind: type[TecompError] = DefinitionEr
          Diagnostic("index-out-of-bounds", where="vadd(...): A[i, -16:0]: axis 1", start=-16)),
         (lambda i: vadd(dtype="int32")(A[i, 0:16], B[i, 0:16]),
          Diagnostic(
-             "intrinsic", where="vadd(...)", own="x", dtype="int32", text="A[i, 0:16]",
+             "intrinsic", where="vadd(...)", operand="x", dtype="int32", text="A[i, 0:16]",
              tensor_dtype="float32",
          )),
         (lambda i: vadd()(A[i, 0:16], B[i, 0:16], reduce_axis=te.reduce_axis((0, 3))),
@@ -337,7 +337,7 @@ def test_inputs_of_intrinsics_are_stored() -> None:
     s = te.create_schedule(te.compute((8, 16), lambda i, j: C[i, j] + 1.0).op)
     assert refused(lambda: s[C].compute_inline(), ScheduleError) == (
         Diagnostic(
-            "requires-storage", where="s[C].compute_inline", stage="C", what="is computed by vadd",
+            "requires-storage", where="s[C].compute_inline", stage="C", subject="is computed by vadd",
         )
     )
 

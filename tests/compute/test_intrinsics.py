@@ -219,7 +219,7 @@ def test_conditions_are_refused(name: str) -> None:
         ),
         (
             lambda: te.atan2(element("float16"), element("bfloat16", "B")),
-            Diagnostic("dtype", what="te.atan2", dtype="float16", y_dtype="bfloat16"),
+            Diagnostic("dtype", subject="te.atan2", dtype="float16", y_dtype="bfloat16"),
         ),
         (
             lambda: te.cast(element("float32"), "float33"),
@@ -228,9 +228,9 @@ def test_conditions_are_refused(name: str) -> None:
                 scalars=", ".join(SCALARS),
             ),
         ),
-        (lambda: te.infinity("int8"), Diagnostic("dtype", who="infinity", dtype="int8")),
-        (lambda: te.max_value("handle"), Diagnostic("dtype", who="max_value", dtype="handle")),
-        (lambda: te.min_value("handle"), Diagnostic("dtype", who="min_value", dtype="handle")),
+        (lambda: te.infinity("int8"), Diagnostic("dtype", caller="infinity", dtype="int8")),
+        (lambda: te.max_value("handle"), Diagnostic("dtype", caller="max_value", dtype="handle")),
+        (lambda: te.min_value("handle"), Diagnostic("dtype", caller="min_value", dtype="handle")),
     ],
 )
 def test_other_refusals(action: Callable[[], object], expected: Diagnostic) -> None:

@@ -178,21 +178,21 @@ def test_invalid_arguments_are_rejected() -> None:
         Diagnostic("statements")
     )
     assert refused(of_a_number) == (
-        Diagnostic("dtype", asked="int32(1)", dtype="int32")
+        Diagnostic("dtype", condition="int32(1)", dtype="int32")
     )
     assert refused(by_halves) == (
         Diagnostic("unknown-choice", where="ir_builder.for_range", form="half")
     )
     assert refused(lambda ib, a, e: ib.emit(3)) == (
         Diagnostic(
-            "invalid-type", where="ir_builder.emit: the statement", given=3,
+            "invalid-type", where="ir_builder.emit: the statement", value=3,
             remedy="pass a statement, such as te.call_extern(...)",
         )
     )
     assert refused(lambda ib, a, e: ib.buffer_ptr(A)) == (
         Diagnostic(
             "invalid-type", where="ir_builder.buffer_ptr: the buffer",
-            given="Tensor(A, shape=(12,), dtype=float32)",
+            value="Tensor(A, shape=(12,), dtype=float32)",
             remedy="pass an operand, such as outs[0]",
         )
     )

@@ -66,32 +66,32 @@ def test_types_of_choices() -> None:
     [
         (
             lambda: te.all(i > 1, axis=k),
-            Diagnostic("reduction", who="all", reducer="te.min"),
+            Diagnostic("reduction", caller="all", reducer="te.min"),
         ),
         (
             lambda: te.any(i > 1, axis=k),
-            Diagnostic("reduction", who="any", reducer="te.max"),
+            Diagnostic("reduction", caller="any", reducer="te.max"),
         ),
-        (lambda: te.all(), Diagnostic("missing-input", who="all")),
+        (lambda: te.all(), Diagnostic("missing-input", caller="all")),
         (
             lambda: te.any([i > 1, j > 2]),  # type: ignore[arg-type]
-            Diagnostic("reduction", who="any"),
+            Diagnostic("reduction", caller="any"),
         ),
         (
             lambda: te.all(i > 1, k),
-            Diagnostic("dtype", who="te.all", dtype="int32"),
+            Diagnostic("dtype", caller="te.all", dtype="int32"),
         ),
         (
             lambda: te.if_then_else(i, 1, 2),
-            Diagnostic("dtype", who="if_then_else", dtype="int32"),
+            Diagnostic("dtype", caller="if_then_else", dtype="int32"),
         ),
         (
             lambda: te.Select(x, 1, 2),
-            Diagnostic("dtype", who="Select", dtype="float32"),
+            Diagnostic("dtype", caller="Select", dtype="float32"),
         ),
         (
             lambda: te.logical_not(i),
-            Diagnostic("dtype", who="te.logical_not", dtype="int32"),
+            Diagnostic("dtype", caller="te.logical_not", dtype="int32"),
         ),
         (
             lambda: 1 if i > 1 else 2,
@@ -99,15 +99,15 @@ def test_types_of_choices() -> None:
         ),
         (
             lambda: te.if_then_else(i > 1, te.const(1, "float16"), te.const(1, "bfloat16")),
-            Diagnostic("dtype", what="if_then_else", dtype="float16", y_dtype="bfloat16"),
+            Diagnostic("dtype", subject="if_then_else", dtype="float16", y_dtype="bfloat16"),
         ),
         (
             lambda: te.truncdiv(x, i),
-            Diagnostic("dtype", who="truncdiv", dtype="float32"),
+            Diagnostic("dtype", caller="truncdiv", dtype="float32"),
         ),
         (
             lambda: te.truncmod(2.5, i),
-            Diagnostic("dtype", who="truncmod", dtype="float32"),
+            Diagnostic("dtype", caller="truncmod", dtype="float32"),
         ),
     ],
 )

@@ -245,38 +245,38 @@ def result_axis() -> Any:
 REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
     (
         lambda: te.sum(A[i, k], axis=[k, k]),
-        Diagnostic("duplicate-argument", who="te.sum", item="k"),
+        Diagnostic("duplicate-argument", caller="te.sum", item="k"),
     ),
     (
         lambda: te.sum(A[i, k], axis=[]),
-        Diagnostic("missing-input", who="te.sum"),
+        Diagnostic("missing-input", caller="te.sum"),
     ),
     (
         lambda: te.sum(A[i, k], axis=1),
-        Diagnostic("reduction", who="te.sum", item=1, type="int"),
+        Diagnostic("reduction", caller="te.sum", item=1, type="int"),
     ),
     *(
         (
             lambda reducer=reducer: reducer(A[i, k]),
-            Diagnostic("reduction", who=f"te.{reducer.__name__}", item=None, type="NoneType"),
+            Diagnostic("reduction", caller=f"te.{reducer.__name__}", item=None, type="NoneType"),
         )
         for reducer in (te.sum, te.prod, te.min, te.max)
     ),
     (
         lambda: te.sum(A[i, k], axis="i"),  # type: ignore[arg-type]
-        Diagnostic("reduction", who="te.sum", item="i", type="str"),
+        Diagnostic("reduction", caller="te.sum", item="i", type="str"),
     ),
     (
         lambda: te.prod(A[i, k], axis=result_axis()),
-        Diagnostic("reduction", who="te.prod", item="x"),
+        Diagnostic("reduction", caller="te.prod", item="x"),
     ),
     (
         lambda: te.max(A[i, k], axis=[result_axis()]),
-        Diagnostic("reduction", who="te.max", item="x"),
+        Diagnostic("reduction", caller="te.max", item="x"),
     ),
     (
         lambda: te.sum(Z[i, k], axis=k),
-        Diagnostic("dtype", who="sum", dtype="bool"),
+        Diagnostic("dtype", caller="sum", dtype="bool"),
     ),
     (
         lambda: te.sum(A, axis=k),
@@ -284,15 +284,15 @@ REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
     ),
     (
         lambda: te.sum(A[i, k], axis=k, where=k),
-        Diagnostic("dtype", who="te.sum(where=)", dtype="int32"),
+        Diagnostic("dtype", caller="te.sum(where=)", dtype="int32"),
     ),
     (
         lambda: te.sum(A[i, k], axis=k, init=A[i, k]),
-        Diagnostic("reduction", who="te.sum", node="k"),
+        Diagnostic("reduction", caller="te.sum", node="k"),
     ),
     (
         lambda: te.sum(A[i, k], axis=k, init=i),
-        Diagnostic("dtype", what="te.sum: init=", which="", dtype="int32", dtype2="float32"),
+        Diagnostic("dtype", subject="te.sum: init=", which="", dtype="int32", expected_dtype="float32"),
     ),
     (
         lambda: te.sum(I8[i, k], axis=k, init=300),
@@ -300,15 +300,15 @@ REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
     ),
     (
         lambda: te.sum(A[i, k], axis=k, init=(1, 2)),  # type: ignore[arg-type]
-        Diagnostic("reduction", what="te.sum: init=", count="a tuple of 2", wanted="one value"),
+        Diagnostic("reduction", subject="te.sum: init=", count="a tuple of 2", expected="one value"),
     ),
     (
         lambda: argmax((k, A[i, k]), axis=k, init=0),
-        Diagnostic("reduction", what="argmax: init=", count="one value", wanted="a tuple of 2"),
+        Diagnostic("reduction", subject="argmax: init=", count="one value", expected="a tuple of 2"),
     ),
     (
         lambda: argmax((), axis=k),
-        Diagnostic("missing-input", who="argmax"),
+        Diagnostic("missing-input", caller="argmax"),
     ),
     (
         lambda: te.max(A[i, 0], A[i, 1], where=A[i, 2] > 0),
@@ -316,32 +316,32 @@ REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
     ),
     (
         lambda: te.sum(A[i, k], k, None, None, A[i, 1]),
-        Diagnostic("reduction", who="te.sum", verb="is", arguments="1 argument"),
+        Diagnostic("reduction", caller="te.sum", verb="is", arguments="1 argument"),
     ),
     (
         lambda: argmax((k, A[i, k]), (k + 1,)),
-        Diagnostic("reduction", who="argmax", result_count=2, other_count=1),
+        Diagnostic("reduction", caller="argmax", result_count=2, other_count=1),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: (x, y), lambda t: 0, "both")(A[i, k], axis=k),
         Diagnostic(
-            "reduction", what="both: the combination", count="a tuple of 2", wanted="one value",
+            "reduction", subject="both: the combination", count="a tuple of 2", expected="one value",
         ),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: x[0], lambda a, b: (0, 0), "one")((k, k), axis=k),
         Diagnostic(
-            "reduction", what="one: the combination", count="one value", wanted="a tuple of 2",
+            "reduction", subject="one: the combination", count="one value", expected="a tuple of 2",
         ),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: x + y, lambda t: (0, 0), "add")(A[i, k], axis=k),
-        Diagnostic("reduction", what="add: the identity", count="a tuple of 2", wanted="one value"),
+        Diagnostic("reduction", subject="add: the identity", count="a tuple of 2", expected="one value"),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: x + y * 2.0, lambda t: 0, "add")(I8[i, k], axis=k),
         Diagnostic(
-            "dtype", what="add: the combination", which="", dtype="float32", dtype2="int8",
+            "dtype", subject="add: the combination", which="", dtype="float32", expected_dtype="int8",
         ),
     ),
     (
@@ -349,17 +349,17 @@ REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
             (k, A[i, k]), axis=k
         ),
         Diagnostic(
-            "dtype", what="most: the combination", which=" of value 1", dtype="bool",
-            dtype2="float32",
+            "dtype", subject="most: the combination", which=" of value 1", dtype="bool",
+            expected_dtype="float32",
         ),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: x + y * k, lambda t: 0, "f")(A[i, k], axis=k),
-        Diagnostic("reduction", who="f", node="k"),
+        Diagnostic("reduction", caller="f", node="k"),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: x + y * A[k, 0], lambda t: 0, "f")(A[i, k], axis=k),
-        Diagnostic("reduction", who="f", node="k"),
+        Diagnostic("reduction", caller="f", node="k"),
     ),
 ]
 

@@ -55,10 +55,10 @@ def shaped(*shape: int, dtype: str = "float32", name: str = "A") -> te.Tensor:
 
 def test_scan_requires_tensors() -> None:
     assert refused(first, 3, state) == (
-        Diagnostic("invalid-type", where="te.scan S", what="update", tensor=3, type="int")
+        Diagnostic("invalid-type", where="te.scan S", subject="update", tensor=3, type="int")
     )
     assert refused(first, rule, state, [1]) == (
-        Diagnostic("invalid-type", where="te.scan S", what="inputs", tensor=1, type="int")
+        Diagnostic("invalid-type", where="te.scan S", subject="inputs", tensor=1, type="int")
     )
 
 
@@ -111,7 +111,7 @@ def test_shapes_differ() -> None:
     several = [shaped(2, 4, name="B"), first]
     assert refused(several, [rule, rule], [state, shaped(9, 4)]) == (
         Diagnostic(
-            "scan", where="te.scan S", start="B", extent="2", start_name="first", extent2="1",
+            "scan", where="te.scan S", start="B", extent="2", start_name="first", other_extent="1",
         )
     )
     assert refused(shaped(), shaped(), shaped()) == (

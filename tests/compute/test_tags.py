@@ -72,7 +72,7 @@ def test_a_tag_is_a_text() -> None:
     with pytest.raises(DefinitionError) as error:
         doubled(3)  # type: ignore[arg-type]
     assert diagnostic(error.value) == Diagnostic(
-        "invalid-type", where="te.compute B: tag", given=3, remedy="give a text",
+        "invalid-type", where="te.compute B: tag", value=3, remedy="give a text",
     )
 
 

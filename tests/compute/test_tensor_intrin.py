@@ -112,7 +112,7 @@ def test_invalid_statements_of_intrinsics() -> None:
     _, b = doubled()
     given: Any = 3
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: given, "x")) == (
-        Diagnostic("intrinsic", where="te.decl_tensor_intrin x", given=3)
+        Diagnostic("intrinsic", where="te.decl_tensor_intrin x", value=3)
     )
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: (None, None, None), "x")) == (
         Diagnostic("intrinsic", where="te.decl_tensor_intrin x")
@@ -151,7 +151,7 @@ def test_invalid_operand_requirements() -> None:
     apart = te.decl_buffer((8,), name="apart", strides=[2])
     assert refused(lambda: te.decl_tensor_intrin(b, store, "x", binds={a: apart})) == (
         Diagnostic(
-            "definition", where="te.decl_tensor_intrin x: binds: apart", axis=0, asked=2, own="1",
+            "definition", where="te.decl_tensor_intrin x: binds: apart", axis=0, requested_stride=2, actual_stride="1",
         )
     )
 

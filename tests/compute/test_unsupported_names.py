@@ -52,7 +52,7 @@ def test_names_of_the_same_letters_are_meant_first(name: str, near: str) -> None
         getattr(te, name)
 
     assert isinstance(error.value, MissingError)
-    assert diagnostic(error.value) == Diagnostic("unsupported-name", called="te", name=name, near=near)
+    assert diagnostic(error.value) == Diagnostic("unsupported-name", called="te", name=name, suggestion=near)
 
 
 def test_classes_have_the_places_that_tvm_gives_them() -> None:

@@ -125,12 +125,12 @@ def test_equal_symbolic_sizes_broadcast() -> None:
     [
         (lambda: A + te.placeholder((3,)),
          Diagnostic(
-             "shapes", where="T_add", told="(8, 4) and (3,)", axis=-1, extent="4", extent2="3",
+             "shapes", where="T_add", shapes="(8, 4) and (3,)", axis=-1, extent="4", other_extent="3",
          )),
         (lambda: te.placeholder((n,)) * te.placeholder((2, m)),
          Diagnostic(
-             "shapes", where="T_multiply", told="(n,) and (2, m)", axis=-1, extent="n",
-             extent2="m",
+             "shapes", where="T_multiply", shapes="(n,) and (2, m)", axis=-1, extent="n",
+             other_extent="m",
          )),
     ],
 )

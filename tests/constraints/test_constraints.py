@@ -629,9 +629,9 @@ class TestRefusals:
         D = te.compute((8, 8), lambda i, j: A[i, j] + 1.0, name="D")
         cases: list[tuple[Callable[[], object], Diagnostic]] = [
             (lambda: check_constraints(A, STICK),
-             Diagnostic("invalid-type", what="Tensor(A, shape=(8, 8), dtype=float16)")),
+             Diagnostic("invalid-type", subject="Tensor(A, shape=(8, 8), dtype=float16)")),
             (lambda: check_constraints(D, STICK, {A: anything}),
-             Diagnostic("invalid-type", where="check_constraints: the layout of A", given=(8, 8))),
+             Diagnostic("invalid-type", where="check_constraints: the layout of A", value=(8, 8))),
             (lambda: check_constraints(D, STICK, {anything: anything}),
              Diagnostic("invalid-type", tensor=(8, 8))),
             (lambda: check_constraints(C, STICK),

@@ -72,7 +72,7 @@ def test_collective_calls_are_rejected_in_controllers() -> None:
     """Calls that every process would have to make are rejected; the run continues afterwards."""
     refused = [
         Diagnostic("partition", placed="Shard(7)", ndim=2),
-        *(Diagnostic("team", what=what) for what in (
+        *(Diagnostic("team", subject=what) for what in (
             "to_local", "from_local", "allreduce sum float64[2]", "split")),
         Diagnostic("team", qualname="Own"),
     ]

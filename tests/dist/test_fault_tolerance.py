@@ -19,10 +19,10 @@ def test_a_loop_of_one_process() -> None:
 def test_invalid_protected_loops() -> None:
     assert printed("protected", 1) == [
         *map(str, [
-            Diagnostic("team", steps=-1, every=2),
-            Diagnostic("team", steps=3, every=0),
+            Diagnostic("team", steps=-1, interval=2),
+            Diagnostic("team", steps=3, interval=0),
             Diagnostic(
-                "team", given="float32", given2=[4], dtype="float64", shape=[4],
+                "team", array_dtype="float32", array_shape=[4], dtype="float64", shape=[4],
                 placements="[Shard(0)]",
             ),
             Diagnostic("team"),

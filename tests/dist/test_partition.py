@@ -144,11 +144,11 @@ def test_partitions_go_to_other_processes_without_what_is_kept(again: Any) -> No
     (lambda: Partition((-1,), "int8", Mesh((2,)), [Shard(0)]),
      Diagnostic("partition", shape=(-1,))),
     (lambda: Partition((4,), "int9", Mesh((2,)), [Shard(0)]),
-     Diagnostic("partition", given="int9")),
+     Diagnostic("partition", value="int9")),
     (lambda: Partition((4,), "int8", (2,), [Shard(0)]),  # type: ignore[arg-type]
      Diagnostic("partition", mesh=(2,))),
     (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0), Shard(0)]),
-     Diagnostic("partition", made="[Shard(0), Shard(0)]", mesh_ndim=1)),
+     Diagnostic("partition", placements="[Shard(0), Shard(0)]", mesh_ndim=1)),
     (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(1)]),
      Diagnostic("partition", placed="Shard(1)", ndim=1)),
     (lambda: Partition((4,), "int8", Mesh((2, 2)), [Partial("sum"), Partial("max")]),

@@ -92,7 +92,7 @@ def test_saved(tmp_path: Path) -> None:
 def test_paths_that_are_refused(tmp_path: Path) -> None:
     for path, expected in {
         "x.png": Diagnostic("unknown-choice", path="x.png", kinds=".svg or .html"),
-        3: Diagnostic("invalid-type", path=3, least=".html"),
+        3: Diagnostic("invalid-type", path=3, suffix=".html"),
         str(tmp_path / "no" / "x.svg"): Diagnostic(
             "invalid-type", path=f"{tmp_path}/no/x.svg", reason="No such file or directory",
         ),

@@ -123,7 +123,7 @@ def test_one_variable_for_several_strides(careful: list[object]) -> None:
     assert not careful
 
     assert refused(lambda: kernel(f32(8)[::2], out[:12:3])) == (
-        Diagnostic("unsupported-memory", where="argument 1 (C) of main", wanted=(2,), got=(3,))
+        Diagnostic("unsupported-memory", where="argument 1 (C) of main", expected=(2,), got=(3,))
     )
 
 
@@ -222,7 +222,7 @@ X = te.placeholder((3,), name="X")
 V = te.placeholder((4,), "float32x4", name="V")
 WRONG: dict[str, tuple[Any, Diagnostic]] = {
     "number": (3, Diagnostic(
-        "invalid-type", where="build: binds", given=3,
+        "invalid-type", where="build: binds", value=3,
         remedy="pass a dict from tensors to te.decl_buffer",
     )),
     "stranger": ({X: strided(X, 1)}, Diagnostic("argument-list", where="build", tensor="X")),
@@ -381,7 +381,7 @@ def test_strides_that_are_a_number_of_the_caller() -> None:
 
     assert list(out) == [0, 3, 6, 9]
     assert refused(lambda: kernel(f32(8)[::2], 2, out)) == (
-        Diagnostic("unsupported-memory", where="argument 0 (A) of main", wanted=(3,), got=(2,))
+        Diagnostic("unsupported-memory", where="argument 0 (A) of main", expected=(3,), got=(2,))
     )
 
 

@@ -441,6 +441,6 @@ def test_bounds_map_sizes_to_numbers(bounds: Any) -> None:
 
     given = bounds if bounds == 3 else str(bounds)
     assert diagnostic(caught.value) == Diagnostic(
-        "invalid-type", where="build: bounds", given=given,
+        "invalid-type", where="build: bounds", value=given,
         remedy="pass a dict from size variables to their bounds",
     )

@@ -139,7 +139,7 @@ def test_again_is_true_or_false() -> None:
         calibrate("cpu", again="yes")  # type: ignore[arg-type]
 
     assert diagnostic(caught.value) == Diagnostic(
-        "invalid-type", where="calibrate: again", given="yes", remedy="pass True or False",
+        "invalid-type", where="calibrate: again", value="yes", remedy="pass True or False",
     )
 
 

@@ -76,7 +76,7 @@ def no_memory(s: Schedule, A: Tensor, B: Tensor) -> None:
         (too_many,
          Diagnostic(
              "cores", loop="s[B].bind(i)", axis="core.y", name="tensix_wh", cores="8 cores",
-             extent=40, cores2=8,
+             extent=40, core_count=8,
          )),
         (no_such_axis,
          Diagnostic(
@@ -84,7 +84,7 @@ def no_memory(s: Schedule, A: Tensor, B: Tensor) -> None:
              hint="did you mean `core.y`? ", axes="core.y (8), core.x (8)",
          )),
         (one_in_another,
-         Diagnostic("cores", loop="s[A.l1].bind(ax0)", around="loop i.outer of B", tag="core.y")),
+         Diagnostic("cores", loop="s[A.l1].bind(ax0)", outer_loop="loop i.outer of B", tag="core.y")),
         (no_memory,
          Diagnostic(
              "unsupported-by-target", buffer="A_lx",
@@ -111,7 +111,7 @@ def test_an_axis_of_one_core() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "cores", loop="s[B].bind(i)", axis="core.x", name="stick128", cores="1 core",
-            extent=2, cores2=1,
+            extent=2, core_count=1,
         )
     )
 
@@ -123,7 +123,7 @@ def test_a_loop_of_unknown_length_is_refused() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "cores", loop="s[B].bind(i)", axis="core.y", name="tensix_wh", cores="8 cores",
-            cores2=8,
+            core_count=8,
         )
     )
 
@@ -163,7 +163,7 @@ def test_cores_do_not_share_a_reduction() -> None:
         te.create_schedule(R.op)[R].bind(k, te.thread_axis("core.x"))
 
     assert diagnostic(error.value) == (
-        Diagnostic("not-parallelizable", where="s[R].bind(k)", axis="k", who="cores", remedy="")
+        Diagnostic("not-parallelizable", where="s[R].bind(k)", axis="k", caller="cores", remedy="")
     )
 
 
@@ -184,7 +184,7 @@ def test_a_buffer_is_refused_at_one_byte_more() -> None:
 
         assert diagnostic(error.value) == (
             Diagnostic(
-                "capacity", final="main", memory="lx", each=" of each core", target="stick128",
+                "capacity", final="main", memory="lx", scope=" of each core", target="stick128",
                 limit=room, need=room + 1, named="B: int8[2031617], 2031617 bytes",
                 remedy="use smaller tiles, or compute it closer to where it is used",
             )

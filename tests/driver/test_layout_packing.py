@@ -62,28 +62,28 @@ REFUSED: dict[str, tuple[Callable[[ScheduledKernel], object], Diagnostic]] = {
     "packing another shape": (
         lambda k: k.pack(B, np.zeros((5, 7), "float32")),
         Diagnostic(
-            "argument-mismatch", who="pack", tensor="B", shape="float32[n, 6]", shape2="float32[5, 7]",
+            "argument-mismatch", caller="pack", tensor="B", shape="float32[n, 6]", value_shape="float32[5, 7]",
         ),
     ),
     "packing another type": (
         lambda k: k.pack(B, np.zeros((5, 6))),
         Diagnostic(
-            "argument-mismatch", who="pack", tensor="B", shape="float32[n, 6]", shape2="float64[5, 6]",
+            "argument-mismatch", caller="pack", tensor="B", shape="float32[n, 6]", value_shape="float64[5, 6]",
         ),
     ),
     "packing nothing": (
         lambda k: k.pack(B, None),
-        Diagnostic("argument-mismatch", who="pack", tensor="B", shape="float32[n, 6]", shape2="object[]"),
+        Diagnostic("argument-mismatch", caller="pack", tensor="B", shape="float32[n, 6]", value_shape="object[]"),
     ),
     "unpacking another shape of a tensor without a layout": (
         lambda k: plain().unpack(P, np.ones((2, 3), "float32")),
         Diagnostic(
-            "argument-mismatch", who="unpack", tensor="P", shape="float32[4]", shape2="float32[2, 3]",
+            "argument-mismatch", caller="unpack", tensor="P", shape="float32[4]", value_shape="float32[2, 3]",
         ),
     ),
     "unpacking nothing": (
         lambda k: plain().unpack(P, None),
-        Diagnostic("argument-mismatch", who="unpack", tensor="P", shape="float32[4]", shape2="object[]"),
+        Diagnostic("argument-mismatch", caller="unpack", tensor="P", shape="float32[4]", value_shape="object[]"),
     ),
     "unpacking a list": (
         lambda k: k.unpack(B, [1.0], n=5),
@@ -103,7 +103,7 @@ REFUSED: dict[str, tuple[Callable[[ScheduledKernel], object], Diagnostic]] = {
     ),
     "unpacking without a size": (
         lambda k: k.unpack(B, STORED),
-        Diagnostic("unbound-size", who="unpack", tensor="B", name="n", given="tensor, array"),
+        Diagnostic("unbound-size", caller="unpack", tensor="B", name="n", arguments="tensor, array"),
     ),
     "a size that does not fit the array": (
         lambda k: k.unpack(B, STORED, n=9),
@@ -114,14 +114,14 @@ REFUSED: dict[str, tuple[Callable[[ScheduledKernel], object], Diagnostic]] = {
     ),
     "an empty array without a size": (
         lambda k: k.empty(B),
-        Diagnostic("unbound-size", who="empty", tensor="B", name="n", given="tensor"),
+        Diagnostic("unbound-size", caller="empty", tensor="B", name="n", arguments="tensor"),
     ),
     "a negative size": (
-        lambda k: k.empty(B, n=-1), Diagnostic("invalid-value", who="empty", name="n", size=-1),
+        lambda k: k.empty(B, n=-1), Diagnostic("invalid-value", caller="empty", name="n", size=-1),
     ),
     "NaN as a size": (
         lambda k: k.empty(B, n=float("nan")),  # type: ignore[arg-type]
-        Diagnostic("invalid-value", who="empty", name="n", size=float("nan")),
+        Diagnostic("invalid-value", caller="empty", name="n", size=float("nan")),
     ),
     "a tensor of another computation": (
         lambda k: k.empty(te.placeholder((4,), name="Z")),

@@ -132,13 +132,13 @@ def test_packed_arrays_of_equal_shape_are_distinguished() -> None:
     )
     assert refusal_of(lambda: kernel.pack(S, packed)) == (
         Diagnostic(
-            "packed", who="pack", formula="(i0, i1) -> (i1, i0)", tensor="S", how="given",
+            "packed", caller="pack", formula="(i0, i1) -> (i1, i0)", tensor="S", how="given",
             wanted_formula="(i0, i1) -> (i0, i1)",
         )
     )
     assert refusal_of(lambda: other.unpack(S, packed)) == (
         Diagnostic(
-            "packed", who="unpack", formula="(i0, i1) -> (i1, i0)", tensor="S", how="stored",
+            "packed", caller="unpack", formula="(i0, i1) -> (i1, i0)", tensor="S", how="stored",
             wanted_formula="(i0, i1) -> (i0, i1)",
         )
     )
@@ -163,13 +163,13 @@ def test_named_layouts_mark_arrays_as_kernels_do() -> None:
     )
     assert refusal_of(lambda: relayout(rows, columns)(columns.pack(x))) == (
         Diagnostic(
-            "packed", what="relayout: the array", formula="(i0, i1) -> (i1, i0)",
+            "packed", subject="relayout: the array", formula="(i0, i1) -> (i1, i0)",
             mark_formula="(i0, i1) -> (i0, i1)",
         )
     )
     assert refusal_of(lambda: relayout(rows, columns)(x, rows.pack(x))) == (
         Diagnostic(
-            "packed", what="relayout: out", formula="(i0, i1) -> (i0, i1)",
+            "packed", subject="relayout: out", formula="(i0, i1) -> (i0, i1)",
             mark_formula="(i0, i1) -> (i1, i0)",
         )
     )
@@ -340,7 +340,7 @@ def test_arrays_of_equal_places_fit_for_the_sizes_of_a_call(rows: int) -> None:
     assert (kernel.unpack(X, packed, n=rows) == values).all()
     assert (kernel.unpack(X, same, n=rows) == values).all()
     assert refusal_of(lambda: kernel.unpack(X, turned, n=rows)) == Diagnostic(
-        "packed", who="unpack", formula="(i0, i1) -> (i0, i1)", tensor="X", how="stored",
+        "packed", caller="unpack", formula="(i0, i1) -> (i0, i1)", tensor="X", how="stored",
         wanted_formula="(i0, i1) -> (i1, i0)",
     )
 
@@ -456,7 +456,7 @@ def test_two_sizes_of_one_name_are_two() -> None:
         ("unpack", lambda: kernel.unpack(X, packed, n=3)), ("empty", lambda: kernel.empty(X, n=3)),
     ):  # fmt: skip
         assert refusal_of(call) == (
-            Diagnostic("unbound-size", who=who, tensor="X", count=2, name="n")
+            Diagnostic("unbound-size", caller=who, tensor="X", count=2, name="n")
         )
 
 

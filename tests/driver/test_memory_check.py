@@ -114,7 +114,7 @@ def test_exactly_the_capacity_fits() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "capacity", final="main", memory="lx", each=" of each core", target="toy", limit=2047,
+            "capacity", final="main", memory="lx", scope=" of each core", target="toy", limit=2047,
             need=2048, named="A_lx: float32[8, 64], 2048 bytes",
             remedy="s[B].split(i, factor=4) instead of 8 needs 1024",
         )
@@ -133,7 +133,7 @@ def test_programs_without_tiles_are_reported() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "capacity", final="main", memory="lx", each=" of each core", target="toy", limit=1023,
+            "capacity", final="main", memory="lx", scope=" of each core", target="toy", limit=1023,
             need=1024, named="T0: float32[256], 1024 bytes",
             remedy="use smaller tiles, or compute it closer to where it is used",
         )
@@ -163,7 +163,7 @@ def test_arguments_count() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "capacity", final="main", memory="ddr", each="", target="toy", limit=16383,
+            "capacity", final="main", memory="ddr", scope="", target="toy", limit=16383,
             need=16384, named="A: float32[64, 64], 16384 bytes",
             remedy="use smaller tiles, or compute it closer to where it is used",
         )
@@ -179,7 +179,7 @@ def test_live_buffers_are_named() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "capacity", final="main", memory="lx", each=" of each core", target="toy", limit=2047,
+            "capacity", final="main", memory="lx", scope=" of each core", target="toy", limit=2047,
             need=2048, named="T0: float32[256], 1024 bytes; T1: float32[256], 1024 bytes",
             remedy="use smaller tiles, or compute it closer to where it is used",
         )
@@ -356,7 +356,7 @@ def test_tables_of_rows(agrees: Callable[..., ScheduledKernel], lanes: int, guar
         tecomp.build(s, [A, D], target=small)
     assert diagnostic(error.value) == (
         Diagnostic(
-            "capacity", final="main", memory="rows", each=" of each core", target="toy",
+            "capacity", final="main", memory="rows", scope=" of each core", target="toy",
             limit=2303, need=2304,
             named="B: float32[4, 3, 20], 1536 bytes; C: float32[4, 3, 12], 768 bytes",
             remedy="use smaller tiles, or compute it closer to where it is used",
@@ -377,7 +377,7 @@ def test_more_parts_are_smaller() -> None:
         tecomp.build(s, [A, B], target=toy(1100))
     assert diagnostic(error.value) == (
         Diagnostic(
-            "capacity", final="main", memory="lx", each=" of each core", target="toy", limit=1100,
+            "capacity", final="main", memory="lx", scope=" of each core", target="toy", limit=1100,
             need=4096, named="A_lx: float32[16, 64], 4096 bytes",
             remedy="s[B].split(i, nparts=16) instead of 4 needs 1024",
         )
@@ -388,7 +388,7 @@ def test_more_parts_are_smaller() -> None:
     with pytest.raises(CapacityError) as error:
         tecomp.build(s, [A, B], target=few)
     assert diagnostic(error.value) == Diagnostic(
-        "capacity", final="main", memory="lx", each=" of each core", target="toy", limit=1100,
+        "capacity", final="main", memory="lx", scope=" of each core", target="toy", limit=1100,
         need=4096, named="A_lx: float32[16, 64], 4096 bytes",
         remedy="use smaller tiles, or compute it closer to where it is used",
     )
@@ -542,7 +542,7 @@ def test_sizes_of_a_call_have_to_fit(agrees: Callable[..., ScheduledKernel]) -> 
             kernel(101, np.ones((8, 101), "float32"), np.ones((8, 101), "float32"))
         assert diagnostic(error.value) == (
             Diagnostic(
-                "capacity", final="main", memory="lx", each=" of each core", target="toy",
+                "capacity", final="main", memory="lx", scope=" of each core", target="toy",
                 limit=1600, need=1616, named="A_lx: float32[4, n], 1616 bytes",
                 remedy="s[B].split(i, factor=2) instead of 4 needs 808",
             )

@@ -85,7 +85,7 @@ WRONG: dict[str, tuple[Any, Diagnostic]] = {
     ),
     "foreign size": (
         lambda kernel: kernel.timeline(n=4, measured=True),
-        Diagnostic("unbound-size", where="sums.timeline", func="sums", given="n", names="none"),
+        Diagnostic("unbound-size", where="sums.timeline", func="sums", size="n", names="none"),
     ),
     "missing size": (
         lambda kernel: tecomp.build(*two_loops(N), name="rows").timeline(measured=True),
@@ -100,7 +100,7 @@ WRONG: dict[str, tuple[Any, Diagnostic]] = {
     "no truth": (
         lambda kernel: kernel.timeline(measured="yes"),
         Diagnostic(
-            "invalid-type", where="sums.timeline: measured", given="yes",
+            "invalid-type", where="sums.timeline: measured", value="yes",
             remedy="pass True or False",
         ),
     ),

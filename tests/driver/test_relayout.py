@@ -229,19 +229,19 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
 
     assert refusal(STICKS.pack, np.zeros((100, 70), "float32")) == (
         Diagnostic(
-            "argument-mismatch", what="pack: the array", text="float32[100, 70]", dtype="float32",
+            "argument-mismatch", subject="pack: the array", text="float32[100, 70]", dtype="float32",
             shape=[70, 100],
         )
     )
     assert refusal(STICKS.pack, [[1.0]]) == (
         Diagnostic(
-            "argument-mismatch", what="pack: the array", text="float64[1, 1]", dtype="float32",
+            "argument-mismatch", subject="pack: the array", text="float64[1, 1]", dtype="float32",
             shape=[70, 100],
         )
     )
     assert refusal(STICKS.unpack, STICKS.pack(array), array.astype("float64")) == (
         Diagnostic(
-            "argument-mismatch", what="unpack: out", text="float64[70, 100]", dtype="float32",
+            "argument-mismatch", subject="unpack: out", text="float64[70, 100]", dtype="float32",
             shape=[70, 100],
         )
     )
@@ -255,7 +255,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     halves = Layout(SHAPE, STICKS.dtype, STICKS.index_map, Format.plain("float16"))
     assert refusal(relayout(ROWS, halves), array, "here") == (
         Diagnostic(
-            "argument-mismatch", what="relayout: out", text="str", dtype="float16", shape=[4, 70, 32],
+            "argument-mismatch", subject="relayout: out", text="str", dtype="float16", shape=[4, 70, 32],
         )
     )
 
@@ -269,5 +269,5 @@ def test_results_are_not_written_where_they_may_not_be(rest: slice) -> None:
     with pytest.raises(CallError) as error:
         rows.unpack(np.ones(frozen.shape, np.float32), out=frozen)
 
-    assert diagnostic(error.value) == Diagnostic("unsupported-memory", what="unpack: out")
+    assert diagnostic(error.value) == Diagnostic("unsupported-memory", subject="unpack: out")
     assert (frozen == 0).all()

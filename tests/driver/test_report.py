@@ -205,7 +205,7 @@ def test_sizes_are_given_by_name() -> None:
     with pytest.raises(CallError) as error:
         kernel.report(n=8, m=9)
     assert diagnostic(error.value) == Diagnostic(
-        "unbound-size", where="report", func="main", given="m", names="n",
+        "unbound-size", where="report", func="main", size="m", names="n",
     )
 
 

@@ -191,16 +191,16 @@ def test_a_kernel_above_its_roof_is_doubted() -> None:
         (lambda: product(32).roofline(1), Diagnostic("conflicting-options", where="main.roofline")),
         (lambda: product(32).roofline(measured=1),  # type: ignore[arg-type]
          Diagnostic(
-             "invalid-type", where="main.roofline: measured", given=1,
+             "invalid-type", where="main.roofline: measured", value=1,
              remedy="pass True or False",
          )),
         (lambda: product(32).roofline(label=3),  # type: ignore[arg-type]
          Diagnostic(
-             "invalid-type", where="main.roofline: label", given=3,
+             "invalid-type", where="main.roofline: label", value=3,
              remedy="pass a string, or omit it",
          )),
         (lambda: product(32).roofline(n=3), Diagnostic(
-            "unbound-size", where="report", func="main", given="n", names="none",
+            "unbound-size", where="report", func="main", size="n", names="none",
         )),
         (lambda: product(32).roofline(1, measured=True, n=3),
          Diagnostic("conflicting-options", where="main.roofline", sizes="n")),

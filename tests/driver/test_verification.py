@@ -83,7 +83,7 @@ def test_the_pass_that_changes_numbers_is_named(
     assert caught.value.code == "TE0012"
     assert diagnostic(caught.value) == Diagnostic(
         "verification-failed",
-        told="main: B[4, 1], at [0, 4, 1] in memory, is 64.0, but the interpreter has 63.0",
+        description="main: B[4, 1], at [0, 4, 1] in memory, is 64.0, but the interpreter has 63.0",
         culprit=f"the results changed in the pass {name}",
     )
 
@@ -112,7 +112,7 @@ def test_code_that_leaves_its_memory_is_not_run(
     assert (result == 7).all()
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "verification-failed", name="main", name2=name, fault="near[5] is out of bounds: shape (5,)",
+            "verification-failed", name="main", pass_name=name, fault="near[5] is out of bounds: shape (5,)",
         )
     )
 
@@ -150,7 +150,7 @@ def test_verify_reports_wrong_generated_code(monkeypatch: pytest.MonkeyPatch) ->
 
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "verification-failed", told="main: B[2] is 8, but the interpreter has 3",
+            "verification-failed", description="main: B[2] is 8, but the interpreter has 3",
             culprit="the results are correct after all passes, but the code generated from the last one changes them",
         )
     )

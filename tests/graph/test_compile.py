@@ -187,7 +187,7 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
         (
             lambda: tecomp.compile("B", [A]),  # type: ignore[arg-type]
             Diagnostic(
-                "invalid-type", where="compile: outputs", given="B",
+                "invalid-type", where="compile: outputs", value="B",
                 remedy="give a list of tensors",
             ),
         ),
@@ -195,7 +195,7 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
             lambda: tecomp.compile(B, [A, 3]),  # type: ignore[list-item]
             Diagnostic(
                 "invalid-type", where="compile: inputs",
-                given="[Tensor(A, shape=(4,), dtype=float32), 3]",
+                value="[Tensor(A, shape=(4,), dtype=float32), 3]",
                 remedy="give a list of tensors",
             ),
         ),
@@ -206,14 +206,14 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
         (
             lambda: tecomp.compile(B, [], constants={"A": 1.0}),  # type: ignore[dict-item]
             Diagnostic(
-                "invalid-type", where="compile: constants", given=['A'],
+                "invalid-type", where="compile: constants", value=['A'],
                 remedy="pass one array per placeholder",
             ),
         ),
         (
             lambda: tecomp.compile(B, [A], relayouts="no"),  # type: ignore[arg-type]
             Diagnostic(
-                "invalid-type", where="compile: relayouts", given="no",
+                "invalid-type", where="compile: relayouts", value="no",
                 remedy="give True or False",
             ),
         ),
@@ -290,7 +290,7 @@ def test_variables_in_definitions_are_refused(
         ),
         (
             lambda: tecomp.compile(B, [A])(),
-            Diagnostic("argument-mismatch", kernel="program", wanted="1 input", names="A", array_count=0),
+            Diagnostic("argument-mismatch", kernel="program", expected="1 input", names="A", array_count=0),
         ),
         (
             lambda: tecomp.compile(B, [A])(np.zeros(4, "float32"), out=[]),
@@ -301,14 +301,14 @@ def test_variables_in_definitions_are_refused(
         (
             lambda: tecomp.compile(B, [A]).report(measured="x"),  # type: ignore[arg-type]
             Diagnostic(
-                "invalid-type", where="program: measured", given="x",
+                "invalid-type", where="program: measured", value="x",
                 remedy="give True or False",
             ),
         ),
         (
             lambda: tecomp.compile(B, [A]).timeline(measured=1),  # type: ignore[arg-type]
             Diagnostic(
-                "invalid-type", where="program: measured", given=1, remedy="give True or False",
+                "invalid-type", where="program: measured", value=1, remedy="give True or False",
             ),
         ),
     ],

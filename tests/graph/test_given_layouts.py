@@ -89,16 +89,16 @@ def test_another_memory_of_a_copy_is_refused() -> None:
     ("tensix_wh", "float32", "bfp8",
      Diagnostic(
          "layout-requirement", tensor="B", storage="bfp8", target="tensix_wh", plain="float32",
-         kept="float32",
+         target_storage="float32",
      )),
     ("stick128", "float16", "float8_e4m3fn",
      Diagnostic(
          "layout-requirement", tensor="B", storage="float8_e4m3fn", target="stick128", plain="float16",
-         kept="dlfloat16 or float16",
+         target_storage="dlfloat16 or float16",
      )),
     ("cpu", "float32", "dlfloat16",
      Diagnostic(
-         "layout-requirement", tensor="B", storage="dlfloat16", target="cpu", plain="float32", kept="float32",
+         "layout-requirement", tensor="B", storage="dlfloat16", target="cpu", plain="float32", target_storage="float32",
      )),
 ])
 def test_another_storage_is_refused(
@@ -234,7 +234,7 @@ def test_from_pages_to_shards() -> None:
     (shards(8, 1, element="bfp_bf8"),
      Diagnostic(
          "layout-requirement", tensor="T", storage="bfp_bf8", target="tensix_wh", plain="float32",
-         kept="float32",
+         target_storage="float32",
      )),
     (ShardLayout((SIDE, 64), "float32", grid=(8, 1), tile=(32, 32)),
      Diagnostic(
@@ -257,7 +257,7 @@ def test_shards_that_cannot_be(layout: Any, message: Diagnostic) -> None:
     ((1024, 1024), (1, 1),
      Diagnostic(
          "layout-requirement", tensor="T", shard_nbytes=4194304, memory="l1", target="tensix_wh",
-         room=1498112,
+         free_bytes=1498112,
      )),
     ((4096, 64), (128, 1),
      Diagnostic("layout-requirement", tensor="T", cores=128, target="tensix_wh", target_cores=64)),

@@ -143,9 +143,9 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], Diagnostic
          reason="B is infeasible on stick128: B: its elements at (i=0, j=0) and (i=1, j=0) are at [0, 0, 0] and [0, 0, 1], and those of A that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one); a relayout of A to lambda i0, i1: [i0 // 64, i1, i0 % 64] resolves it",
      )),
     (lambda A, B, C: chosen(B, A, [tecomp.hint(C, stick=0)]),
-     Diagnostic("layout-requirement", tensor="C", every="A, B")),
+     Diagnostic("layout-requirement", tensor="C", names="A, B")),
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, stick=0)]),
-     Diagnostic("layout-requirement", tensor="C", every="A, B")),
+     Diagnostic("layout-requirement", tensor="C", names="A, B")),
     (lambda A, B, C: tecomp.compile(C, [A], hints=[
         tecomp.hint(B, stick=0, hard=True), tecomp.hint(B, stick=1, hard=True)]),
      Diagnostic(
@@ -169,9 +169,9 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], Diagnostic
          layout_shape=[128, 128],
      )),
     (lambda A, B, C: tecomp.compile(C, [A], "stick128", layouts={B: 3}),
-     Diagnostic("invalid-type", where="compile: the layout of B", given=3)),
+     Diagnostic("invalid-type", where="compile: the layout of B", value=3)),
     (lambda A, B, C: tecomp.compile(C, [A], "stick128", layouts={B: ["default", "rows"]}),
-     Diagnostic("invalid-type", where="compile: the layout of B", given="rows")),
+     Diagnostic("invalid-type", where="compile: the layout of B", value="rows")),
 ]
 
 
@@ -501,7 +501,7 @@ def test_hints_for_tensors_outside_the_program(target: str) -> None:
         tecomp.compile(B, [A], target, layouts={C: "default"})
 
     assert diagnostic(error.value) == (
-        Diagnostic("layout-requirement", tensor="C", every="A, B")
+        Diagnostic("layout-requirement", tensor="C", names="A, B")
     )
 
 

@@ -172,6 +172,6 @@ def test_unpackable_arguments_are_rejected() -> None:
     with pytest.raises(DefinitionError) as error:
         tecomp.compile(Y, [X], "stick128", packed=[3])  # type: ignore[list-item]
     assert diagnostic(error.value) == Diagnostic(
-        "invalid-type", where="compile: packed", given=[3],
+        "invalid-type", where="compile: packed", value=[3],
         remedy="pass a list of inputs and outputs",
     )

@@ -192,7 +192,7 @@ def test_programs_travel_with_their_layouts() -> None:
 
 
 @pytest.mark.parametrize(("layouts", "expected"), [
-    ({"A": 3}, Diagnostic("invalid-type", where="compile: the layout of A", given=3)),
+    ({"A": 3}, Diagnostic("invalid-type", where="compile: the layout of A", value=3)),
     ({"A": []}, Diagnostic("layout-requirement", tensor="A")),
     ({"A": StickLayout((64, 64), HALF)},
      Diagnostic(

@@ -148,7 +148,7 @@ def test_partial_files_are_ignored(
         program.save(tmp_path / "net")
 
     assert diagnostic(error.value) == (
-        Diagnostic("saved-program", place=f"{tmp_path}/net", reason="No space left on device")
+        Diagnostic("saved-program", path=f"{tmp_path}/net", reason="No space left on device")
     )
     assert os.listdir(tmp_path) == []
 
@@ -164,7 +164,7 @@ def test_save_keeps_foreign_directories(tmp_path: Path) -> None:
         with pytest.raises(CacheError) as error:
             network().save(place)
         assert diagnostic(error.value) == (
-            Diagnostic("saved-program", place=str(place))
+            Diagnostic("saved-program", path=str(place))
         )
 
     assert note.read_text() == "mine"
@@ -175,7 +175,7 @@ def test_definitions_of_things_that_have_no_text_are_not_saved(tmp_path: Path) -
         network(note=object()).save(tmp_path / "net")
 
     assert diagnostic(error.value) == (
-        Diagnostic("saved-program", asked="net", qualname="object")
+        Diagnostic("saved-program", output="net", qualname="object")
     )
     assert os.listdir(tmp_path) == []
 
@@ -254,7 +254,7 @@ def test_things_of_classes_of_the_user_are_not_saved(tmp_path: Path) -> None:
         network(note=Note("mine")).save(tmp_path / "net")
 
     assert diagnostic(error.value) == (
-        Diagnostic("saved-program", asked="net", qualname="Note")
+        Diagnostic("saved-program", output="net", qualname="Note")
     )
 
 
@@ -322,7 +322,7 @@ COMPILE_AGAIN = "compile the program here and save it again"
         ),
         (
             _say("cpu", "abacus"),
-            {"what": "cpu", "head": "abacus", "here": "HERE", "remedy": COMPILE_AGAIN},
+            {"subject": "cpu", "head": "abacus", "here": "HERE", "remedy": COMPILE_AGAIN},
         ),
         (
             _features,
@@ -390,7 +390,7 @@ def test_folders_that_are_refused(
         "HERE": head["cpu"], "DIFFERENT": ", ".join(different), "VERSION": tecomp.__version__
     }
     parameters = {name: here.get(value, value) for name, value in expected.items()}
-    assert diagnostic(error.value) == Diagnostic("saved-program", place=str(place), **parameters)
+    assert diagnostic(error.value) == Diagnostic("saved-program", path=str(place), **parameters)
 
 
 def test_no_byte_can_be_changed(folder: Path, tmp_path: Path) -> None:

@@ -310,7 +310,7 @@ def f(A: Buffer("float32", (3,)), n: "int64"):
 """, floats(3), 3)
 
     assert diagnostic(error.value) == Diagnostic(
-        "out-of-bounds", name="A", at="3", shape=(3,), start="",
+        "out-of-bounds", name="A", index="3", shape=(3,), start="",
     )
 
 
@@ -318,15 +318,15 @@ def f(A: Buffer("float32", (3,)), n: "int64"):
     ("body", "expected"),
     [
         ("A[0, n] = A[0, 0]", Diagnostic(
-            "out-of-bounds", name="A", at="0, -1", shape=(2, 3), start="",
+            "out-of-bounds", name="A", index="0, -1", shape=(2, 3), start="",
         )),
         ("A[0, 0] = A[n + 3, 0]", Diagnostic(
-            "out-of-bounds", name="A", at="2, 0", shape=(2, 3), start="",
+            "out-of-bounds", name="A", index="2, 0", shape=(2, 3), start="",
         )),
         ("A[0, ramp(1, 1, 4)] = broadcast(float32(0.0), 4)",
-         Diagnostic("out-of-bounds", name="A", at="0, 3", shape=(2, 3), start="")),
+         Diagnostic("out-of-bounds", name="A", index="0, 3", shape=(2, 3), start="")),
         ("A[0, ramp(0, 1, 2)] = A[1, ramp(-1, 1, 2)]",
-         Diagnostic("out-of-bounds", name="A", at="1, -1", shape=(2, 3), start="")),
+         Diagnostic("out-of-bounds", name="A", index="1, -1", shape=(2, 3), start="")),
     ],
 )
 def test_an_access_outside_of_a_buffer_is_an_error(body: str, expected: Diagnostic) -> None:
@@ -345,7 +345,7 @@ def f(n: "int64"):
 """, 4)
 
     assert diagnostic(error.value) == Diagnostic(
-        "out-of-bounds", name="T", at="7, 1", shape=(3, 4), start=" starting at (4, 0)",
+        "out-of-bounds", name="T", index="7, 1", shape=(3, 4), start=" starting at (4, 0)",
     )
 
 
@@ -405,7 +405,7 @@ def test_a_failed_run_time_check_names_index_and_site(text: str, bad: int) -> No
         run(text, floats(4), np.array([3, 0, bad, 1]), floats(4), 3)
 
     assert diagnostic(error.value) == (
-        Diagnostic("out-of-bounds", at=bad, site="f.py:3: A[at[i]] (axis 0 of A[4])")
+        Diagnostic("out-of-bounds", index=bad, site="f.py:3: A[at[i]] (axis 0 of A[4])")
     )
 
 
@@ -414,10 +414,10 @@ def test_a_failed_run_time_check_names_index_and_site(text: str, bad: int) -> No
     [
         ((floats(4),), Diagnostic("argument-count", func="f", param_count=3, arg_count=1)),
         ((floats(4).tolist(), floats(16), 1), Diagnostic(
-            "argument-mismatch", func="f", buffer="A", dtype="float32", given="list",
+            "argument-mismatch", func="f", buffer="A", dtype="float32", value="list",
         )),
         ((floats(4).astype(float), floats(16), 1), Diagnostic(
-            "argument-mismatch", func="f", buffer="A", dtype="float32", given="float64 array",
+            "argument-mismatch", func="f", buffer="A", dtype="float32", value="float64 array",
         )),
         ((floats(4, 1), floats(16), 1),
          Diagnostic("argument-mismatch", func="f", buffer="A", dtype="float32", rank=1, shape=(4, 1))),
@@ -446,13 +446,13 @@ def test_strides_and_sizes_that_do_not_fit() -> None:
         run('def f(A: Buffer("float32x2", (3,))):\n    pass', floats(2, 3).T)
 
     assert diagnostic(strided.value) == Diagnostic(
-        "argument-mismatch", func="f", name="A", wanted=(8, 1), found=(4, 1),
+        "argument-mismatch", func="f", name="A", expected=(8, 1), found=(4, 1),
     )
     assert diagnostic(transposed.value) == Diagnostic(
-        "argument-mismatch", func="f", name="A", wanted=(4, 1), found=(1, 3),
+        "argument-mismatch", func="f", name="A", expected=(4, 1), found=(1, 3),
     )
     assert diagnostic(lanes.value) == Diagnostic(
-        "argument-mismatch", func="f", name="A", wanted=(2, 1), found=(1, 3),
+        "argument-mismatch", func="f", name="A", expected=(2, 1), found=(1, 3),
     )
     assert diagnostic(unbound.value) == Diagnostic("unbound-size", func="f", size="n")
 

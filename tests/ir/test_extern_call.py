@@ -123,7 +123,7 @@ def test_an_array_may_reach_outside_of_nothing() -> None:
     with pytest.raises(CallError) as error:
         evaluate(func, [np.zeros(8, "float32")])
     assert diagnostic(error.value) == (
-        Diagnostic("out-of-bounds", name="A", at="8", shape=(8,), start="")
+        Diagnostic("out-of-bounds", name="A", index="8", shape=(8,), start="")
     )
 
 
@@ -155,7 +155,7 @@ def test_malformed_extern_calls() -> None:
     )
     assert broken(func, shape=(Const(4, INT32), array.shape[1])) == Diagnostic(
         "internal", function="f", node="reads(lambda i_1, j: A[i_1, j], (int32(4), 8))",
-        dtype="int32", dtype2="int64",
+        dtype="int32", expected_dtype="int64",
     )
     assert broken(func, access=BufferLoad(place.buffer, (Var("free"), place.indices[1]))) == (
         Diagnostic(
@@ -166,4 +166,4 @@ def test_malformed_extern_calls() -> None:
     with pytest.raises(InternalError) as error:
         verify(replace(func, body=replace(
             call_of(func), arguments=(replace(array, access=place.indices[0]),))))
-    assert diagnostic(error.value) == Diagnostic("internal", place="i_1")
+    assert diagnostic(error.value) == Diagnostic("internal", value="i_1")

@@ -139,7 +139,7 @@ def test_the_types_are_named() -> None:
     )
     assert refusal(tecomp.CFunction, LIBC, "abs", "int32") == (
         Diagnostic(
-            "invalid-type", where="CFunction abs: arguments", given="int32",
+            "invalid-type", where="CFunction abs: arguments", value="int32",
             remedy="pass a list of types",
         )
     )

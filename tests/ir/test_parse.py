@@ -253,7 +253,7 @@ HEAD = 'def f(A: Buffer("float32", (4,)), n: "int64"):\n    '
         (HEAD + "A[0] = call('foo', n)",
          Diagnostic("text", line=2, column=12, source="call('foo', n)")),
         (HEAD + "A[0] = min(n)", Diagnostic(
-            "text", line=2, column=12, source="min(n)", least=2, arg_count=1,
+            "text", line=2, column=12, source="min(n)", minimum=2, arg_count=1,
         )),
         (HEAD + "A[0] = cast('int8', n, x=1)",
          Diagnostic("text", line=2, column=12, source="cast('int8', n, x=1)", arg="x")),

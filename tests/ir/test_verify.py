@@ -101,7 +101,7 @@ def f(A: Buffer("float32", (n, m * 4)), p: "bool", *, n: "int64", m: "int64"):
         (BufferLoad(Buffer("A", (32,), data=A.data), (ZERO,)),
          Diagnostic("internal", function="f", node="A[0]")),
         (BufferLoad(A, (ZERO,)), Diagnostic(
-            "internal", function="f", node="A[0]", index_count=1, wanted=2,
+            "internal", function="f", node="A[0]", index_count=1, expected=2,
         )),
         (BufferLoad(A, (ZERO, Const(0, INT32))), Diagnostic(
             "internal", function="f", node="A[0, int32(0)]", dtype="int32",
@@ -226,15 +226,15 @@ LOCAL = Buffer("T", (4,))
              problem="variable is not bound where it is used",
          )),
         (Prefetch(BufferLoad(A, (ZERO,))), Diagnostic(
-            "internal", function="f", node="A[0]", index_count=1, wanted=2,
+            "internal", function="f", node="A[0]", index_count=1, expected=2,
         )),
         (BufferStore(A, N, (ZERO, ZERO)), Diagnostic(
-            "internal", function="f", node="A[0, 0] = n", dtype="int64", wanted="float32",
+            "internal", function="f", node="A[0, 0] = n", dtype="int64", expected="float32",
         )),
         (BufferStore(A, ONE, (ZERO, LANES)),
          Diagnostic(
              "internal", function="f", node="A[0, ramp(0, 1, 4)] = float32(1.0)", dtype="float32",
-             wanted="float32x4",
+             expected="float32x4",
          )),
         (BufferStore(A, ONE, (ZERO, I)), Diagnostic(
             "internal", function="f", node="i",
@@ -246,7 +246,7 @@ LOCAL = Buffer("T", (4,))
              problem="variable is not bound where it is used",
          )),
         (IfThenElse(N, NONE), Diagnostic(
-            "internal", function="f", node="if n:", dtype="int64", dtype2="bool",
+            "internal", function="f", node="if n:", dtype="int64", expected_dtype="bool",
         )),
         (For(I, ZERO, Const(4, INT32), ForKind.SERIAL, NONE),
          Diagnostic(
@@ -299,7 +299,7 @@ LOCAL = Buffer("T", (4,))
          Diagnostic(
              "internal", function="f",
              node='with BufferRealize(Buffer("float32", (4,)), bounds=((0, x),)) as T:',
-             dtype="float32", dtype2="int64",
+             dtype="float32", expected_dtype="int64",
          )),
     ],
 )
@@ -326,7 +326,7 @@ def test_flat_code_has_one_index_for_each_physical_axis() -> None:
     verify(texture, flat=True)
 
     assert refusal(logical, flat=True) == Diagnostic(
-        "internal", function="f", node="A[0, 0] = float32(1.0)", index_count=2, wanted=1,
+        "internal", function="f", node="A[0, 0] = float32(1.0)", index_count=2, expected=1,
     )
     assert refusal(PrimFunc("f", (), realized), flat=True) == (
         Diagnostic(
@@ -356,7 +356,7 @@ def test_maps_are_for_memory_of_the_function() -> None:
     assert refusal(padded) == (
         Diagnostic(
             "internal", function="f", node="lambda i: float32(1.0) if i else None", dtype="int64",
-            dtype2="bool",
+            expected_dtype="bool",
         )
     )
     assert refusal(free) == Diagnostic(

@@ -45,7 +45,7 @@ made_map: Any = GridMap
         ),
         (
             lambda: ANY.dma(0),
-            Diagnostic("transfer", who="layout.dma", strides=0),
+            Diagnostic("transfer", caller="layout.dma", strides=0),
         ),
         (
             lambda: stick_layout((3, 128), "float16", "ab"),
@@ -54,7 +54,7 @@ made_map: Any = GridMap
         (
             lambda: Layout.of(ANY.nbytes, "float16", lambda i: [i]),
             Diagnostic(
-                "invalid-type", where="layout: the shape", given=512000,
+                "invalid-type", where="layout: the shape", value=512000,
                 remedy="pass one integer per axis, such as (0, 1)",
             ),
         ),
@@ -64,7 +64,7 @@ made_map: Any = GridMap
         ),
         (
             lambda: ANY.runs_to(None),
-            Diagnostic("invalid-type", where="layout.runs_to", given=None),
+            Diagnostic("invalid-type", where="layout.runs_to", value=None),
         ),
         (
             lambda: stick_layout(None),
@@ -82,15 +82,15 @@ made_map: Any = GridMap
         ),
         (
             lambda: made_map((8, 8), divmod, (8, 8)),
-            Diagnostic("shards", given="divmod"),
+            Diagnostic("shards", value="divmod"),
         ),
         (
             lambda: made_map((8, 8), lambda y, x: [y, x], (8, 8)),
-            Diagnostic("shards", given="<lambda>"),
+            Diagnostic("shards", value="<lambda>"),
         ),
         (
             lambda: made_map((8, 8), "rows", (8, 8)),
-            Diagnostic("shards", given="'rows'"),
+            Diagnostic("shards", value="'rows'"),
         ),
         (
             lambda: ANY.row_major((4, 5), "float32", (0, 2)),
@@ -99,13 +99,13 @@ made_map: Any = GridMap
         (
             lambda: ANY.row_major(None, "float32"),
             Diagnostic(
-                "invalid-type", where="layout: the shape", given=None,
+                "invalid-type", where="layout: the shape", value=None,
                 remedy="pass one integer per axis, such as (0, 1)",
             ),
         ),
         (
             lambda: ANY.is_equivalent_to(None),
-            Diagnostic("invalid-type", where="layout.is_equivalent_to", given=None),
+            Diagnostic("invalid-type", where="layout.is_equivalent_to", value=None),
         ),
         (
             lambda: STICKS.index_map.then(ANY),
@@ -113,7 +113,7 @@ made_map: Any = GridMap
         ),
         (
             lambda: relayout(ANY, (1000, 200)),
-            Diagnostic("invalid-type", where="relayout", given=(1000, 200)),
+            Diagnostic("invalid-type", where="relayout", value=(1000, 200)),
         ),
     ],
 )

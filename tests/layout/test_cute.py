@@ -72,19 +72,19 @@ def test_texts_round_trip(text: str) -> None:
         (
             lambda: cute("(4,4:(1,4)", "float32"),
             Diagnostic(
-                "layout-text", text="(4,4:(1,4)", place=4, what="expected `)`", rest=":(1,4)",
+                "layout-text", text="(4,4:(1,4)", position=4, subject="expected `)`", rest=":(1,4)",
             ),
         ),
         (
             lambda: cute("(4,x):(1,4)", "float32"),
             Diagnostic(
-                "layout-text", text="(4,x):(1,4)", place=3, what="expected a number or `(`",
+                "layout-text", text="(4,x):(1,4)", position=3, subject="expected a number or `(`",
                 rest="x):(1,4)",
             ),
         ),
         (
             lambda: cute("4:1)", "float32"),
-            Diagnostic("layout-text", text="4:1)", place=3, what="expected the end", rest=")"),
+            Diagnostic("layout-text", text="4:1)", position=3, subject="expected the end", rest=")"),
         ),
         (
             lambda: cute("(4,(2,2)):(1,4)", "float32"),

@@ -322,24 +322,24 @@ def test_loops_as_text_run() -> None:
         (
             {"host_strides": (1,)},
             Diagnostic(
-                "transfer", who="layout.dma", chosen_count=1, chosen=[1], rank=2, shape=[10, 20],
+                "transfer", caller="layout.dma", chosen_count=1, chosen=[1], rank=2, shape=[10, 20],
             ),
         ),
         (
             {"host_strides": (1.5, 1)},
-            Diagnostic("transfer", who="layout.dma", number=1.5),
+            Diagnostic("transfer", caller="layout.dma", number=1.5),
         ),
         (
             {"start": (0, 15), "extents": (10, 6)},
-            Diagnostic("transfer", who="layout.dma", first=[0, 15], counts=[10, 6], shape=[10, 20]),
+            Diagnostic("transfer", caller="layout.dma", first=[0, 15], counts=[10, 6], shape=[10, 20]),
         ),
         (
             {"start": (0,)},
-            Diagnostic("transfer", who="layout.dma", first=[0], counts=[10], shape=[10, 20]),
+            Diagnostic("transfer", caller="layout.dma", first=[0], counts=[10], shape=[10, 20]),
         ),
         (
             {"start": (-1, 0)},
-            Diagnostic("transfer", who="layout.dma", first=[-1, 0], counts=[11, 20], shape=[10, 20]),
+            Diagnostic("transfer", caller="layout.dma", first=[-1, 0], counts=[11, 20], shape=[10, 20]),
         ),
     ],
     ids=["rank", "fraction", "box", "short", "negative"],
@@ -360,7 +360,7 @@ def test_excessive_loop_nests_are_rejected_with_their_count() -> None:
 
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "limit-exceeded", what="layout.dma: lambda i: [i * 20011 % 40009] on [40000]",
+            "limit-exceeded", subject="layout.dma: lambda i: [i * 20011 % 40009] on [40000]",
             found_count=6136, most_nests=1024,
         )
     )

@@ -146,13 +146,13 @@ def test_no_elements() -> None:
         ),
         (
             lambda: INT4.encode_array(np.zeros((2, 3), np.int8)),
-            Diagnostic("storage-format", storage="int4", shape=[2, 3], old=2, what="elements"),
+            Diagnostic("storage-format", storage="int4", shape=[2, 3], old=2, subject="elements"),
         ),
         (
             lambda: BFP8.encode(te.placeholder((4, 100), name="A")),
             Diagnostic(
                 "storage-format", name="bfp8", tensor="A", shape="[4, 100]", size=1024,
-                what="elements",
+                subject="elements",
             ),
         ),
         (
@@ -161,7 +161,7 @@ def test_no_elements() -> None:
         ),
         (
             lambda: BFP8.encoded(te.placeholder((4,), name="A")[0]),
-            Diagnostic("storage-format", name="bfp8", elements=1024, what="encode"),
+            Diagnostic("storage-format", name="bfp8", elements=1024, subject="encode"),
         ),
     ],
 )

@@ -155,11 +155,11 @@ def of(mapping: Callable[..., Sequence[Any]], shape: Sequence[int] = (8, 8)) -> 
         ),
         (
             lambda: sticks().place((0, 200)),
-            Diagnostic("index-out-of-bounds", what="element", at=(0, 200), shape=[1000, 200]),
+            Diagnostic("index-out-of-bounds", subject="element", index=(0, 200), shape=[1000, 200]),
         ),
         (
             lambda: sticks().element((4, 0, 0)),
-            Diagnostic("index-out-of-bounds", what="place", at=(4, 0, 0), shape=[4, 1000, 64]),
+            Diagnostic("index-out-of-bounds", subject="place", index=(4, 0, 0), shape=[4, 1000, 64]),
         ),
     ],
     ids=["collision", "shape", "negative", "grid", "element", "place"],

@@ -76,7 +76,7 @@ def test_unnamed_layouts_have_a_tag() -> None:
     [
         (
             lambda: blocked((2, 3), "float32", "nc4"),
-            Diagnostic("layout-text", tag="nc4", place=2, rest="4"),
+            Diagnostic("layout-text", tag="nc4", position=2, rest="4"),
         ),
         (
             lambda: blocked((2, 3), "float32", "nchw"),

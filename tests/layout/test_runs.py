@@ -207,12 +207,12 @@ def test_hard_maps_take_no_longer(layout: Layout) -> None:
         (
             lambda: tiles((4, 4), (2, 2)).runs((1,)),
             Diagnostic(
-                "transfer", who="layout.runs", chosen_count=1, chosen=[1], rank=2, shape=[4, 4],
+                "transfer", caller="layout.runs", chosen_count=1, chosen=[1], rank=2, shape=[4, 4],
             ),
         ),
         (
             lambda: tiles((4, 4), (2, 2)).runs().transactions(0),
-            Diagnostic("transfer", most=0),
+            Diagnostic("transfer", size=0),
         ),
     ],
     ids=["shape", "strides", "burst"],

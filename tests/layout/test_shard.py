@@ -284,19 +284,19 @@ REFUSED = {
     ),
     "face": (
         make((64, 64), "float32", tile=(4, 16), face=(16, 16)),
-        Diagnostic("shards", found="16x16", what="a tile of 4x16"),
+        Diagnostic("shards", found="16x16", subject="a tile of 4x16"),
     ),
     "face-without-tile": (
         make((64, 64), "float32", face=(16, 16)),
-        Diagnostic("shards", found="16x16", what="no tile"),
+        Diagnostic("shards", found="16x16", subject="no tile"),
     ),
     "bfp-without-tile": (
         make((64, 64), "float32", element="bfp_bf8"),
-        Diagnostic("shards", storage="bfp_bf8", what="elements one by one"),
+        Diagnostic("shards", storage="bfp_bf8", subject="elements one by one"),
     ),
     "bfp-small-tile": (
         make((64, 64), "float32", element="bfp_bf8", tile=(16, 16)),
-        Diagnostic("shards", storage="bfp_bf8", what="tiles of 16x16"),
+        Diagnostic("shards", storage="bfp_bf8", subject="tiles of 16x16"),
     ),
     "no-format": (
         make((64, 64), "float32", element="bfp9", tile=(32, 32)),
@@ -327,7 +327,7 @@ REFUSED = {
     ),
     "core": (
         lambda: ShardLayout((8, 8), "float32", grid=(2, 2)).core_padding((2, 0)),
-        Diagnostic("index-out-of-bounds", what="core", at=(2, 0), shape=[2, 2]),
+        Diagnostic("index-out-of-bounds", subject="core", index=(2, 0), shape=[2, 2]),
     ),
     "no-device": (
         lambda: ShardLayout((8, 8), "float32", grid=(2, 2)).physical_core((0, 0)),

@@ -169,7 +169,7 @@ def at(text: str, wanted: str, rest: str) -> tuple[str, Diagnostic]:
     found = f"found `{rest}{dots}`" if rest else "the text ends"
     return text, (
         Diagnostic(
-            "layout-text", who="shard layout", wanted=wanted, place=place, line=line,
+            "layout-text", caller="shard layout", expected=wanted, position=place, line=line,
             column=column, found=found,
         )
     )
@@ -321,11 +321,11 @@ def test_texts_of_aligned_layouts_can_be_read(seed: int) -> None:
 
 METAL_ERRORS: dict[str, tuple[str, str, Diagnostic]] = {
     "interleaved": ("sharded", "interleaved", Diagnostic(
-        "layout-text", who="shard layout", wanted="'sharded'", place=181, line=1, column=182,
+        "layout-text", caller="shard layout", expected="'sharded'", position=181, line=1, column=182,
         found="found `interleaved>>`",
     )),
     "odd": ("6x1x1x1x", "6x1x1x", Diagnostic(
-        "layout-text", who="shard layout", wanted="as many shard extents as grid extents", place=13,
+        "layout-text", caller="shard layout", expected="as many shard extents as grid extents", position=13,
         line=1, column=14, found="found `!ttcore.tile<32x32, ...`",
     )),
     "shards": ("6x1x1x1x", "6x1x2x1x", Diagnostic(
@@ -338,7 +338,7 @@ METAL_ERRORS: dict[str, tuple[str, str, Diagnostic]] = {
         "invalid-type", where="shard layout: dim_alignments", values=(32, 32), many="3 ",
     )),
     "count": ("2x2xi64", "3x2xi64", Diagnostic(
-        "layout-text", who="shard layout", wanted="2x2x", place=167, line=1, column=168,
+        "layout-text", caller="shard layout", expected="2x2x", position=167, line=1, column=168,
         found="found `3x2xi64>, l1, sharde...`",
     )),
 }

@@ -263,7 +263,7 @@ def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
         ),
         (
             made((5, 64), "float16", [0, 1], size=(5, 65)),
-            Diagnostic("sticks", padded=[5, 64], room=64, dim=1, extent=65, shape=[5, 65]),
+            Diagnostic("sticks", padded=[5, 64], padded_extent=64, dim=1, extent=65, shape=[5, 65]),
         ),
         (
             made((5, 64), "float16", [0, 1], size=(5, 6, 7)),
@@ -334,7 +334,7 @@ def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
         ),
         (
             lambda: StickLayout((5, 128), "float16", [0, 1]).with_size((5, 129)),
-            Diagnostic("sticks", padded=[5, 128], room=128, dim=1, extent=129, shape=[5, 129]),
+            Diagnostic("sticks", padded=[5, 128], padded_extent=128, dim=1, extent=129, shape=[5, 129]),
         ),
         (
             made([2, 5, 64], [1, 0, 1], 1, Dense, "SEN169_FP16"),

@@ -108,7 +108,7 @@ def test_rows_of_shards_are_padded_to_the_alignment_of_the_memory(
         (lambda: ShardLayout.for_target(STICK, (4, 4), "float16", memory_space="lx"), LayoutError,
          Diagnostic("unsupported-by-target", target="stick128")),
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float16", grid=(16, 8)), LayoutError,
-         Diagnostic("unsupported-by-target", by="16x8", size=128, target="tensix_wh", cores=64)),
+         Diagnostic("unsupported-by-target", grid="16x8", size=128, target="tensix_wh", cores=64)),
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float64"), LayoutError,
          Diagnostic(
              "unsupported-by-target", target="tensix_wh", dtype="float64",

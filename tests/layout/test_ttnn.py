@@ -242,13 +242,13 @@ REFUSED = {
     "stride-overlap": (
         make((2, 8, 8), "float32", stride=(32, 8, 1)),
         Diagnostic(
-            "shards", outer=(64, 32, 8, 1), shape=[2, 8, 8], outer2=32, taken=64, k=1, width=8,
+            "shards", outer=(64, 32, 8, 1), shape=[2, 8, 8], actual_stride=32, address_count=64, k=1, width=8,
         ),
     ),
     "stride-rows": (
         make((2, 8, 8), "float32", stride=(70, 8, 1)),
         Diagnostic(
-            "shards", outer=(140, 70, 8, 1), shape=[2, 8, 8], outer2=70, taken=64, k=1, width=8,
+            "shards", outer=(140, 70, 8, 1), shape=[2, 8, 8], actual_stride=70, address_count=64, k=1, width=8,
         ),
     ),
     "empty": (
@@ -286,7 +286,7 @@ REFUSED = {
         make((64, 64), "float32", memory_layout="height_sharded", memory_space="l1", grid=(2, 2)),
         Diagnostic(
             "shards", memory_layout="height_sharded", physical="64x64", rows="32x32",
-            whole="rows",
+            dimension="rows",
         ),
     ),
     "bad-grid": (
@@ -339,11 +339,11 @@ REFUSED = {
     ),
     "too-many-cores": (
         lambda: TtnnLayout((64, 64), "float32", grid=(4, 4), **SHARDED).core_ranges((8, 2)),
-        Diagnostic("shards", what="4x4 shards", rows=8, columns=2),
+        Diagnostic("shards", subject="4x4 shards", rows=8, columns=2),
     ),
     "pages-on-cores": (
         lambda: TtnnLayout((64, 64), "float32").core_ranges((8, 8)),
-        Diagnostic("shards", what="interleaved pages", rows=8, columns=8),
+        Diagnostic("shards", subject="interleaved pages", rows=8, columns=8),
     ),
 }
 

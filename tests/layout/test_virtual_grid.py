@@ -115,7 +115,7 @@ REFUSED = {
     ),
     "no-rectangle": (
         lambda: GridMap.folded((1, 11), (8, 8)),
-        Diagnostic("shards", count=11, device=8, device2=8),
+        Diagnostic("shards", count=11, device=8, device_columns=8),
     ),
     "mesh-of-one-axis": (
         lambda: GridMap.mesh((64,), (8, 8)),
@@ -123,7 +123,7 @@ REFUSED = {
     ),
     "core": (
         lambda: GridMap.mesh((8, 8), (8, 8)).core((8, 0)),
-        Diagnostic("shards", at=(8, 0), shape=[8, 8]),
+        Diagnostic("shards", index=(8, 0), shape=[8, 8]),
     ),
 }
 
@@ -223,7 +223,7 @@ def test_texts_of_devices_that_are_wrong(text: str, wanted: str, place: int, fou
             f"#tt.memory_space<l1>>, {text}>>"
         )
     assert diagnostic(caught.value) == Diagnostic(
-        "layout-text", who="shard layout", wanted=wanted, place=place, line=1, column=place + 1,
+        "layout-text", caller="shard layout", expected=wanted, position=place, line=1, column=place + 1,
         found=found,
     )
 

@@ -144,7 +144,7 @@ def test_packed_elements_are_refused() -> None:
     [
         (
             lambda: xla("f32[3,5]{1,0:T(2,2}"),
-            Diagnostic("layout-text", text="f32[3,5]{1,0:T(2,2}", place=12, rest=":T(2,2}"),
+            Diagnostic("layout-text", text="f32[3,5]{1,0:T(2,2}", position=12, rest=":T(2,2}"),
         ),
         (
             lambda: xla("f32[3,5]{1,1}"),

@@ -112,7 +112,7 @@ def test_index_checks_are_not_moved() -> None:
         evaluate(func, [keys, x, c])
     line = at_a_checked_index.__code__.co_firstlineno + 1
     assert diagnostic(caught.value) == (
-        Diagnostic("out-of-bounds", at=-7, site=f"{__file__}:{line}: X[K[i]] (axis 0 of X[40])")
+        Diagnostic("out-of-bounds", index=-7, site=f"{__file__}:{line}: X[K[i]] (axis 0 of X[40])")
     )
 
 

@@ -261,7 +261,7 @@ def test_primitives_that_it_has_no_loops_or_expressions_for() -> None:
         return diagnostic(error.value)
 
     assert message(s[x].compute_inline) == (
-        Diagnostic("requires-storage", where="s[x].compute_inline", stage="x", what="is a te.extern")
+        Diagnostic("requires-storage", where="s[x].compute_inline", stage="x", subject="is a te.extern")
     )
     assert message(s.cache_write, [x, count], "local") == (
         Diagnostic("pattern-mismatch", where="s.cache_write(x, 'local')", stage="x")

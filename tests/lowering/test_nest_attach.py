@@ -166,7 +166,7 @@ def test_a_start_that_is_computed_after_it_is_used_is_refused(nest: Any, run: An
 
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "dependence-violation", where="s[P].compute_at(s[S], k)", what="init=", parent="S", name="P",
+            "dependence-violation", where="s[P].compute_at(s[S], k)", subject="init=", parent="S", name="P",
             loops="of the reduction",
         )
     )

@@ -30,91 +30,91 @@ REFUSED: dict[str, tuple[Callable[[], Tensor], Diagnostic]] = {
         lambda: te.compute((8,), lambda i: A[i + 3], name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[i + 3]", tensor="A", shape="8", axis=0,
-            index="i + 3", value=8, at=" at i = 5",
+            index="i + 3", value=8, point=" at i = 5",
         ),
     ),
     "before the start": (
         lambda: te.compute((8,), lambda i: A[i - 1], name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[i - 1]", tensor="A", shape="8", axis=0,
-            index="i - 1", value=-1, at=" at i = 0",
+            index="i - 1", value=-1, point=" at i = 0",
         ),
     ),
     "second index": (
         lambda: te.compute((4, 6), lambda i, j: M[i, i + j], name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="M[i, i + j]", tensor="M", shape="4, 6", axis=1,
-            index="i + j", value=6, at=" at i = 1, j = 5",
+            index="i + j", value=6, point=" at i = 1, j = 5",
         ),
     ),
     "strided": (
         lambda: te.compute((5,), lambda i: A[2 * i], name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[2 * i]", tensor="A", shape="8", axis=0,
-            index="2 * i", value=8, at=" at i = 4",
+            index="2 * i", value=8, point=" at i = 4",
         ),
     ),
     "reversed": (
         lambda: te.compute((8,), lambda i: A[8 - i], name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[8 - i]", tensor="A", shape="8", axis=0,
-            index="8 - i", value=8, at=" at i = 0",
+            index="8 - i", value=8, point=" at i = 0",
         ),
     ),
     "in a reduction": (
         lambda: te.compute((6,), lambda i: te.sum(A[i + k], axis=k), name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[i + k]", tensor="A", shape="8", axis=0,
-            index="i + k", value=8, at=" at i = 5, k = 3",
+            index="i + k", value=8, point=" at i = 5, k = 3",
         ),
     ),
     "a reduction that starts late": (
         lambda: te.compute((2,), lambda i: te.sum(A[r + i + 1], axis=r), name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[r + i + 1]", tensor="A", shape="8", axis=0,
-            index="r + i + 1", value=8, at=" at i = 1, r = 6",
+            index="r + i + 1", value=8, point=" at i = 1, r = 6",
         ),
     ),
     "a constant": (
         lambda: te.compute((2,), lambda i: A[9], name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[9]", tensor="A", shape="8", axis=0, index="9",
-            value=9, at=" at i = 0",
+            value=9, point=" at i = 0",
         ),
     ),
     "nowhere at all": (
         lambda: te.compute((), lambda: A[8], name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[8]", tensor="A", shape="8", axis=0, index="8",
-            value=8, at="",
+            value=8, point="",
         ),
     ),
     "guard that is too weak": (
         lambda: te.compute((8,), lambda i: te.if_then_else(i > 0, A[i - 2], 0.0), name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[i - 2]", tensor="A", shape="8", axis=0,
-            index="i - 2", value=-1, at=" at i = 1",
+            index="i - 2", value=-1, point=" at i = 1",
         ),
     ),
     "Select does not guard": (
         lambda: te.compute((8,), lambda i: te.Select(i > 0, A[i - 1], te.const(0.0)), name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[i - 1]", tensor="A", shape="8", axis=0,
-            index="i - 1", value=-1, at=" at i = 0",
+            index="i - 1", value=-1, point=" at i = 0",
         ),
     ),
     "symbolic size": (
         lambda: te.compute((n,), lambda i: S[i + 1], name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="S[i + 1]", tensor="S", shape="n", axis=0,
-            index="i + 1", value=1, at=" at n = 1, i = 0",
+            index="i + 1", value=1, point=" at n = 1, i = 0",
         ),
     ),
     "where= that is too weak": (
         lambda: te.compute((8,), lambda i: te.sum(A[i + k], axis=k, where=i + k <= 8), name="C"),
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[i + k]", tensor="A", shape="8", axis=0,
-            index="i + k", value=8, at=" at i = 5, k = 3",
+            index="i + k", value=8, point=" at i = 5, k = 3",
         ),
     ),
 }
@@ -147,7 +147,7 @@ def test_a_refusal_that_depends_on_a_number_without_bounds(
 
     assert diagnostic(caught.value) == Diagnostic(
         "out-of-bounds-read", stage="C", load="A[i + 1]", tensor="A", shape="8", axis=0, index="i + 1",
-        value=8, at=f" at n = {value}, i = 7",
+        value=8, location=f" at n = {value}, i = 7",
     )
 
 
@@ -179,7 +179,7 @@ def test_a_read_is_checked_also_where_its_stage_is_inlined(nest: Any) -> None:
     assert diagnostic(caught.value) == (
         Diagnostic(
             "out-of-bounds-read", stage="C", load="A[i + 2]", tensor="A", shape="8", axis=0,
-            index="i + 2", value=8, at=" at i = 6",
+            index="i + 2", value=8, point=" at i = 6",
         )
     )
 
@@ -328,7 +328,7 @@ def test_a_gather_out_of_bounds_is_an_error(bad: int, run: Any) -> None:
 
     line = C.op.location.line if C.op.location else 0
     assert diagnostic(caught.value) == Diagnostic(
-        "out-of-bounds", at=bad, site=f"{__file__}:{line}: M[IDX[i], j] (axis 0 of M[4, 6])",
+        "out-of-bounds", index=bad, site=f"{__file__}:{line}: M[IDX[i], j] (axis 0 of M[4, 6])",
     )
 
 
@@ -365,7 +365,7 @@ def test_a_guard_on_data_is_no_proof_but_still_a_guard(run: Any) -> None:
         run(s, [A, C], np.full(8, 9, np.float32), c)
     line = C.op.location.line if C.op.location else 0
     assert diagnostic(error.value) == (
-        Diagnostic("out-of-bounds", at=8, site=f"{__file__}:{line}: A[i + 1] (axis 0 of A[8])")
+        Diagnostic("out-of-bounds", index=8, site=f"{__file__}:{line}: A[i + 1] (axis 0 of A[8])")
     )
 
 

@@ -380,7 +380,7 @@ def test_the_start_is_computed_before_the_steps() -> None:
     message = refused(s, [X, S])
     assert message == (
         Diagnostic(
-            "dependence-violation", where="s[first].compute_at(s[S], t)", what="the start", parent="S",
+            "dependence-violation", where="s[first].compute_at(s[S], t)", subject="the start", parent="S",
             name="first", loops="over steps",
         )
     )
@@ -392,7 +392,7 @@ def test_a_step_reads_earlier_ones() -> None:
 
     message = refused(te.create_schedule(late), [X, late])
     assert message == (
-        Diagnostic("dependence-violation", scan="late", at="1, 0", element="late[1, 0]", step="t")
+        Diagnostic("dependence-violation", scan="late", index="1, 0", element="late[1, 0]", step="t")
     )
 
 
@@ -516,7 +516,7 @@ def test_scans_require_enough_initial_steps() -> None:
     assert message == (
         Diagnostic(
             "out-of-bounds-read", stage="rule", load="state[t - 2, i]", tensor="state", shape="9, 10",
-            axis=0, index="t - 2", value=-1, at=" at t = 1, i = 0",
+            axis=0, index="t - 2", value=-1, location=" at t = 1, i = 0",
         )
     )
 

@@ -229,7 +229,7 @@ def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"strides": 4}, Diagnostic("invalid-type", where="te.decl_buffer W", given=4)),
+        ({"strides": 4}, Diagnostic("invalid-type", where="te.decl_buffer W", value=4)),
         ({"strides": [4, 1.5]}, Diagnostic(
             "extent", where="te.decl_buffer W: the stride of axis 1", value=1.5, form="float",
         )),
@@ -237,13 +237,13 @@ def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> 
             "count-mismatch", where="te.decl_buffer W", extent_count=2, given_count=1,
         )),
         ({"offset_factor": "a"},
-         Diagnostic("invalid-type", where="te.decl_buffer W", what="offset_factor", number="a")),
+         Diagnostic("invalid-type", where="te.decl_buffer W", subject="offset_factor", number="a")),
         ({"data_alignment": 1.5},
-         Diagnostic("invalid-type", where="te.decl_buffer W", what="data_alignment", number=1.5)),
+         Diagnostic("invalid-type", where="te.decl_buffer W", subject="data_alignment", number=1.5)),
         ({"elem_offset": "a"},
          Diagnostic("extent", where="te.decl_buffer W: elem_offset", value="a", form="str")),
         ({"elem_offset": -1},
-         Diagnostic("extent", where="te.decl_buffer W: elem_offset", value=-1, least=0)),
+         Diagnostic("extent", where="te.decl_buffer W: elem_offset", value=-1, minimum=0)),
     ],
 )
 def test_buffer_requirements(given: dict[str, Any], expected: Diagnostic) -> None:

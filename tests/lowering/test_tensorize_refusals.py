@@ -61,7 +61,7 @@ def test_another_reduction() -> None:
     assert lowered(s, [A, B, D]) == (
         Diagnostic(
             "tensorize", where="s[D].tensorize(i, gemm)", body="max(A[i, k] * B[k, j], axis=[k])",
-            name="gemm", body2="sum(a[i, k] * b[k, j], axis=[k])",
+            name="gemm", intrin_body="sum(a[i, k] * b[k, j], axis=[k])",
         )
     )
 
@@ -75,7 +75,7 @@ def test_tiles_of_another_shape() -> None:
     assert lowered(s, args) == (
         Diagnostic(
             "tensorize", where="s[C].tensorize(i.inner, gemm)", ours="i: 4, j: 8, k: 8",
-            intrin="gemm", theirs="i: 8, j: 4, k: 4",
+            intrin="gemm", intrin_extents="i: 8, j: 4, k: 4",
         )
     )
 

@@ -61,7 +61,7 @@ def test_products_that_one_instruction_adds_up() -> None:
     assert diagnostic(caught.value) == (
         Diagnostic(
             "target", source="toy.toml", line=":10", section="[core]: ", key="dots",
-            what="pair of types", value="int4*int4", hint="did you mean `int8*int8`?",
+            subject="pair of types", value="int4*int4", hint="did you mean `int8*int8`?",
         )
     )
 
@@ -104,7 +104,7 @@ def test_a_target_without_a_core() -> None:
          )),
         ("vector_registers = 16\n", "", Diagnostic(
             "target", source="toy.toml", line=":5", section="[core]: ",
-            asked='`vector_registers` (a whole number, from 1 to 4096, or "host")', pronoun="it",
+            keys='`vector_registers` (a whole number, from 1 to 4096, or "host")', pronoun="it",
         )),
         ("vector_bytes = 32", "vector_byte = 32",
          Diagnostic(
@@ -112,7 +112,7 @@ def test_a_target_without_a_core() -> None:
              hint_of_key="did you mean `vector_bytes`?",
          )),
         ('source = "made up"\n\n', "\n", Diagnostic(
-            "target", source="toy.toml", line=":5", section="[core]: ", asked="`source` (a text)",
+            "target", source="toy.toml", line=":5", section="[core]: ", keys="`source` (a text)",
             pronoun="it",
         )),
     ],

@@ -250,7 +250,7 @@ def test_a_target_without_sticks() -> None:
         ('float32 = ["float32", "bfloat16"]', 'floa32 = ["float32"]',
          Diagnostic(
              "target", source="toy.toml", line=":26", section="[formats]: ", key="floa32",
-             what="type", value="floa32", hint="did you mean `float32`?",
+             subject="type", value="floa32", hint="did you mean `float32`?",
          )),
         ('float32 = ["float32", "bfloat16"]', 'float32 = "bfloat16"',
          Diagnostic(
@@ -277,7 +277,7 @@ def test_a_target_without_sticks() -> None:
         ('inputs = ["bfloat16"]', 'inputs = ["bf16"]',
          Diagnostic(
              "target", source="toy.toml", line=":55", section="[engine.matmul]: ", key="inputs",
-             what="type", value="bf16", hint="did you mean `bfloat16`?",
+             subject="type", value="bf16", hint="did you mean `bfloat16`?",
          )),
         ("cycles = { high = 64, low = 16 }", "cycles = { high = 64, low = 0 }",
          Diagnostic(
@@ -316,7 +316,7 @@ def test_a_target_without_sticks() -> None:
          )),
         ("[stick]", "[rule]",
          Diagnostic(
-             "target", source="toy.toml", line=":72", what="Cannot overwrite a value, column 7",
+             "target", source="toy.toml", line=":72", subject="Cannot overwrite a value, column 7",
          )),
         ("[limits]\nspan_bytes = 65536", "[[limits]]\nspan_bytes = 65536",
          Diagnostic(
@@ -384,7 +384,7 @@ def test_the_host_is_overridden() -> None:
         ({"memory": None},
          Diagnostic(
              "target", source="target toy, overridden", line="", section="",
-             asked="`memory` (a table [memory])", pronoun="it",
+             keys="`memory` (a table [memory])", pronoun="it",
          )),
     ],
     ids=str.split("unit type missing"),

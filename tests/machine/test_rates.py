@@ -64,11 +64,11 @@ def test_host_rates_are_unknown_before_calibration() -> None:
         ("float64 = 5e10", "flot64 = 5e10",
          Diagnostic(
              "target", source="toy.toml", line=":20", section="[rates.flops]: ", key="flot64",
-             what="type", value="flot64", hint="did you mean `float64`?",
+             subject="type", value="flot64", hint="did you mean `float64`?",
          )),
         ('source = "a manual"', "", Diagnostic(
             "target", source="toy.toml", line=":18", section="[rates]: ",
-            asked="`source` (a text)", pronoun="it",
+            keys="`source` (a text)", pronoun="it",
         )),
     ],
     ids=["order", "count", "zero", "scalars", "type", "source"],

@@ -102,11 +102,11 @@ def test_a_buffer_larger_than_its_memory_is_refused() -> None:
         ("rank = 1\nalignment_bytes = 64\n", "",
          Diagnostic(
              "target", source="toy.toml", line=":4", section="[memory.dram]: ",
-             asked="`rank` (a whole number, from 1 to 8), `alignment_bytes` (a whole number of bytes, a power of two)",
+             keys="`rank` (a whole number, from 1 to 8), `alignment_bytes` (a whole number of bytes, a power of two)",
              pronoun="them",
          )),
         ('name = "toy"', "", Diagnostic(
-            "target", source="toy.toml", line="", section="", asked="`name` (a text)",
+            "target", source="toy.toml", line="", section="", keys="`name` (a text)",
             pronoun="it",
         )),
         ("rank = 1", "rank = true",
@@ -142,7 +142,7 @@ def test_a_buffer_larger_than_its_memory_is_refused() -> None:
              value="", expected="a text",
          )),
         ('name = "toy"', "name = toy",
-         Diagnostic("target", source="toy.toml", line=":1", what="Invalid value, column 8")),
+         Diagnostic("target", source="toy.toml", line=":1", subject="Invalid value, column 8")),
         (TOY[TOY.index("[memory.dram]"):], "[memory]\n",
          Diagnostic("target", source="toy.toml", line=":4", section="[memory]: ")),
         (TOY[TOY.index("[memory.dram]"):], "[memory]\ndram = 1\n",

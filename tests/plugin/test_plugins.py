@@ -139,7 +139,7 @@ def test_an_operation_of_a_plugin() -> None:
          {"type": "SystemExit", "reason": "3"}),
         ("import no_such_module\n",
          {"type": "ModuleNotFoundError", "reason": "No module named 'no_such_module'"}),
-        ("def paths(target):\n    return [1]\n", {"each": 1}),
+        ("def paths(target):\n    return [1]\n", {"value": 1}),
     ],
     ids=["exit", "import", "number"],
 )
@@ -288,7 +288,7 @@ def test_a_plugin_that_cannot_be_loaded(code: str, failure: str, site: Path) -> 
     with pytest.raises(TargetError) as error:
         tecomp.Target.load("acme")
     assert diagnostic(error.value) == (
-        Diagnostic("plugin", name="acme", own=complaint)
+        Diagnostic("plugin", name="acme", problem=complaint)
     )
     with pytest.raises(TargetError) as error:
         tecomp.Target.load("roadrunner")

@@ -124,7 +124,7 @@ def test_points_outside_the_set(expr: Any, shape: Any, parameters: dict[str, Any
         is_enumerable([expr], (X, Y), shape)
 
     what = "index map: bit operations are decided by enumerating all elements"
-    assert diagnostic(error.value) == Diagnostic("limit-exceeded", what=what, **parameters)
+    assert diagnostic(error.value) == Diagnostic("limit-exceeded", subject=what, **parameters)
 
 
 def test_arrays_are_64_bits_wide() -> None:

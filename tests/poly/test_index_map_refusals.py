@@ -30,8 +30,8 @@ def takes_rest(**rest: Var) -> list[Var]:
 @pytest.mark.parametrize(
     ("ask", "expected"),
     [
-        (lambda m: m.map_shape(None), Diagnostic("invalid-type", what="extents", given=None)),
-        (lambda m: m.map_indices(3), Diagnostic("invalid-type", what="indices", given=3)),
+        (lambda m: m.map_shape(None), Diagnostic("invalid-type", subject="extents", value=None)),
+        (lambda m: m.map_indices(3), Diagnostic("invalid-type", subject="indices", value=3)),
         (lambda m: m.is_equivalent_to("i"),
          Diagnostic("invalid-type", other="i")),
     ],
@@ -91,17 +91,17 @@ def test_index_maps_require_lists(
         (
             lambda i: i // 4,
             None,
-            Diagnostic("invalid-index-map", made="`i // 4`"),
+            Diagnostic("invalid-index-map", value="`i // 4`"),
         ),
         (
             lambda i: None,
             None,
-            Diagnostic("invalid-index-map", made="None"),
+            Diagnostic("invalid-index-map", value="None"),
         ),
         (
             lambda i: "i",
             None,
-            Diagnostic("invalid-index-map", made="'i'"),
+            Diagnostic("invalid-index-map", value="'i'"),
         ),
         (
             lambda i: [],
@@ -321,19 +321,19 @@ def test_bit_operations_need_few_elements() -> None:
 
     assert refusal_of(lambda: index_map.collision([2**12, 2**12])) == (
         Diagnostic(
-            "limit-exceeded", what="index map: bit operations are decided by enumerating all elements",
+            "limit-exceeded", subject="index map: bit operations are decided by enumerating all elements",
             size=16777216, names="i, j", limit=4194304,
         )
     )
     assert refusal_of(lambda: index_map.collision([N, 4])) == (
         Diagnostic(
-            "limit-exceeded", what="index map: bit operations are decided by enumerating all elements",
+            "limit-exceeded", subject="index map: bit operations are decided by enumerating all elements",
             axis="i", extent="n",
         )
     )
     assert refusal_of(lambda: shifted.map_shape([4])) == (
         Diagnostic(
-            "limit-exceeded", what="index map: bit operations are decided by enumerating all elements",
+            "limit-exceeded", subject="index map: bit operations are decided by enumerating all elements",
             expr="i ^ n + 1", other="n",
         )
     )
@@ -345,7 +345,7 @@ def test_bit_operations_of_quotients_are_not_counted_out() -> None:
 
     assert refusal_of(lambda: mixed.is_injective([2**40])) == (
         Diagnostic(
-            "limit-exceeded", what="index map: bit operations are decided by enumerating all elements",
+            "limit-exceeded", subject="index map: bit operations are decided by enumerating all elements",
             size=1099511627776, names="i", limit=4194304,
         )
     )

@@ -121,7 +121,7 @@ def test_integers_beyond_float64(call: Callable[[], object], where: str, what: s
         call()
 
     assert diagnostic(error.value) == Diagnostic(
-        "array-value", where=where, what=what, value="<int of 16,610 bits>"
+        "array-value", where=where, subject=what, value="<int of 16,610 bits>"
     )
 
 

@@ -86,7 +86,7 @@ POINT = te.placeholder((), "uint8", name="A")
 
 @pytest.mark.parametrize(("call", "expected"), [
     (lambda: BFP8.encode(NOTHING), Diagnostic(
-        "invalid-type", where="format bfp8.encode: the tensor", given=None,
+        "invalid-type", where="format bfp8.encode: the tensor", value=None,
         remedy="give what te.placeholder or te.compute makes, or use encode_array",
     )),
     (lambda: INT4.decode(te.placeholder((4,), name="A")),
@@ -98,22 +98,22 @@ POINT = te.placeholder((), "uint8", name="A")
     (lambda: INT4.storage_shape((-2, 4)),
      Diagnostic("storage-format", name="int4", physical_shape=(-2, 4))),
     (lambda: INT4.holds(NOTHING), Diagnostic(
-        "invalid-type", where="format int4: the value", given=None, remedy="give a number",
+        "invalid-type", where="format int4: the value", value=None, remedy="give a number",
     )),
     (lambda: replace(BFP8, units=0),
-     Diagnostic("storage-format", name="bfp8", what="units", given=0, bounds="from 1 on")),
+     Diagnostic("storage-format", name="bfp8", subject="units", value=0, bounds="from 1 on")),
     (lambda: SmallFloat("f", storage_format("int4").stored),
-     Diagnostic("storage-format", name="f", what="exponent", given=0, bounds="from 1 to 8")),
+     Diagnostic("storage-format", name="f", subject="exponent", value=0, bounds="from 1 to 8")),
     (lambda: replace(FORMATS["dlfloat16"], stored=DType("uint8")),
      Diagnostic("storage-format", name="dlfloat16", exponent=6, fraction=9, stored="uint8", bits=16)),
     (lambda: replace(FLOAT8_E5M2, saturate=NOTHING),
      Diagnostic(
-         "invalid-type", where="format float8_e5m2: saturate", given=None,
+         "invalid-type", where="format float8_e5m2: saturate", value=None,
          remedy="give True or False",
      )),
     (lambda: PackedInt.of(4, signed=NOTHING),
      Diagnostic(
-         "invalid-type", where="packed integer: signed", given=None,
+         "invalid-type", where="packed integer: signed", value=None,
          remedy="give True or False",
      )),
     (lambda: BlockFloat.of(8, run=NOTHING),

@@ -67,7 +67,7 @@ def test_texts(name: str) -> None:
     ("replay", "[" * 100_000,
      Diagnostic("trace-text")),
     ("xla", "f32[16,,24]{1,0}", Diagnostic(
-        "layout-text", text="f32[16,,24]{1,0}", place=16, rest="",
+        "layout-text", text="f32[16,,24]{1,0}", position=16, rest="",
     )),
 ])
 def test_messages(name: str, text: str, expected: Diagnostic) -> None:

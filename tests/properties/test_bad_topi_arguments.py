@@ -78,19 +78,19 @@ ANY: Any = topi
 
 @pytest.mark.parametrize(("call", "expected"), [
     (lambda: ANY.nn.pad(X, 5),
-     Diagnostic("invalid-type", where="topi.nn.pad", what="pad_before", value=5, type="int")),
+     Diagnostic("invalid-type", where="topi.nn.pad", subject="pad_before", value=5, type="int")),
     (lambda: ANY.nn.pad(X, [1, "x"]),
-     Diagnostic("invalid-type", where="topi.nn.pad", what="pad_before[1]", value="x", type="str")),
+     Diagnostic("invalid-type", where="topi.nn.pad", subject="pad_before[1]", value="x", type="str")),
     (lambda: ANY.transpose(X, 1), Diagnostic(
-        "invalid-type", where="topi.transpose", what="axes", value=1, type="int",
+        "invalid-type", where="topi.transpose", subject="axes", value=1, type="int",
     )),
     (lambda: ANY.add(1, (2,)),
-     Diagnostic("invalid-type", where="topi.add", what="rhs", value=(2,), type="tuple")),
+     Diagnostic("invalid-type", where="topi.add", subject="rhs", value=(2,), type="tuple")),
     (lambda: ANY.sum(X, 0, "yes"), Diagnostic(
-        "invalid-type", where="topi.sum", what="keepdims", value="yes", type="str",
+        "invalid-type", where="topi.sum", subject="keepdims", value="yes", type="str",
     )),
     (lambda: ANY.nn.lrn(IMAGES, 3, alpha="x"), Diagnostic(
-        "invalid-type", where="topi.nn.lrn", what="alpha", value="x", type="str",
+        "invalid-type", where="topi.nn.lrn", subject="alpha", value="x", type="str",
     )),
     (lambda: ANY.scanop(X, 3, 0, "mine"),
      Diagnostic("invalid-type", op_name="mine", binop=3, type="int")),
@@ -102,14 +102,14 @@ ANY: Any = topi
      Diagnostic("invalid-value", low=0, high=float("inf"), step=1)),
     (lambda: ANY.tensordot(X, X, (None,)),
      Diagnostic(
-         "invalid-type", where="topi.tensordot", what="axes[0]", value=None, type="NoneType",
+         "invalid-type", where="topi.tensordot", subject="axes[0]", value=None, type="NoneType",
      )),
     (lambda: ANY.trilu(X, X, True),
-     Diagnostic("shapes", where="topi.trilu", what="k", shape="(4, 3)", rank=0, named="")),
+     Diagnostic("shapes", where="topi.trilu", subject="k", shape="(4, 3)", rank=0, named="")),
     (lambda: ANY.nn.upsampling(IMAGES, float("nan"), 2),
      Diagnostic("invalid-value", where="topi.nn.upsampling", scale=float("nan"))),
     (lambda: ANY.image.resize2d(IMAGES, None, None, output_shape=(1, 3)),
-     Diagnostic("shapes", where="topi.image.resize2d", whole="(1, 3)", data="images", ndim=4)),
+     Diagnostic("shapes", where="topi.image.resize2d", output_shape="(1, 3)", data="images", ndim=4)),
 ])  # fmt: skip
 def test_messages_for_none_arguments(call: Callable[[], Any], expected: Diagnostic) -> None:
     with pytest.raises(tecomp.DefinitionError) as error:

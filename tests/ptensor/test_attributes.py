@@ -195,7 +195,7 @@ X = PTensorType((4,), "int8", "cpu")
         (lambda: AsArray((4,), "int9").infer("ptr"), ArrayTypeError,
          Diagnostic(
              "array-type", name="asarray", dtype="int9",
-             taken="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
+             supported="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
          )),
     ],
 )  # fmt: skip

@@ -276,7 +276,7 @@ def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
         (_of_one(f"flip(%x, axis): ({T}, array)"),
          Diagnostic(
              "ptensor", line=2, column=29, found="got `)`", token="=",
-             what="after the attribute axis",
+             subject="after the attribute axis",
          )),
     ],
 )

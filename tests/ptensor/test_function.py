@@ -138,29 +138,29 @@ def test_a_type_that_a_reader_has_otherwise_is_refused() -> None:
 MALFORMED = [
     ("", "", Diagnostic(
         "ptensor", line=1, column=1, found="got the end of the text", token="func",
-        what="at the beginning of a function, `func @name(%x: ptensor<4xfloat32>) -> ...`",
+        subject="at the beginning of a function, `func @name(%x: ptensor<4xfloat32>) -> ...`",
     )),
     ("func @f", "def @f", Diagnostic(
         "ptensor", line=1, column=1, found="got `def`", token="func",
-        what="at the beginning of a function, `func @name(%x: ptensor<4xfloat32>) -> ...`",
+        subject="at the beginning of a function, `func @name(%x: ptensor<4xfloat32>) -> ...`",
     )),
     ("@f(", "f(", Diagnostic(
         "ptensor", line=1, column=6, found="got `f`",
-        what="the name of the function, such as `@f`",
+        subject="the name of the function, such as `@f`",
     )),
     ("@f(", "@f", Diagnostic(
-        "ptensor", line=1, column=8, found="got `%a`", token="(", what="before the parameters",
+        "ptensor", line=1, column=8, found="got `%a`", token="(", subject="before the parameters",
     )),
     ("%a: ptensor", "a: ptensor", Diagnostic(
         "ptensor", line=1, column=9, found="got `a`",
-        what="a parameter such as `%x: ptensor<4xfloat32>`",
+        subject="a parameter such as `%x: ptensor<4xfloat32>`",
     )),
     ("ptensor.cast", "ptensor.cost", Diagnostic(
         "ptensor", line=4, column=16, found="got `cost`", hint=", such as cast",
     )),
     ("ptensor.cast", "cast", Diagnostic(
         "ptensor", line=4, column=8, found="got `cast`", token="ptensor.",
-        what="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
+        subject="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
     )),
     (", copy=True", "", Diagnostic(
         "ptensor", line=4, column=16, found="got `cast`", form="cast", missing="copy",
@@ -170,7 +170,7 @@ MALFORMED = [
         hint="True or False",
     )),
     (", copy=True", ", copy=(True", Diagnostic(
-        "ptensor", line=4, column=55, found="got `:`", token=",", what="or `)` after an item",
+        "ptensor", line=4, column=55, found="got `:`", token=",", subject="or `)` after an item",
     )),
     (", copy=True", ", copy=" + "(" * 100, Diagnostic(
         "ptensor", line=4, column=57, found="got `(`", max_depth=8,
@@ -185,31 +185,31 @@ MALFORMED = [
         "ptensor", line=4, column=31, found="got `'\\d'`", text="\\d",
     )),
     ("{'less'}", "{less}", Diagnostic(
-        "ptensor", line=3, column=40, found="got `less`", what="a kind such as 'add'",
+        "ptensor", line=3, column=40, found="got `less`", subject="a kind such as 'add'",
     )),
     ("{'less'}", "{'less'", Diagnostic(
         "ptensor", line=3, column=46, found="got `(`", token="}",
-        what="after the kind of an operation",
+        subject="after the kind of an operation",
     )),
     ("ptensor.cast(", "ptensor.cast{'x'}(", Diagnostic(
         "ptensor", line=4, column=16, found="got `cast`", form="cast", given="x",
     )),
     ("%c, dtype", "c, dtype", Diagnostic(
-        "ptensor", line=4, column=22, found="got `,`", token="=", what="after the attribute c",
+        "ptensor", line=4, column=22, found="got `,`", token="=", subject="after the attribute c",
     )),
     ("return", "give", Diagnostic(
         "ptensor", line=5, column=3, found="got `give`", token="ptensor.",
-        what="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
+        subject="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
     )),
     ("%d, %e", "%d %e", Diagnostic(
-        "ptensor", line=5, column=13, found="got `%e`", token=",", what="or `}` after an item",
+        "ptensor", line=5, column=13, found="got `%e`", token=",", subject="or `}` after an item",
     )),
     ("\n}", "\n} }", Diagnostic("ptensor", line=6, column=3, found="got `}`")),
     ("%d = ", "%d, %z = ", Diagnostic(
-        "ptensor", line=3, column=125, found="got `ptensor`", given="2 names for 1 results",
+        "ptensor", line=3, column=125, found="got `ptensor`", counts="2 names for 1 results",
     )),
     (") -> (ptensor", ") (ptensor", Diagnostic(
-        "ptensor", line=1, column=75, found="got `(`", what="`->` and the types of the results",
+        "ptensor", line=1, column=75, found="got `(`", subject="`->` and the types of the results",
     )),
 ]
 
@@ -252,7 +252,7 @@ MALFORMED_TYPES = [
     )),
     ("ptensor<-1xint8>", Diagnostic(
         "ptensor", line=1, column=9, found="got `-`",
-        what="extents and a dtype, such as `4x5xfloat32`",
+        subject="extents and a dtype, such as `4x5xfloat32`",
     )),
     ("tensor<4xint8>", Diagnostic(
         "ptensor", line=1, column=1, found="got `tensor`",
@@ -261,7 +261,7 @@ MALFORMED_TYPES = [
     )),
     ("ptensor<4xint8", Diagnostic(
         "ptensor", line=1, column=15, found="got the end of the text", token=",",
-        what="or `>` after a component of a type",
+        subject="or `>` after a component of a type",
     )),
 ]
 
@@ -326,7 +326,7 @@ def test_creation_functions_accept_positional_numbers() -> None:
              names="start, stop, step, device, team",
          )),
         (": (int64", ": (float64", Diagnostic(
-            "ptensor", line=2, column=25, found="got `%1`", item="1", type="float64", own="int64",
+            "ptensor", line=2, column=25, found="got `%1`", item="1", type="float64", declared_type="int64",
         )),
         ("%team) :", "%team, start=0) :", Diagnostic(
             "ptensor", line=2, column=25, found="got `%1`", name="start",

@@ -119,17 +119,17 @@ REFUSED: list[tuple[type[TecompError], PTensorOp, list[PTensorType], Diagnostic]
         "array-shapes", name="extract_mask", shape=(2, 3), mask_shape=(3,),
     )),
     (ArrayIndexError, Flip((2,)), [X], Diagnostic(
-        "array-index", where="flip", what="axis", given=2, rank=2, numbers="from -2 to 1",
+        "array-index", where="flip", subject="axis", value=2, rank=2, numbers="from -2 to 1",
     )),
     (ArrayValueError, Squeeze((1, 0)), [X], Diagnostic("array-value", where="squeeze", axes=(1, 0))),
     (ArrayIndexError, Combine("stack", 3), [X, X], Diagnostic(
-        "array-index", where="stack", what="axis", given=3, rank=3, numbers="from -3 to 2",
+        "array-index", where="stack", subject="axis", value=3, rank=3, numbers="from -3 to 2",
     )),
     (ArrayIndexError, Roll((1,), (5,)), [X], Diagnostic(
-        "array-index", where="roll", what="axis", given=5, rank=2, numbers="from -2 to 1",
+        "array-index", where="roll", subject="axis", value=5, rank=2, numbers="from -2 to 1",
     )),
     (ArrayIndexError, Repeat(1, 2), [X], Diagnostic(
-        "array-index", where="repeat", what="axis", given=2, rank=2, numbers="from -2 to 1",
+        "array-index", where="repeat", subject="axis", value=2, rank=2, numbers="from -2 to 1",
     )),
     (ArrayValueError, Create((2,), "int8", "cpu"), [X], Diagnostic(
         "array-shapes", where="create", shape=(2, 3),

@@ -108,7 +108,7 @@ def test_every_result_has_a_name() -> None:
     with pytest.raises(ParseError) as caught:
         parse(text.replace("%y0, %y1 =", "%y0 =").replace("return %y0, %y1", "return %y0"))
     assert diagnostic(caught.value) == (
-        Diagnostic("ptensor", line=2, column=76, found="got `(`", given="1 names for 2 results")
+        Diagnostic("ptensor", line=2, column=76, found="got `(`", counts="1 names for 2 results")
     )
 
 
@@ -132,7 +132,7 @@ def test_every_operation_says_how_many_operands_it_takes() -> None:
             some = f"{least} or more" if most is None else f"{least} to {most}"
             assert diagnostic(error.value) == Diagnostic(
                 "ptensor", where=f"%y = {op.dialect}.{op.name}", count=count, typed=count,
-                wanted=f"{least}" if most == least else some,
+                expected=f"{least}" if most == least else some,
             )
 
 

@@ -255,5 +255,5 @@ def test_non_convolutions_are_rejected() -> None:
         conv2d.schedule(Y, CPU)
 
     assert diagnostic(error.value) == (
-        Diagnostic("pattern-mismatch", who="conv2d.schedule", op="Y")
+        Diagnostic("pattern-mismatch", caller="conv2d.schedule", op="Y")
     )

@@ -314,5 +314,5 @@ def test_non_products_are_rejected() -> None:
         matmul.schedule(C, CPU)
 
     assert diagnostic(error.value) == (
-        Diagnostic("pattern-mismatch", who="matmul.schedule", op="C")
+        Diagnostic("pattern-mismatch", caller="matmul.schedule", op="C")
     )

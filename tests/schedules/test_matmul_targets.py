@@ -289,7 +289,7 @@ def test_oversized_tiles_suggest_a_fitting_tile() -> None:
         tecomp.build(s, [A, B, C], target=small)
     assert diagnostic(error.value) == (
         Diagnostic(
-            "capacity", final="main", memory="lx", each=" of each core", target="stick128",
+            "capacity", final="main", memory="lx", scope=" of each core", target="stick128",
             limit=131072, need=819200,
             named="B_lx: float16[32, 2, 64, 64], 524288 bytes; A_lx: float16[8, 32, 8, 64], 262144 bytes; matmul_lx: float32[8, 2, 2, 8, 32], 32768 bytes",
             remedy="s[matmul_lx].split(k, factor=256) instead of 2048 needs 131072",

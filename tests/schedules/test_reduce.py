@@ -272,7 +272,7 @@ def test_non_contiguous_reductions_are_rejected() -> None:
         reduce.schedule(C, CPU)
 
     assert diagnostic(error.value) == (
-        Diagnostic("pattern-mismatch", who="reduce.schedule", op="C")
+        Diagnostic("pattern-mismatch", caller="reduce.schedule", op="C")
     )
 
 

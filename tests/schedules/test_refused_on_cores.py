@@ -103,13 +103,13 @@ def near(
         (near([FIRST, PLUS], [FIRST, PLUS], [FIRST]), "ScheduleError",
          Diagnostic("indivisible", result_count=2)),
         (near(SECOND, [SECOND], 3), "ScheduleError",
-         Diagnostic("invalid-type", near=3)),
+         Diagnostic("invalid-type", suggestion=3)),
         (near(SECOND, [SECOND], "first"), "ScheduleError",
-         Diagnostic("invalid-type", near="first")),
+         Diagnostic("invalid-type", suggestion="first")),
         (of_large, "CapacityError",
          Diagnostic(
-             "capacity", taken=67108864, scratchpad="lx", head="first", target="stick128",
-             room=2031616,
+             "capacity", required_bytes=67108864, scratchpad="lx", head="first", target="stick128",
+             free_bytes=2031616,
          )),
     ],
 )

@@ -161,7 +161,7 @@ def test_scratchpad_too_small_for_a_block() -> None:
         Case("softmax", (1, 40)).built(cut_down("stick128", 128))
     assert diagnostic(error.value) == (
         Diagnostic(
-            "capacity", final="main", memory="lx", each=" of each core", target="stick128",
+            "capacity", final="main", memory="lx", scope=" of each core", target="stick128",
             limit=128, need=260,
             named="A_lx: float32[1, 1, 32], 128 bytes; softmax_powers_lx: float32[1, 1, 32], 128 bytes; softmax_most: float32[1, 1], 4 bytes",
             remedy="use smaller tiles, or compute it closer to where it is used",

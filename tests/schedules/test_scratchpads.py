@@ -245,7 +245,7 @@ def test_scratchpad_too_small_for_one_element() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "capacity", output="C", need=384, scratchpad="lx", target="stick128", room=256,
+            "capacity", output="C", need=384, scratchpad="lx", target="stick128", free_bytes=256,
             listed="A: float32, 128 bytes, B: float32, 128 bytes, C: float32, 128 bytes",
         )
     )

@@ -120,7 +120,7 @@ def test_a_trace_has_the_call() -> None:
          Diagnostic("pattern-mismatch", where="s.cache_factor(C, [2], 'global')", value="float32(0.5)")),
         (lambda s, C: s.cache_factor(C, "0", "global"),
          Diagnostic(
-             "invalid-type", where="s.cache_factor: factors", given=['0'],
+             "invalid-type", where="s.cache_factor: factors", value=['0'],
              remedy="pass integers >= 0",
          )),
         (lambda s, C: s.cache_factor(C, 0, ""),

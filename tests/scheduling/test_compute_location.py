@@ -196,13 +196,13 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
     "inlining a reduction": (
         nothing,
         lambda s: s[R].compute_inline(),
-        Diagnostic("requires-storage", where="s[R].compute_inline", stage="R", what="is a reduction"),
+        Diagnostic("requires-storage", where="s[R].compute_inline", stage="R", subject="is a reduction"),
     ),
     "inlining several outputs": (
         nothing,
         lambda s: s[T[0]].compute_inline(),
         Diagnostic(
-            "requires-storage", where="s[T].compute_inline", stage="T", what="has several outputs",
+            "requires-storage", where="s[T].compute_inline", stage="T", subject="has several outputs",
         ),
     ),
     "inlining an output": (

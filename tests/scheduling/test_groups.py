@@ -167,7 +167,7 @@ def test_the_steps_of_a_scan_are_a_group(agrees: Any) -> None:
         )),
         (lambda s: s.create_group(Y, A, 3),
          Diagnostic(
-             "invalid-type", where="s.create_group: include_inputs", given=3,
+             "invalid-type", where="s.create_group: include_inputs", value=3,
              remedy="pass True or False",
          )),
         (lambda s: s.create_group(Y, A).compute_at(s[Y], Y.op.axis[0]),

@@ -172,11 +172,11 @@ def test_refused(case: str) -> None:
     ("owner", "name", "expected"),
     [
         ("s[B]", "vectorise", Diagnostic(
-            "unsupported-name", called="s[B]", name="vectorise", near="vectorize",
+            "unsupported-name", called="s[B]", name="vectorise", suggestion="vectorize",
         )),
-        ("s[B]", "Split", Diagnostic("unsupported-name", called="s[B]", name="Split", near="split")),
+        ("s[B]", "Split", Diagnostic("unsupported-name", called="s[B]", name="Split", suggestion="split")),
         ("s", "cache_wirte", Diagnostic(
-            "unsupported-name", called="s", name="cache_wirte", near="cache_write",
+            "unsupported-name", called="s", name="cache_wirte", suggestion="cache_write",
         )),
     ],
 )

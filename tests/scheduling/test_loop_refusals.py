@@ -49,7 +49,7 @@ REFUSED: dict[str, Case] = {
     "factor 0": (
         nothing,
         lambda s: s[C].split(y, factor=0),
-        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", number=0),
+        Diagnostic("invalid-value", where="s[C].split(y)", subject="factor", number=0),
     ),
     "a tail of another name": (
         nothing,
@@ -82,47 +82,47 @@ REFUSED: dict[str, Case] = {
     "negative factor": (
         nothing,
         lambda s: s[C].split(y, factor=-4),
-        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", number=-4),
+        Diagnostic("invalid-value", where="s[C].split(y)", subject="factor", number=-4),
     ),
     "a factor beyond all integers": (
         nothing,
         lambda s: s[C].split(y, factor=2**63),
-        Diagnostic("limit-exceeded", where="s[C].split(y)", what="factor", number=9223372036854775808),
+        Diagnostic("limit-exceeded", where="s[C].split(y)", subject="factor", number=9223372036854775808),
     ),
     "nparts 0": (
         nothing,
         lambda s: s[C].split(y, nparts=0),
-        Diagnostic("invalid-value", where="s[C].split(y)", what="nparts", number=0),
+        Diagnostic("invalid-value", where="s[C].split(y)", subject="nparts", number=0),
     ),
     "float factor": (
         nothing,
         lambda s: s[C].split(y, factor=2.5),  # type: ignore[arg-type]
-        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", value=2.5),
+        Diagnostic("invalid-value", where="s[C].split(y)", subject="factor", value=2.5),
     ),
     "bool factor": (
         nothing,
         lambda s: s[C].split(y, factor=True),
-        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", value=True),
+        Diagnostic("invalid-value", where="s[C].split(y)", subject="factor", value=True),
     ),
     "factor of a constant 0": (
         nothing,
         lambda s: s[C].split(y, factor=te.const(0, "int32")),
-        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", number=0),
+        Diagnostic("invalid-value", where="s[C].split(y)", subject="factor", number=0),
     ),
     "float expression as a factor": (
         nothing,
         lambda s: s[C].split(y, factor=te.const(2.0)),
-        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", value="float32(2.0)"),
+        Diagnostic("invalid-value", where="s[C].split(y)", subject="factor", value="float32(2.0)"),
     ),
     "factor and nparts": (
         nothing,
         lambda s: s[C].split(y, factor=2, nparts=3),
-        Diagnostic("conflicting-options", where="s[C].split(y)", given="both"),
+        Diagnostic("conflicting-options", where="s[C].split(y)", value="both"),
     ),
     "neither factor nor nparts": (
         nothing,
         lambda s: s[C].split(y),
-        Diagnostic("conflicting-options", where="s[C].split(y)", given="neither"),
+        Diagnostic("conflicting-options", where="s[C].split(y)", value="neither"),
     ),
     "split of another stage's axis": (
         nothing,
@@ -202,7 +202,7 @@ REFUSED: dict[str, Case] = {
     "tile by 0": (
         nothing,
         lambda s: s[C].tile(x, y, 2, 0),
-        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", number=0),
+        Diagnostic("invalid-value", where="s[C].split(y)", subject="factor", number=0),
     ),
     "fuse of loops in the wrong order": (
         nothing,
@@ -259,7 +259,7 @@ REFUSED: dict[str, Case] = {
         nothing,
         lambda s: s[R].bind(k, "blockIdx.x"),
         Diagnostic(
-            "not-parallelizable", where="s[R].bind(k)", axis="k", who="blocks",
+            "not-parallelizable", where="s[R].bind(k)", axis="k", caller="blocks",
             remedy=", or bind it to threadIdx.x",
         ),
     ),

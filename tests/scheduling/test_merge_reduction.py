@@ -63,12 +63,12 @@ REFUSED: dict[str, tuple[te.Tensor, Callable[[Schedule], object], Diagnostic]] =
         )),
     "other loops": (
         C, lambda s: s[B].split(B.op.axis[0], factor=2), Diagnostic(
-            "schedule", where="s.merge_reduction(C)", what="the loops of B were changed",
+            "schedule", where="s.merge_reduction(C)", subject="the loops of B were changed",
             what_to_do="merging creates new loops; call merge_reduction first",
         )),
     "stages inside": (
         C, lambda s: s[B].compute_at(s[C], C.op.axis[0]), Diagnostic(
-            "schedule", where="s.merge_reduction(C)", what="B is computed in their loops",
+            "schedule", where="s.merge_reduction(C)", subject="B is computed in their loops",
             what_to_do="merging creates new loops; call merge_reduction first",
         )),
 }
@@ -139,7 +139,7 @@ NO_FORMULAS: dict[str, tuple[list[te.Tensor], te.Tensor, Callable[[Schedule], ob
         [W], T, lambda s: None, Diagnostic("pattern-mismatch", where="s.merge_formula(T)", reader="W")),
     "other loops": (
         [U], T, lambda s: s[T].split(T.op.axis[0], factor=2), Diagnostic(
-            "schedule", where="s.merge_formula(T)", what="the loops of T were changed",
+            "schedule", where="s.merge_formula(T)", subject="the loops of T were changed",
             what_to_do="merging uses the loops of its readers; call merge_formula first",
         )),
 }

@@ -41,13 +41,13 @@ REFUSED = {
     "values that are given": (
         given, "int32", Diagnostic(
             "pattern-mismatch", where="s.narrow_reduction(given, 'int32')", stage="given",
-            found=-9223372036854775808, found2=9223372036854775807,
+            found=-9223372036854775808, upper=9223372036854775807,
         )),
     "a type that is too narrow": (
         te.compute((4,), lambda i: te.sum(te.cast(k, "int64") * 2, axis=k), name="sums"), "int8",
         Diagnostic(
             "pattern-mismatch", where="s.narrow_reduction(sums, 'int8')", stage="sums", found=0,
-            found2=144,
+            upper=144,
         )),
     "floats": (
         floats, "int32", Diagnostic(

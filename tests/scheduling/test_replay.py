@@ -57,7 +57,7 @@ REFUSED: dict[str, tuple[Callable[[], str], type[Exception], Diagnostic]] = {
     ),
     "steps that are no list": (
         lambda: '{"tecomp_trace": 1, "outputs": ["C"], "steps": 7}', ParseError,
-        Diagnostic("trace-text", name="steps", document=7, wanted="list"),
+        Diagnostic("trace-text", name="steps", document=7, expected="list"),
     ),
     "a need without a kind": (
         lambda: changed(needs=[{"owner": "C"}]), ParseError,
@@ -78,11 +78,11 @@ REFUSED: dict[str, tuple[Callable[[], str], type[Exception], Diagnostic]] = {
     ),
     "a primitive that is no text": (
         lambda: changed(call=["split"]), ParseError,
-        Diagnostic("trace-text", name="call", document=['split'], wanted="str"),
+        Diagnostic("trace-text", name="call", document=['split'], expected="str"),
     ),
     "a stage that is no text": (
         lambda: changed(stage={"a": 1}), ParseError,
-        Diagnostic("trace-text", name="stage", document="{'a': 1}", wanted="str | None"),
+        Diagnostic("trace-text", name="stage", document="{'a': 1}", expected="str | None"),
     ),
     "a result without a name": (
         lambda: changed(results=[["i"]]), ParseError,
@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[Callable[[], str], type[Exception], Diagnostic]] = {
     ),
     "an argument that is refused": (
         lambda: changed(kwargs={"factor": 0}), ScheduleError,
-        Diagnostic("invalid-value", where="s[C].split(i)", what="factor", number=0),
+        Diagnostic("invalid-value", where="s[C].split(i)", subject="factor", number=0),
     ),
     "an expression of something unknown": (
         lambda: changed(kwargs={"factor": {"expr": "q + 1"}}), ScheduleError,

@@ -52,7 +52,7 @@ def test_a_scan_keeps_its_memory(refusal: Refusal) -> None:
     s = te.create_schedule(T)
 
     assert diagnostic(refusal(s, s[S].compute_inline)) == (
-        Diagnostic("requires-storage", where="s[S].compute_inline", stage="S", what="is a scan")
+        Diagnostic("requires-storage", where="s[S].compute_inline", stage="S", subject="is a scan")
     )
     assert diagnostic(refusal(s, lambda: s.cache_write(S, "local"))) == (
         Diagnostic("pattern-mismatch", where="s.cache_write(S, 'local')", stage="S")

@@ -328,7 +328,7 @@ REFUSED: dict[
         separated,
         lambda s: s[C].transform_layout(lambda i, j: [i * 6 + j]),
         LayoutError,
-        Diagnostic("layout-shape-mismatch", where="s[C].transform_layout", kept=[0], rank=1),
+        Diagnostic("layout-shape-mismatch", where="s[C].transform_layout", separators=[0], rank=1),
     ),
     "loops of another kind": (
         nothing,

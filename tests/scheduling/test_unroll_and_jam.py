@@ -149,9 +149,9 @@ WHERE = "s[C].unroll_and_jam(i)"
             "not-parallelizable", where="s[C].unroll_and_jam(k.outer)", axis="k.outer",
             inner="k.inner")),
         (_product(lambda s, C: s[C].unroll_and_jam(C.op.axis[0], 0)),
-         Diagnostic("invalid-value", where=WHERE, what="factor", number=0)),
+         Diagnostic("invalid-value", where=WHERE, subject="factor", number=0)),
         (_product(lambda s, C: s[C].unroll_and_jam(C.op.axis[0], 2.5)),  # type: ignore[arg-type]
-         Diagnostic("invalid-value", where=WHERE, what="factor", value=2.5)),
+         Diagnostic("invalid-value", where=WHERE, subject="factor", value=2.5)),
         (_product(lambda s, C: s[C].unroll_and_jam(C.op.axis[0], te.size_var("n"))),  # type: ignore[arg-type]
          Diagnostic("invalid-value", where=WHERE, factor="n")),
         (_product(lambda s, C: s[C].unroll_and_jam(C.op.axis[0], 2, tail="shift_inwards")),

@@ -193,27 +193,27 @@ def test_refusals() -> None:
 
     assert refused(lambda: topi.add(A, B)) == (
         Diagnostic(
-            "shapes", where="topi.add", told="(4, 3) and (2, 3)", axis=-2, extent="4",
-            extent2="2",
+            "shapes", where="topi.add", shapes="(4, 3) and (2, 3)", axis=-2, extent="4",
+            other_extent="2",
         )
     )
     assert refused(lambda: topi.less(C, D)) == (
         Diagnostic(
-            "shapes", where="topi.less", told="(n, 3) and (m, 3)", axis=-2, extent="n",
-            extent2="m",
+            "shapes", where="topi.less", shapes="(n, 3) and (m, 3)", axis=-2, extent="n",
+            other_extent="m",
         )
     )
     assert refused(lambda: topi.broadcast_to(A, (4, 6))) == (
-        Diagnostic("shapes", where="topi.broadcast_to", data="A", shape="(4, 3)", wanted="(4, 6)")
+        Diagnostic("shapes", where="topi.broadcast_to", data="A", shape="(4, 3)", expected="(4, 6)")
     )
     assert refused(lambda: topi.add(H, G)) == (
-        Diagnostic("dtype", what="`+`", dtype="float16", y_dtype="bfloat16")
+        Diagnostic("dtype", subject="`+`", dtype="float16", y_dtype="bfloat16")
     )
     assert refused(lambda: topi.left_shift(A, 1)) == Diagnostic(
         "dtype", op="<<", form="float32",
     )
     assert refused(lambda: topi.logical_and(A, A)) == (
-        Diagnostic("dtype", who="te.all", dtype="float32")
+        Diagnostic("dtype", caller="te.all", dtype="float32")
     )
 
 
@@ -224,4 +224,4 @@ def test_operands_that_are_none() -> None:
         with pytest.raises(tecomp.TypeMismatchError) as error:
             topi.add(A, wrong)
         assert diagnostic(error.value) == Diagnostic(
-            "invalid-type", where="topi.add", what="rhs", value=wrong, type=type(wrong).__name__)
+            "invalid-type", where="topi.add", subject="rhs", value=wrong, type=type(wrong).__name__)

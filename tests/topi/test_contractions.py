@@ -124,7 +124,7 @@ def test_refusals() -> None:
     assert refused(lambda: topi.tensordot(A, B, 1)) == (
         Diagnostic(
             "shapes", where="topi.tensordot", k=1, a="A", shape="(4, 6)", j=0, b="B",
-            b_shape="(5, 6)", extent="6", extent2="5",
+            b_shape="(5, 6)", extent="6", other_extent="5",
         )
     )
     assert refused(lambda: topi.tensordot(A, B, 3)) == (

@@ -46,7 +46,7 @@ def test_refusals() -> None:
         topi.full((3,), "uint8", 256)
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "literal", where="topi.full", what="fill_value",
+            "literal", where="topi.full", subject="fill_value",
             reason="256 is out of range for uint8 (0 to 255)",
         )
     )
@@ -54,7 +54,7 @@ def test_refusals() -> None:
         topi.full_like(te.placeholder((3,), "int32", name="A"), 2.5)
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "literal", where="topi.full_like", what="fill_value",
+            "literal", where="topi.full_like", subject="fill_value",
             reason="2.5 is not a valid int32; pass a representable number, or use another dtype",
         )
     )
@@ -62,16 +62,16 @@ def test_refusals() -> None:
         with pytest.raises(tecomp.DefinitionError) as short:
             topi.eye(*extents)
         assert diagnostic(short.value) == (
-            Diagnostic("invalid-value", where="topi.eye", what=what, value=extents[-1], least=0)
+            Diagnostic("invalid-value", where="topi.eye", subject=what, value=extents[-1], minimum=0)
         )
     with pytest.raises(tecomp.DefinitionError) as empty:
         topi.elemwise_sum([])
-    assert diagnostic(empty.value) == Diagnostic("missing-input", where="topi.elemwise_sum", what="xs")
+    assert diagnostic(empty.value) == Diagnostic("missing-input", where="topi.elemwise_sum", subject="xs")
     with pytest.raises(tecomp.TypeMismatchError) as single:
         topi.elemwise_sum(te.placeholder((3,), name="A"))  # type: ignore[arg-type]
     assert diagnostic(single.value) == (
         Diagnostic(
-            "invalid-type", where="topi.elemwise_sum", what="xs",
+            "invalid-type", where="topi.elemwise_sum", subject="xs",
             values="Tensor(A, shape=(3,), dtype=float32)", type="Tensor",
         )
     )

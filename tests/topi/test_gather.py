@@ -244,29 +244,29 @@ def test_refusals() -> None:
     F = te.placeholder((3,), name="F")
 
     assert refused(lambda: topi.take(A, F, 0)) == (
-        Diagnostic("dtype", where="topi.take", what="indices", dtype="float32", x="F")
+        Diagnostic("dtype", where="topi.take", subject="indices", dtype="float32", x="F")
     )
     assert refused(lambda: topi.take(A, i, 2)) == (
         Diagnostic(
-            "unknown-choice", where="topi.take", what="axis", number=2,
+            "unknown-choice", where="topi.take", subject="axis", number=2,
             rank="the tensor has 2 axes; pass a number from -2 to 1",
         )
     )
     assert refused(lambda: topi.take(A, i, 0, mode="raise")) == (
         Diagnostic(
-            "unknown-choice", where="topi.take", what="mode", value="raise",
+            "unknown-choice", where="topi.take", subject="mode", value="raise",
             known="'clip', 'wrap', 'fast'",
         )
     )
     assert refused(lambda: topi.take(A, i, 1, 1)) == (
         Diagnostic(
-            "shapes", where="topi.take", shared=1, along=1, shape="(4, 6)", indices_shape="(3,)",
+            "shapes", where="topi.take", shared=1, axis=1, shape="(4, 6)", indices_shape="(3,)",
         )
     )
     assert refused(lambda: topi.gather(A, 0, i)) == (
         Diagnostic(
             "shapes", where="topi.gather", data="A", shape="(4, 6)", indices_shape="(3,)",
-            along=0,
+            axis=0,
         )
     )
     assert refused(lambda: topi.gather_nd(A, i)) == (
@@ -277,13 +277,13 @@ def test_refusals() -> None:
     )
     assert refused(lambda: topi.where(i, A, F)) == (
         Diagnostic(
-            "shapes", where="topi.where", told="(3,) and (4, 6) and (3,)", axis=-1, extent="3",
-            extent2="6",
+            "shapes", where="topi.where", shapes="(3,) and (4, 6) and (3,)", axis=-1, extent="3",
+            other_extent="6",
         )
     )
     assert refused(lambda: topi.sequence_mask(A, i)) == (
         Diagnostic(
-            "shapes", where="topi.sequence_mask", what="valid_length", shape="(3,)", data="A",
+            "shapes", where="topi.sequence_mask", subject="valid_length", shape="(3,)", data="A",
             data_shape="(4, 6)", axis=1,
         )
     )
@@ -299,21 +299,21 @@ def test_refusals() -> None:
     assert refused(lambda: topi.matrix_set_diag(A, A)) == (
         Diagnostic(
             "shapes", where="topi.matrix_set_diag", shape="(4, 6)", low=0, high=0, data="A",
-            data_shape="(4, 6)", wanted=1,
+            data_shape="(4, 6)", expected=1,
         )
     )
     assert refused(lambda: topi.adv_index(F, [i, i])) == (
         Diagnostic("count-mismatch", where="topi.adv_index", place_count=2, data="F", ndim=1)
     )
     assert refused(lambda: topi.one_hot(i, 1, 0, -4, -1, "int8")) == (
-        Diagnostic("invalid-value", where="topi.one_hot", what="depth", value=-4, least=0)
+        Diagnostic("invalid-value", where="topi.one_hot", subject="depth", value=-4, minimum=0)
     )
     assert refused(lambda: topi.unravel_index(i, (3, 0))) == (
-        Diagnostic("invalid-value", where="topi.unravel_index", what="shape[1]", value=0, least=1)
+        Diagnostic("invalid-value", where="topi.unravel_index", subject="shape[1]", value=0, minimum=1)
     )
     assert refused(lambda: topi.one_hot(i, 1, 0, 5, 3, "int8")) == (
         Diagnostic(
-            "unknown-choice", where="topi.one_hot", what="axis", number=3,
+            "unknown-choice", where="topi.one_hot", subject="axis", number=3,
             rank="the tensor has 2 axes; pass a number from -2 to 1",
         )
     )

@@ -232,16 +232,16 @@ def test_refusals() -> None:
 
     assert refused(lambda: image.resize2d(A, [], (8, 8), method="area")) == (
         Diagnostic(
-            "unknown-choice", where="topi.image.resize2d", what="method", value="area",
+            "unknown-choice", where="topi.image.resize2d", subject="method", value="area",
             known="'nearest_neighbor', 'linear', 'bilinear', 'trilinear', 'cubic', 'bicubic'",
         )
     )
     assert refused(lambda: image.resize2d(A, [], (8,))) == (
-        Diagnostic("count-mismatch", where="topi.image.resize2d", what="size", value_count=1, count=2)
+        Diagnostic("count-mismatch", where="topi.image.resize2d", subject="size", value_count=1, count=2)
     )
     assert refused(lambda: image.resize1d(A, [], 8)) == (
         Diagnostic(
-            "shapes", where="topi.image.resize1d", what="data", shape="(1, 3, 4, 4)", rank=3,
+            "shapes", where="topi.image.resize1d", subject="data", shape="(1, 3, 4, 4)", rank=3,
             named=", NCW",
         )
     )
@@ -307,7 +307,7 @@ def test_dilations_that_are_refused() -> None:
     assert refused(lambda: image.dilation2d_nchw(X, W, 1, 0, 1)) == (
         Diagnostic(
             "shapes", where="topi.image.dilation2d_nchw", data="X", shape="(1, 3, 8, 8)",
-            layout="NCHW", given="3", relief="W", relief_shape="(4, 3, 3)", relief_layout="CHW",
-            own="4",
+            layout="NCHW", channel_count="3", relief="W", relief_shape="(4, 3, 3)", relief_layout="CHW",
+            relief_count="4",
         )
     )

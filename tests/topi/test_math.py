@@ -181,17 +181,17 @@ def test_refusals() -> None:
         Diagnostic("dtype", name="exp", dtype="int32")
     )
     assert refused(lambda: topi.exp(1.0)) == (  # type: ignore[arg-type]
-        Diagnostic("invalid-type", where="topi.exp", what="x", value=1.0, type="float")
+        Diagnostic("invalid-type", where="topi.exp", subject="x", value=1.0, type="float")
     )
     assert refused(lambda: topi.clip(B, 0, 256)) == (
         Diagnostic(
-            "literal", where="topi.clip", what="a_max",
+            "literal", where="topi.clip", subject="a_max",
             reason="256 is out of range for uint8 (0 to 255)",
         )
     )
     assert refused(lambda: topi.clip(A, -0.5, 3)) == (
         Diagnostic(
-            "literal", where="topi.clip", what="a_min",
+            "literal", where="topi.clip", subject="a_min",
             reason="-0.5 is not a valid int32; pass a representable number, or use another dtype",
         )
     )
@@ -203,7 +203,7 @@ def test_refusals() -> None:
     )
     assert refused(lambda: topi.fixed_point_multiply(A, 0.5, 1)) == (  # type: ignore[arg-type]
         Diagnostic(
-            "invalid-type", where="topi.fixed_point_multiply", what="multiplier", value=0.5,
+            "invalid-type", where="topi.fixed_point_multiply", subject="multiplier", value=0.5,
             type="float",
         )
     )

@@ -376,7 +376,7 @@ def test_an_axis_without_elements_has_none_to_pad_with(pad: Any) -> None:
 
     assert refused(lambda: pad(A, [0, 1])) == (
         Diagnostic(
-            "shapes", where=f"topi.nn.{pad.__name__}", k=1, data="A", shape="(4, 0)", most=1,
+            "shapes", where=f"topi.nn.{pad.__name__}", k=1, data="A", shape="(4, 0)", padding=1,
             limit=0,
         )
     )
@@ -395,7 +395,7 @@ def test_refusals() -> None:
     )
     assert refused(lambda: nn.batch_matmul(A, W)) == (
         Diagnostic(
-            "shapes", where="topi.nn.batch_matmul", what="tensor_a", shape="(4, 6)", rank=3,
+            "shapes", where="topi.nn.batch_matmul", subject="tensor_a", shape="(4, 6)", rank=3,
             named=", a batch of matrices",
         )
     )
@@ -404,19 +404,19 @@ def test_refusals() -> None:
     )
     assert refused(lambda: nn.reflect_pad(A, [4, 0])) == (
         Diagnostic(
-            "shapes", where="topi.nn.reflect_pad", k=0, data="A", shape="(4, 6)", most=4, limit=3,
+            "shapes", where="topi.nn.reflect_pad", k=0, data="A", shape="(4, 6)", padding=4, limit=3,
         )
     )
     assert refused(lambda: nn.bias_add(A, B)) == (
         Diagnostic(
-            "shapes", where="topi.nn.bias_add", what="bias", shape="(4,)", along=1, data="A",
+            "shapes", where="topi.nn.bias_add", subject="bias", shape="(4,)", axis=1, data="A",
             data_shape="(4, 6)", extent="6",
         )
     )
     assert refused(lambda: nn.layer_norm(A, B, None, -1)) == (
         Diagnostic(
-            "shapes", where="topi.nn.layer_norm", what="gamma", shape="(4,)", axes=(1,), data="A",
-            data_shape="(4, 6)", wanted="(6,)",
+            "shapes", where="topi.nn.layer_norm", subject="gamma", shape="(4,)", axes=(1,), data="A",
+            data_shape="(4, 6)", expected="(6,)",
         )
     )
     assert refused(lambda: nn.group_norm(A, None, None, 4, 1, [1])) == (
@@ -437,7 +437,7 @@ def test_refusals() -> None:
     )
     assert refused(lambda: nn.space_to_depth(A, 2)) == (
         Diagnostic(
-            "shapes", where="topi.nn.space_to_depth", what="data", shape="(4, 6)", rank=4,
+            "shapes", where="topi.nn.space_to_depth", subject="data", shape="(4, 6)", rank=4,
             named=", NCHW",
         )
     )
@@ -449,11 +449,11 @@ def test_refusals() -> None:
     )
     assert refused(lambda: nn.fifo_buffer(A, W, 1)) == (
         Diagnostic(
-            "shapes", where="topi.nn.fifo_buffer", shape="(4, 6)", before_shape="(5, 6)", along=1,
+            "shapes", where="topi.nn.fifo_buffer", shape="(4, 6)", before_shape="(5, 6)", axis=1,
         )
     )
     assert refused(lambda: nn.dilate(A, [2])) == (
-        Diagnostic("count-mismatch", where="topi.nn.dilate", what="strides", value_count=1, count=2)
+        Diagnostic("count-mismatch", where="topi.nn.dilate", subject="strides", value_count=1, count=2)
     )
 
 
@@ -462,18 +462,18 @@ def test_numbers_of_channels_are_tensors() -> None:
     A, B = te.placeholder((2, 3, 4, 5), name="A"), te.placeholder((3,), name="B")
 
     assert refused(lambda: nn.bias_add(A, nothing)) == Diagnostic(
-        "invalid-type", where="topi.nn.bias_add", what="bias", value=None, type="NoneType",
+        "invalid-type", where="topi.nn.bias_add", subject="bias", value=None, type="NoneType",
     )
     assert refused(lambda: nn.prelu(A, nothing)) == Diagnostic(
-        "invalid-type", where="topi.nn.prelu", what="slope", value=None, type="NoneType",
+        "invalid-type", where="topi.nn.prelu", subject="slope", value=None, type="NoneType",
     )
     assert refused(lambda: nn.scale_shift_nchw(A, nothing, B)) == (
         Diagnostic(
-            "invalid-type", where="topi.nn.scale_shift_nchw", what="Scale", value=None,
+            "invalid-type", where="topi.nn.scale_shift_nchw", subject="Scale", value=None,
             type="NoneType",
         ))
     assert refused(lambda: nn.scale_shift_nhwc(A, B, nothing)) == (
         Diagnostic(
-            "invalid-type", where="topi.nn.scale_shift_nhwc", what="Shift", value=None,
+            "invalid-type", where="topi.nn.scale_shift_nhwc", subject="Shift", value=None,
             type="NoneType",
         ))

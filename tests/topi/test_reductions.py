@@ -257,12 +257,12 @@ def test_refusals() -> None:
 
     assert refused(lambda: topi.sum(A, 2)) == (
         Diagnostic(
-            "unknown-choice", where="topi.sum", what="axis", number=2,
+            "unknown-choice", where="topi.sum", subject="axis", number=2,
             rank="the tensor has 2 axes; pass a number from -2 to 1",
         )
     )
     assert refused(lambda: topi.max(A, (0, 0))) == (
-        Diagnostic("duplicate-argument", where="topi.max", what="axis", axis=(0, 0), rank=2)
+        Diagnostic("duplicate-argument", where="topi.max", subject="axis", axis=(0, 0), rank=2)
     )
     assert refused(lambda: topi.all(A)) == (
         Diagnostic("dtype", where="topi.all", data="A", dtype="float32")
@@ -272,7 +272,7 @@ def test_refusals() -> None:
     )
     assert refused(lambda: topi.cumsum(A, -3)) == (
         Diagnostic(
-            "unknown-choice", where="topi.cumsum", what="axis", number=-3,
+            "unknown-choice", where="topi.cumsum", subject="axis", number=-3,
             rank="the tensor has 2 axes; pass a number from -2 to 1",
         )
     )
@@ -280,7 +280,7 @@ def test_refusals() -> None:
         Diagnostic("shapes", where="topi.collapse_sum", data="A", shape="(4, 6)", target="(2, 6)")
     )
     assert refused(lambda: topi.sum(A, 1.0)) == (  # type: ignore[arg-type]
-        Diagnostic("invalid-type", where="topi.sum", what="axis", value=1.0, type="float")
+        Diagnostic("invalid-type", where="topi.sum", subject="axis", value=1.0, type="float")
     )
 
 

@@ -135,7 +135,7 @@ def test_refusals() -> None:
     assert refused(lambda: topi.scatter_elements(A, i, A)) == (
         Diagnostic(
             "shapes", where="topi.scatter_elements", data="A", shape="(4, 6)", one="(2, 6)",
-            other="(4, 6)", along=0,
+            other="(4, 6)", axis=0,
         )
     )
     assert refused(lambda: topi.scatter_elements(A, i, D)) == (
@@ -146,7 +146,7 @@ def test_refusals() -> None:
     )
     assert refused(lambda: topi.scatter_elements(A, i, U, 0, "last")) == (
         Diagnostic(
-            "unknown-choice", where="topi.scatter_elements", what="the reduction", value="last",
+            "unknown-choice", where="topi.scatter_elements", subject="the reduction", value="last",
             known="'update', 'add', 'mul', 'min', 'max', 'mean'",
         )
     )
@@ -159,11 +159,11 @@ def test_refusals() -> None:
     assert refused(lambda: topi.sparse_to_dense(i, (3, 4), U)) == (
         Diagnostic(
             "shapes", where="topi.sparse_to_dense", shape="(2, 6)", values_shape="(2, 6)",
-            shape2="(3, 4)",
+            result_shape="(3, 4)",
         )
     )
     assert refused(lambda: nn.nll_loss(A, i, U, "mean", 0)) == (
         Diagnostic(
-            "shapes", where="topi.nn.nll_loss", what="weights", shape="(2, 6)", rank=1, named="",
+            "shapes", where="topi.nn.nll_loss", subject="weights", shape="(2, 6)", rank=1, named="",
         )
     )

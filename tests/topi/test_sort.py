@@ -170,19 +170,19 @@ def test_refusals() -> None:
 
     assert refused(lambda: topi.sort(A, 2)) == (
         Diagnostic(
-            "unknown-choice", where="topi.sort", what="axis", number=2,
+            "unknown-choice", where="topi.sort", subject="axis", number=2,
             rank="the tensor has 2 axes; pass a number from -2 to 1",
         )
     )
     assert refused(lambda: topi.argsort(A, v)) == (
-        Diagnostic("shapes", where="topi.argsort", shape="(6,)", data="A", along=1, rows="(4,)")
+        Diagnostic("shapes", where="topi.argsort", shape="(6,)", data="A", axis=1, rows="(4,)")
     )
     assert refused(lambda: topi.topk(A, 7)) == (
         Diagnostic("shapes", count=7, axis=1, name="A", shape="(4, 6)", extent="6")
     )
     assert refused(lambda: topi.topk(A, 1, ret_type="all")) == (
         Diagnostic(
-            "unknown-choice", where="topi.topk", what="ret_type", value="all",
+            "unknown-choice", where="topi.topk", subject="ret_type", value="all",
             known="'both', 'values', 'indices'",
         )
     )
@@ -190,5 +190,5 @@ def test_refusals() -> None:
         Diagnostic("count-mismatch", where="topi.searchsorted", shape="(4, 6)", values_shape="(6,)")
     )
     assert refused(lambda: topi.unique(A)) == (
-        Diagnostic("shapes", where="topi.unique", what="A", shape="(4, 6)", rank=1, named=", a row")
+        Diagnostic("shapes", where="topi.unique", subject="A", shape="(4, 6)", rank=1, named=", a row")
     )

@@ -204,7 +204,7 @@ CODE, S = te.placeholder((), "int32", name="code"), te.placeholder((3,), name="s
      )),
     (lambda: topi.nn.binarize_pack(X),
      Diagnostic(
-         "shapes", where="topi.nn.binarize_pack", data="X", shape="(8, 16)", along=1, bits=32,
+         "shapes", where="topi.nn.binarize_pack", data="X", shape="(8, 16)", axis=1, bits=32,
      )),
     (lambda: topi.nn.binary_dense(U, X),
      Diagnostic(
@@ -212,13 +212,13 @@ CODE, S = te.placeholder((), "int32", name="code"), te.placeholder((3,), name="s
          weight_dtype="float32", weight_shape="(8, 16)",
      )),
     (lambda: topi.nn.simulated_dequantize(X, te.placeholder((2,), "int32"), S, S),
-     Diagnostic("shapes", where="topi.nn.simulated_dequantize", what="in_dtype", shape="(2,)")),
+     Diagnostic("shapes", where="topi.nn.simulated_dequantize", subject="in_dtype", shape="(2,)")),
     (lambda: topi.nn.simulated_dequantize(X, CODE),
      Diagnostic("missing-input", where="topi.nn.simulated_dequantize", prefix="input")),
     (lambda: topi.nn.simulated_quantize(X, CODE, S, S),
      Diagnostic(
-         "shapes", where="topi.nn.simulated_quantize", prefix="output", what="scale",
-         given="(3,)", data="X", shape="(8, 16)", along=1,
+         "shapes", where="topi.nn.simulated_quantize", prefix="output", subject="scale",
+         value_shape="(3,)", data="X", shape="(8, 16)", axis=1,
      )),
     (lambda: topi.argwhere((3, 1), X),
      Diagnostic(
@@ -228,7 +228,7 @@ CODE, S = te.placeholder((), "int32", name="code"), te.placeholder((3,), name="s
     (lambda: topi.dft(X, te.placeholder((8, 15)), False),
      Diagnostic(
          "shapes", where="topi.dft", dtype="float32", shape="(8, 16)", im_data_dtype="float32",
-         shape2="(8, 15)",
+         im_data_shape="(8, 15)",
      )),
 ])  # fmt: skip
 def test_mismatched_operands_are_rejected(action: Callable[[], object], expected: Diagnostic) -> None:

@@ -43,5 +43,5 @@ def test_names_that_are_misspelt(module: object, name: str, near: str) -> None:
     assert isinstance(error.value, MissingError)
     called, _, other = near.rpartition(".")
     assert diagnostic(error.value) == (
-        Diagnostic("unsupported-name", called=called, name=name, near=other)
+        Diagnostic("unsupported-name", called=called, name=name, suggestion=other)
     )

@@ -319,14 +319,14 @@ def test_refusals() -> None:
 
     assert refused(lambda: topi.reshape(A, (5, 5))) == (
         Diagnostic(
-            "shapes", where="topi.reshape", a="A", shape="(4, 6)", a_shape=24, shape2="(5, 5)",
+            "shapes", where="topi.reshape", a="A", shape="(4, 6)", a_shape=24, new_shape="(5, 5)",
             count_of_shape=25,
         )
     )
     assert refused(lambda: topi.reshape(N, (m,))) == (
         Diagnostic(
             "shapes", where="topi.reshape", a="N", shape="(n, 4)", a_shape="int32(4) * n",
-            shape2="(m,)", count_of_shape="m",
+            new_shape="(m,)", count_of_shape="m",
         )
     )
     assert refused(lambda: topi.reshape(A, (-1, -1))) == (
@@ -334,7 +334,7 @@ def test_refusals() -> None:
     )
     assert refused(lambda: topi.expand_dims(A, 3)) == (
         Diagnostic(
-            "unknown-choice", where="topi.expand_dims", what="axis", number=3,
+            "unknown-choice", where="topi.expand_dims", subject="axis", number=3,
             rank="the tensor has 3 axes; pass a number from -3 to 2",
         )
     )
@@ -342,7 +342,7 @@ def test_refusals() -> None:
         Diagnostic("shapes", where="topi.squeeze", k=0, a="A", shape="(4, 6)", extent="4")
     )
     assert refused(lambda: topi.transpose(A, (0, 0))) == (
-        Diagnostic("duplicate-argument", where="topi.transpose", given=(0, 0), a="A", ndim=2)
+        Diagnostic("duplicate-argument", where="topi.transpose", axes=(0, 0), a="A", ndim=2)
     )
     assert refused(lambda: topi.concatenate([A, B])) == (
         Diagnostic(
@@ -354,17 +354,17 @@ def test_refusals() -> None:
         Diagnostic("shapes", where="topi.stack", shape="(4, 6)", k=1, x_shape="(3, 5)", but="")
     )
     assert refused(lambda: topi.split(A, [3, 1])) == (
-        Diagnostic("shapes", where="topi.split", places=(3, 1), along=0, ary="A", extent="4")
+        Diagnostic("shapes", where="topi.split", positions=(3, 1), axis=0, ary="A", extent="4")
     )
     bad: Any = "x"
     assert refused(lambda: topi.strided_slice(A, [bad], [4])) == (
         Diagnostic(
-            "invalid-type", where="topi.strided_slice", what="begin[0]", value="x", type="str",
+            "invalid-type", where="topi.strided_slice", subject="begin[0]", value="x", type="str",
         )
     )
     assert refused(lambda: topi.strided_slice(A, bad, [4])) == (
         Diagnostic(
-            "invalid-type", where="topi.strided_slice", what="begin", bounds="x", type="str",
+            "invalid-type", where="topi.strided_slice", subject="begin", bounds="x", type="str",
         )
     )
     assert refused(lambda: topi.strided_slice(A, [0], [4], [1, 1])) == (
@@ -375,7 +375,7 @@ def test_refusals() -> None:
     )
     assert refused(lambda: topi.strided_slice(A, [0, 0, 0], [1, 1, 1])) == (
         Diagnostic(
-            "count-mismatch", where="topi.strided_slice", begin_count=3, end_count=3, own=(0, 1, 2),
+            "count-mismatch", where="topi.strided_slice", begin_count=3, end_count=3, axes=(0, 1, 2),
             a="A", shape="(4, 6)",
         )
     )
@@ -392,15 +392,15 @@ def test_refusals() -> None:
     )
     assert refused(lambda: topi.meshgrid([A], "yx")) == (
         Diagnostic(
-            "unknown-choice", where="topi.meshgrid", what="indexing", value="yx",
+            "unknown-choice", where="topi.meshgrid", subject="indexing", value="yx",
             known="'ij', 'xy'",
         )
     )
     assert refused(lambda: topi.repeat(A, -1, 0)) == (
-        Diagnostic("invalid-value", where="topi.repeat", what="repeats", literal=-1, least=0)
+        Diagnostic("invalid-value", where="topi.repeat", subject="repeats", literal=-1, minimum=0)
     )
     assert refused(lambda: topi.flip(A, (0, -2))) == (
-        Diagnostic("duplicate-argument", where="topi.flip", what="axis", axis=(0, -2), rank=2)
+        Diagnostic("duplicate-argument", where="topi.flip", subject="axis", axis=(0, -2), rank=2)
     )
     assert refused(lambda: topi.sliding_window(A, 0, (5, 2), (1, 1))) == (
         Diagnostic(

@@ -159,16 +159,16 @@ def test_channels_in_blocks(step: int, gap: int, pad: int, dtype: str) -> None:
     assert_results({Y: wanted}, {X: blocks, W: filters})
     assert refused(lambda: nn.conv2d_NCHWc(X, W, 1, 0, 1, "NCHW4c", "NCHW4c")) == (
         Diagnostic(
-            "shapes", where="topi.nn.conv2d_NCHWc", what="layout", layout="NCHW4c", block="2",
-            wanted="NCHW2c",
+            "shapes", where="topi.nn.conv2d_NCHWc", subject="layout", layout="NCHW4c", block="2",
+            expected="NCHW2c",
         )
     )
     V = te.placeholder((2, 4, 3, 2, 2, 4), dtype, name="V")
     assert refused(lambda: nn.conv2d_NCHWc(X, V, 1, 0, 1, "NCHW2c", "NCHW4c")) == (
         Diagnostic(
             "shapes", where="topi.nn.conv2d_NCHWc", tensor="X", shape="(2, 3, 7, 6, 2)",
-            layout="NCHWc", given="3", given2="2", tensor_name="V",
-            tensor_shape="(2, 4, 3, 2, 2, 4)", filters_layout="OIHWio", wanted="4", wanted2="2",
+            layout="NCHWc", block_count="3", block_size="2", tensor_name="V",
+            tensor_shape="(2, 4, 3, 2, 2, 4)", filters_layout="OIHWio", expected_count="4", expected_size="2",
         )
     )
 
@@ -366,7 +366,7 @@ def test_refusals() -> None:
     assert refused(lambda: nn.conv2d_nchw(X, W, 1, 0, 1)) == (
         Diagnostic(
             "shapes", where="topi.nn.conv2d_nchw", tensor="X", shape="(1, 4, 6, 6)",
-            layout="NCHW", given="4", tensor_name="W", tensor_shape="(8, 3, 3, 3)",
+            layout="NCHW", channel_count="4", tensor_name="W", tensor_shape="(8, 3, 3, 3)",
             filters_layout="OIHW", depth="3", total="8", parts=1,
         )
     )
@@ -378,7 +378,7 @@ def test_refusals() -> None:
     )
     assert refused(lambda: nn.conv2d(X, W, 1, 0, 1, "NCH")) == (
         Diagnostic(
-            "shapes", where="topi.nn.conv2d", what="data", shape="(1, 4, 6, 6)", rank=3,
+            "shapes", where="topi.nn.conv2d", subject="data", shape="(1, 4, 6, 6)", rank=3,
             named=", NCH",
         )
     )
@@ -386,11 +386,11 @@ def test_refusals() -> None:
         Diagnostic("shapes", where="topi.nn.conv2d_nchw", padding="FULL", reaches="(9, 3)")
     )
     assert refused(lambda: nn.conv2d_nchw(X, V, 0, 0, 1)) == (
-        Diagnostic("invalid-value", where="topi.nn.conv2d_nchw", what="strides", literal=0, least=1)
+        Diagnostic("invalid-value", where="topi.nn.conv2d_nchw", subject="strides", literal=0, minimum=1)
     )
     assert refused(lambda: nn.pool2d(X, 2, 2, 1, 0, "sum")) == (
         Diagnostic(
-            "unknown-choice", where="topi.nn.pool2d", what="pool_type", value="sum",
+            "unknown-choice", where="topi.nn.pool2d", subject="pool_type", value="sum",
             known="'max', 'avg'",
         )
     )
@@ -398,12 +398,12 @@ def test_refusals() -> None:
         Diagnostic("dtype", where="topi.nn.global_pool", data="I", dtype="int8")
     )
     assert refused(lambda: nn.conv2d_transpose_nchw(X, W, 1, 0, "float32", 1)) == (
-        Diagnostic("invalid-value", where="topi.nn.conv2d_transpose_nchw", more=(1, 1), steps=(1, 1))
+        Diagnostic("invalid-value", where="topi.nn.conv2d_transpose_nchw", output_padding=(1, 1), steps=(1, 1))
     )
     assert refused(lambda: nn.conv2d_transpose_nchw(X, W, 1, 0, "float32", 0)) == (
         Diagnostic(
             "shapes", where="topi.nn.conv2d_transpose_nchw", data="X", shape="(1, 4, 6, 6)",
-            given="4", kernel="W", kernel_shape="(8, 3, 3, 3)", own="8", parts=1, multiple="",
+            channel_count="4", kernel="W", kernel_shape="(8, 3, 3, 3)", expected_count="8", parts=1, multiple="",
         )
     )
     c = te.var("c")
@@ -411,18 +411,18 @@ def test_refusals() -> None:
     assert refused(lambda: nn.group_conv2d_transpose_nchw(Y, V, 1, 0, "float32", 0, 2)) == (
         Diagnostic(
             "shapes", where="topi.nn.group_conv2d_transpose_nchw", data="Y", shape="(1, c, 6, 6)",
-            given="c", kernel="V", kernel_shape="(c, 3, 3, 3)", own="c", parts=2,
+            channel_count="c", kernel="V", kernel_shape="(c, 3, 3, 3)", expected_count="c", parts=2,
             multiple=", such as 2 * n",
         )
     )
     assert refused(lambda: nn.depthwise_conv2d_nchw(X, W, 1, 0, 1)) == (
         Diagnostic(
             "shapes", where="topi.nn.depthwise_conv2d_nchw", data="X", shape="(1, 4, 6, 6)",
-            data_layout="NCHW", given="4", kernel="W", kernel_shape="(8, 3, 3, 3)", own="8",
+            data_layout="NCHW", channel_count="4", kernel="W", kernel_shape="(8, 3, 3, 3)", filter_count="8",
         )
     )
     assert refused(lambda: nn.pool2d(X, 2, 2, 1, 0, "max", layout="NCWX")) == (
         Diagnostic(
-            "duplicate-argument", where="topi.nn.pool2d", what="data", layout="NCWX", letters="NCHW",
+            "duplicate-argument", where="topi.nn.pool2d", subject="data", layout="NCWX", letters="NCHW",
         )
     )

@@ -267,7 +267,7 @@ def test_slices_that_there_are_not(choose: Callable[..., tuple[Any, ...]]) -> No
         s[C].domain_picture(*axes)
     names = ", ".join(map(str, axes))
     assert diagnostic(caught.value) == (
-        Diagnostic("unknown-loop", stage="C", given=names, names="i, j, k")
+        Diagnostic("unknown-loop", stage="C", axes=names, names="i, j, k")
     )
 
 

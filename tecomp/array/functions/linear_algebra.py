@@ -148,8 +148,8 @@ def _pair(axes: object, first: int, second: int) -> tuple[tuple[int, ...], tuple
     if not 0 <= count <= min(first, second):
         raise ArrayValueError(
             "{where}: axes is {count!r}, which is out of range for operands with {first} and "
-            "{second} axes; pass a number from 0 to {first2}",
-            where=where, count=count, first=first, second=second, first2=min(first, second),
+            "{second} axes; pass a number from 0 to {last_axis}",
+            where=where, count=count, first=first, second=second, last_axis=min(first, second),
         )
     return tuple(range(first - count, first)), tuple(range(count))
 
@@ -159,8 +159,8 @@ def _integer(value: object, where: str, subject: str) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ArrayTypeError(
-            "{where}: {what} must be an integer, got {value!r}",
-            where=where, what=subject, value=value,
+            "{where}: {subject} must be an integer, got {value!r}",
+            where=where, subject=subject, value=value,
         ) from None
 
 

@@ -290,8 +290,8 @@ def _places(axis: int | tuple[int, ...], rank: int, arg_name: str) -> tuple[int,
     axes = [axis_of(k, rank, "moveaxis", arg_name) for k in integers(axis, "moveaxis", arg_name)]
     if len(set(axes)) < len(axes):
         raise ArrayValueError(
-            "moveaxis: {what} {axes} contains duplicate axes; pass each axis once",
-            what=arg_name, axes=tuple(axes),
+            "moveaxis: {subject} {axes} contains duplicate axes; pass each axis once",
+            subject=arg_name, axes=tuple(axes),
         )
     return tuple(axes)
 
@@ -364,8 +364,8 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
 
 def _below_zero(count: int, position: int) -> ArrayValueError:
     return ArrayValueError(
-        "repeat: repeats must be nonnegative, got {count} at index {place}",
-        count=count, place=position,
+        "repeat: repeats must be nonnegative, got {count} at index {index}",
+        count=count, index=position,
     )
 
 
@@ -423,9 +423,9 @@ def _complete(shape: Shape, source_shape: Shape) -> Shape:
     known = prod(extent for extent in shape if extent != -1)
     if shape.count(-1) > 1 or not known or prod(source_shape) % known:
         raise ArrayValueError(
-            "reshape: cannot infer -1 in shape {shape} for x of shape {own} with {size} elements; "
-            "specify all sizes",
-            kind="array-shapes", own=source_shape, size=prod(source_shape), shape=shape,
+            "reshape: cannot infer -1 in shape {shape} for x of shape {x_shape} with {size} "
+            "elements; specify all sizes",
+            kind="array-shapes", x_shape=source_shape, size=prod(source_shape), shape=shape,
         )
     return shape_of([prod(source_shape) // known if n == -1 else n for n in shape], "reshape")
 

@@ -136,9 +136,9 @@ def _clip_bound(type: PTensorType, bound: object, bound_name: str) -> Node | Non
     if dtype in INTEGERS and type.dtype in INTEGERS:
         return record(CastOp(type.dtype), _clamp_to_dtype(node, type.dtype))
     raise ArrayTypeError(
-        "clip: {what} has dtype {dtype}, but x has dtype {type_dtype}; pass {allowed}, or convert "
-        "x with xp.astype(x, dtype)",
-        what=bound_name, dtype=dtype, type_dtype=type.dtype,
+        "clip: {subject} has dtype {dtype}, but x has dtype {type_dtype}; pass {allowed}, or "
+        "convert x with xp.astype(x, dtype)",
+        subject=bound_name, dtype=dtype, type_dtype=type.dtype,
         allowed="an integer" if type.dtype in INTEGERS else "a real number",
     )
 

@@ -121,9 +121,9 @@ def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
     num_indexed = sum(_axes_taken(part) for part in parts)
     if num_indexed > len(shape):
         raise ArrayIndexError(
-            "{where}: {taken} axes are indexed, but shape {shape} has {rank} axes; use at most "
-            "one index per axis",
-            where=where, taken=num_indexed, shape=shape, rank=len(shape),
+            "{where}: {index_count} axes are indexed, but shape {shape} has {rank} axes; use at "
+            "most one index per axis",
+            where=where, index_count=num_indexed, shape=shape, rank=len(shape),
         )
     rest = [slice(None)] * (len(shape) - num_indexed)
     position = dots[0] if dots else len(parts)
@@ -215,9 +215,9 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
         return BooleanMaskKey(
             record(BroadcastOp(sizes), materialized_node(np.array(False), type.like(()))))
     raise ArrayIndexError(
-        "{where}: a mask of shape {shape} does not match the indexed axes of shape {own}; use a "
-        "mask of that shape",
-        where=where, shape=type.shape, own=sizes,
+        "{where}: a mask of shape {shape} does not match the indexed axes of shape {axes_shape}; "
+        "use a mask of that shape",
+        where=where, shape=type.shape, axes_shape=sizes,
     )
 
 

@@ -104,9 +104,9 @@ def _has_protocol(obj: Any, name: str, where: str) -> bool:
 
 def _has_no_protocol(obj: Any, protocol: str, error: Exception, where: str) -> ArrayValueError:
     return ArrayValueError(
-        "{where}: {what} does not provide host-readable elements of {type} ({reason}); convert it "
-        "to a host array with its own library first",
-        where=where, what=protocol, type=type(obj).__name__, reason=error,
+        "{where}: {subject} does not provide host-readable elements of {type} ({reason}); convert "
+        "it to a host array with its own library first",
+        where=where, subject=protocol, type=type(obj).__name__, reason=error,
     )
 
 
@@ -155,9 +155,9 @@ def _node_of_memory(
     if copy is False and not (is_usable and dtype in (None, source_dtype)):
         raise ArrayValueError(
             "{where}: copy=False is not possible, because converting elements of dtype {dtype} "
-            "with strides {strides} to {dtype2} requires a copy; pass copy=None",
+            "with strides {strides} to {expected_dtype} requires a copy; pass copy=None",
             kind="copy-needed", where=where, dtype=shared.dtype, strides=shared.strides,
-            dtype2=dtype or source_dtype,
+            expected_dtype=dtype or source_dtype,
         )
     type = PTensorType(shared.shape, source_dtype, device)
     name = dtype or source_dtype
@@ -196,9 +196,9 @@ def _gather(obj: Any, dtype: str | None, where: str) -> Buffer:
     except (TypeError, ValueError) as error:
         if dtype is not None and (natural := _gather(obj, None, where)).dtype.name != dtype:
             raise ArrayValueError(
-                "{where}: cannot convert all elements of dtype {dtype} to {dtype2} ({reason}); "
-                "pass another dtype",
-                where=where, dtype=natural.dtype, dtype2=dtype, reason=error,
+                "{where}: cannot convert all elements of dtype {dtype} to {expected_dtype} "
+                "({reason}); pass another dtype",
+                where=where, dtype=natural.dtype, expected_dtype=dtype, reason=error,
             ) from None
         raise ArrayValueError(
             "{where}: sequences are ragged or contain elements that are not numbers; pass nested "

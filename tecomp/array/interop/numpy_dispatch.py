@@ -353,9 +353,9 @@ def _refuse(label: str, name: str) -> NoReturn:
 
 def _refuse_argument(label: str, argument: str, xp_name: str) -> NoReturn:
     raise ArrayTypeError(
-        "{word}: xp.{own} is called for tecomp arrays and does not support argument {argument}; "
-        "omit it, call xp.{own} directly, or convert to NumPy with np.asarray(x)",
-        word=label, own=xp_name, argument=argument,
+        "{word}: xp.{function} is called for tecomp arrays and does not support argument "
+        "{argument}; omit it, call xp.{function} directly, or convert to NumPy with np.asarray(x)",
+        word=label, function=xp_name, argument=argument,
     )
 
 
@@ -393,7 +393,7 @@ def unsupported_function_error(name: str, known: Collection[str]) -> AttributeEr
     matches = get_close_matches(name, [key for key in known if not key.startswith("_")], 1, 0.8)
     if matches and not name.startswith("_"):
         return MissingError(
-            "tecomp.array has no {name!r}; did you mean xp.{near}?",
-            name=name, near=matches[0],
+            "tecomp.array has no {name!r}; did you mean xp.{suggestion}?",
+            name=name, suggestion=matches[0],
         )
     return AttributeError(f"module 'tecomp.array' has no attribute {name!r}")

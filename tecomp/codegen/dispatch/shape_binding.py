@@ -231,9 +231,9 @@ def check_strides(
     got = memory.strides or compact_strides(memory.shape)
     if any(n != 1 and a != b for n, a, b in zip(memory.shape, got, expected, strict=True)):
         raise CallError(
-            "{where}: expected strides of {wanted} elements, got {got}; pass an array with these "
+            "{where}: expected strides of {expected} elements, got {got}; pass an array with these "
             "strides",
-            kind="unsupported-memory", where=parameter.where, wanted=expected, got=got,
+            kind="unsupported-memory", where=parameter.where, expected=expected, got=got,
         )
     if parameter.is_written and not _are_apart(memory.shape, got):
         raise CallError(
@@ -338,7 +338,7 @@ def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
     if not isinstance(result, Const):
         bindings = ", ".join(f"{v.name} = {sizes[v].value}" for v in free_variables(extent))
         raise CallError(
-            "the extent `{extent}` has no 64-bit value for {given}; pass other sizes",
-            kind="unbound-size", extent=extent, given=bindings,
+            "the extent `{extent}` has no 64-bit value for {sizes}; pass other sizes",
+            kind="unbound-size", extent=extent, sizes=bindings,
         )
     return int(result.value)

@@ -178,8 +178,8 @@ def check_flat(func: PrimFunc) -> None:
     for subject, entries in (("layout maps", func.layout_maps), ("a pad value", func.pad_values)):
         for data, _ in entries:
             raise LowerError(
-                "{func}: `{data}` still has {what}; {lower_it}",
-                func=func.name, data=data.name, what=subject, lower_it=_LOWER_IT,
+                "{func}: `{data}` still has {subject}; {lower_it}",
+                func=func.name, data=data.name, subject=subject, lower_it=_LOWER_IT,
             )
     stmts = [*walk(func.body, parts=statements_in)]
     declared = [n.buffer for n in stmts if isinstance(n, Allocate | DeclBuffer | BufferRealize)]

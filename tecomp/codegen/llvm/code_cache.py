@@ -208,14 +208,14 @@ def store_of(switch: str, folder: str, size: str) -> Store | None:
     """
     if switch not in ("", "on", "off"):
         raise CacheError(
-            "{switch}: expected on or off, got {switch2!r}; unset it for the default, on",
-            switch=SWITCH, switch2=switch,
+            "{switch}: expected on or off, got {value!r}; unset it for the default, on",
+            switch=SWITCH, value=switch,
         )
     if size and not size.isdecimal():
         raise CacheError(
-            "{size}: expected a number of megabytes, got {size2!r}; unset it for the default, "
+            "{size}: expected a number of megabytes, got {value!r}; unset it for the default, "
             "{default_megabytes}",
-            size=SIZE, size2=size, default_megabytes=DEFAULT_MEGABYTES,
+            size=SIZE, value=size, default_megabytes=DEFAULT_MEGABYTES,
         )
     if switch == "off" or not hasattr(os, "geteuid"):
         return None

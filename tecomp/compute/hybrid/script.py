@@ -283,9 +283,9 @@ class HybridFunction:
                 raise
             arg_text = ", ".join(map(repr, args))
             raise TypeMismatchError(
-                "te.hybrid {function}: call with ({given}) runs as plain Python, which failed: "
+                "te.hybrid {function}: call with ({arguments}) runs as plain Python, which failed: "
                 "{reason}; pass tensors to define tensors, or arrays",
-                kind="hybrid", function=self.function.__name__, given=arg_text, reason=error,
+                kind="hybrid", function=self.function.__name__, arguments=arg_text, reason=error,
             ) from error
 
     def _python(self) -> Callable[..., Any]:

@@ -113,10 +113,10 @@ class ProtectedLoop:
         actual = np.shape(local), np.asarray(local).dtype
         if actual != (shape, partition.dtype) or partition.mesh_axes(Partial):
             raise TeamError(
-                "protect: got an array {given}{given2} for a local part {dtype}{shape} with "
-                "placements {placements}; pass the local part of this rank, without Partial "
+                "protect: got an array {array_dtype}{array_shape} for a local part {dtype}{shape} "
+                "with placements {placements}; pass the local part of this rank, without Partial "
                 "placements",
-                given=actual[1].name, given2=list(actual[0]), dtype=partition.dtype.name,
+                array_dtype=actual[1].name, array_shape=list(actual[0]), dtype=partition.dtype.name,
                 shape=list(shape), placements=list(partition.placements),
             )
         self._fields.append(Field(partition, np.array(local), gather=gather))
@@ -285,8 +285,8 @@ def protect(steps: int, *, every: int, team: AnyTeam = 1) -> ProtectedLoop:
     if steps < 0 or every < 1:
         raise TeamError(
             "protect: steps must be at least 0 and the checkpoint interval at least 1, got "
-            "{steps} steps with checkpoints every {every}",
-            steps=steps, every=every,
+            "{steps} steps with checkpoints every {interval}",
+            steps=steps, interval=every,
         )
     check_survival()
     return ProtectedLoop(team_of(team), steps, every)

@@ -366,6 +366,6 @@ def _dtype(value: npt.DTypeLike) -> np.dtype[Any]:
         return DType(str(value)).numpy
     except TecompError:
         raise LayoutError(
-            "partition: {given!r} is not a valid dtype; pass a NumPy dtype, such as float32",
-            kind="partition", given=value,
+            "partition: {value!r} is not a valid dtype; pass a NumPy dtype, such as float32",
+            kind="partition", value=value,
         ) from None

@@ -227,9 +227,9 @@ def check_placements(
         isinstance(placement, Shard | Replicate | Partial) for placement in checked
     ):
         raise LayoutError(
-            "partition: placements {made} do not match the {mesh_ndim} axes of the mesh; pass one "
-            "of Shard(axis), Replicate() or Partial(op) per axis",
-            kind="partition", made=list(checked), mesh_ndim=mesh_ndim,
+            "partition: placements {placements} do not match the {mesh_ndim} axes of the mesh; "
+            "pass one of Shard(axis), Replicate() or Partial(op) per axis",
+            kind="partition", placements=list(checked), mesh_ndim=mesh_ndim,
         )
     ops = sorted({placement.op for placement in checked if isinstance(placement, Partial)})
     if len(ops) > 1:

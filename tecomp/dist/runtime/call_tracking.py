@@ -46,10 +46,10 @@ class SingleControllerState:
         """
         if self.is_serving:
             raise TeamError(
-                "{what}: not supported with --controller, where one process runs the script and "
+                "{subject}: not supported with --controller, where one process runs the script and "
                 "the others run only commands sent by tecomp.array; use functions of "
                 "tecomp.array, or start without --controller",
-                what=name,
+                subject=name,
             )
 
 

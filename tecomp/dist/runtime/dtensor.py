@@ -448,8 +448,8 @@ def _check_shape(shape: Shape, partition: Partition, array: Array, where: str) -
     if isinstance(array, np.ndarray):
         actual = f"{array.dtype.name}{list(array.shape)}"
     raise TeamError(
-        "{where} is {given}; pass the local NumPy array of this rank, {dtype}{shape}",
-        where=where, given=actual, dtype=partition.dtype.name, shape=list(shape),
+        "{where} is {value}; pass the local NumPy array of this rank, {dtype}{shape}",
+        where=where, value=actual, dtype=partition.dtype.name, shape=list(shape),
     )
 
 

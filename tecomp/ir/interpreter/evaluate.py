@@ -156,9 +156,9 @@ def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
     if not isinstance(arg, np.ndarray) or arg.dtype != buffer.dtype.numpy:
         actual = f"{arg.dtype} array" if isinstance(arg, np.ndarray) else type(arg).__name__
         raise CallError(
-            "{func}: {buffer} must be an array of {dtype}, got {given}",
+            "{func}: {buffer} must be an array of {dtype}, got {value}",
             kind="argument-mismatch", func=func.name, buffer=buffer.name, dtype=buffer.dtype,
-            given=actual,
+            value=actual,
         )
     lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
     rank = (1 if buffer.has_offset else len(buffer.shape)) + len(lanes)
@@ -182,8 +182,8 @@ def _check_strides(
     axes = zip(array.shape, expected, array.strides, strict=True)
     if array.size and any(n > 1 and stride * array.itemsize != step for n, stride, step in axes):
         raise CallError(
-            "{func}: {name} has strides {found}, expected {wanted}",
-            kind="argument-mismatch", func=func.name, name=name, wanted=expected, found=actual,
+            "{func}: {name} has strides {found}, expected {expected}",
+            kind="argument-mismatch", func=func.name, name=name, expected=expected, found=actual,
         )
 
 

@@ -349,8 +349,8 @@ def _check_index(compiler: _Compiler, node: Call) -> Rule:
             position = int(np.broadcast_to(value, failing.shape).flat[lane])
             number = int(np.broadcast_to(site(env), failing.shape).flat[lane])
             raise CallError(
-                "index {at} is out of bounds for {site}",
-                kind="out-of-bounds", at=position, site=sites[number],
+                "index {index} is out of bounds for {site}",
+                kind="out-of-bounds", index=position, site=sites[number],
             )
         return inside
 

@@ -84,9 +84,9 @@ class BufferView:
         shape = tuple(high - low for low, high in zip(self.low, self.high, strict=True))
         start = f" starting at {self.low}" if any(self.low) else ""
         raise CallError(
-            "{name}[{at}] is out of bounds: shape {shape}{start}; correct the index in the "
+            "{name}[{index}] is out of bounds: shape {shape}{start}; correct the index in the "
             "function, or pass a larger array",
-            kind="out-of-bounds", name=self.name, at=text, shape=shape, start=start,
+            kind="out-of-bounds", name=self.name, index=text, shape=shape, start=start,
         )
 
 

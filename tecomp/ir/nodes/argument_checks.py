@@ -31,8 +31,8 @@ def check_kind(value: Any, kind: Kind, where: str, remedy: str, error: type[Teco
     """
     if not isinstance(value, kind):
         raise error(
-            "{where} is {given!r}; {remedy}",
-            kind="invalid-type", where=where, given=value, remedy=remedy,
+            "{where} is {value!r}; {remedy}",
+            kind="invalid-type", where=where, value=value, remedy=remedy,
         )
 
 
@@ -45,14 +45,14 @@ def check_list(value: Any, kind: Kind, where: str, remedy: str, error: type[Teco
     """
     if not isinstance(value, (tuple, list)):
         raise error(
-            "{where} is {given!r}; {remedy}",
-            kind="invalid-type", where=where, given=value, remedy=remedy,
+            "{where} is {value!r}; {remedy}",
+            kind="invalid-type", where=where, value=value, remedy=remedy,
         )
     for item in value:
         if not isinstance(item, kind):
             raise error(
-                "{where} is {given!r}; {remedy}",
-                kind="invalid-type", where=where, given=value, remedy=remedy,
+                "{where} is {value!r}; {remedy}",
+                kind="invalid-type", where=where, value=value, remedy=remedy,
             )
 
 
@@ -68,15 +68,15 @@ def check_function(
     # `signature` formats an object that is not callable with `repr`, which may raise any error.
     if not callable(value):
         raise error(
-            "{where} is {given!r}; {remedy}",
-            kind="invalid-type", where=where, given=value, remedy=remedy,
+            "{where} is {value!r}; {remedy}",
+            kind="invalid-type", where=where, value=value, remedy=remedy,
         )
     try:
         signature(value).bind(*range(count))
     except (TypeError, ValueError):
         raise error(
-            "{where} is {given!r}; {remedy}",
-            kind="invalid-type", where=where, given=value, remedy=remedy,
+            "{where} is {value!r}; {remedy}",
+            kind="invalid-type", where=where, value=value, remedy=remedy,
         ) from None
 
 
@@ -96,8 +96,8 @@ def dictionary_of(
     )
     if not is_valid:
         raise error(
-            "{where} is {given!r}; {remedy}",
-            kind="invalid-type", where=where, given=mapping, remedy=remedy,
+            "{where} is {value!r}; {remedy}",
+            kind="invalid-type", where=where, value=mapping, remedy=remedy,
         )
     return dict(mapping)
 
@@ -158,10 +158,10 @@ def broadcast_shape(shapes: Sequence[Sequence[Extent]], where: str) -> tuple[Ext
             elif not _is_one(extent) and not structural_equal(as_expr(extents[k]), as_expr(extent)):
                 shape_list = " and ".join(map(shape_text, shapes))
                 raise DefinitionError(
-                    "{where}: shapes {told} do not broadcast: axis {axis} has extents {extent} "
-                    "and {extent2}; make them equal, or one of them 1",
-                    kind="shapes", where=where, told=shape_list, axis=k - rank, extent=extents[k],
-                    extent2=extent,
+                    "{where}: shapes {shapes} do not broadcast: axis {axis} has extents {extent} "
+                    "and {other_extent}; make them equal, or one of them 1",
+                    kind="shapes", where=where, shapes=shape_list, axis=k - rank, extent=extents[k],
+                    other_extent=extent,
                 )
     return tuple(extents)
 

@@ -213,8 +213,8 @@ def condition_of(value: Like, operation: str) -> Expr:
     node = as_expr(value)
     if not node.dtype.is_bool:
         raise TypeMismatchError(
-            "{who} expects a condition, got {dtype}; compare it with != 0",
-            who=operation, dtype=node.dtype,
+            "{caller} expects a condition, got {dtype}; compare it with != 0",
+            caller=operation, dtype=node.dtype,
         )
     return node
 

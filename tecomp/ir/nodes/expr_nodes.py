@@ -487,8 +487,8 @@ def cast(dtype: str, value: Like) -> Expr:
     lanes = max(target.lanes, node.dtype.lanes)
     if node.dtype.lanes not in (1, lanes):
         raise TypeMismatchError(
-            "cannot convert {dtype} to {wanted}",
-            dtype=node.dtype, wanted=target,
+            "cannot convert {dtype} to {expected}",
+            dtype=node.dtype, expected=target,
         )
     if node.dtype.scalar != target.scalar:
         folded = _cast_literal(node, target.scalar) if isinstance(node, Const) else None
@@ -520,8 +520,8 @@ def match_types(
     common = promote(x.dtype, y.dtype)
     if common is None:
         raise TypeMismatchError(
-            "{what} of {dtype} and {y_dtype} has no common dtype; convert one with .astype(...)",
-            what=operation, dtype=x.dtype, y_dtype=y.dtype,
+            "{subject} of {dtype} and {y_dtype} has no common dtype; convert one with .astype(...)",
+            subject=operation, dtype=x.dtype, y_dtype=y.dtype,
         )
     return _convert(x, common, y, operation), _convert(y, common, x, operation)
 
@@ -530,10 +530,11 @@ def _convert(node: Expr, dtype: DType, other: Expr, operation: str) -> Expr:
     """Convert `node` to the common dtype; a literal must be representable in it."""
     if isinstance(node, Const) and not holds(dtype.scalar, node.value):
         raise TypeMismatchError(
-            "{what} of {dtype} and the literal {node!r}: both become {dtype2}, which cannot "
-            "represent the literal; convert the other operand to a dtype that can, with "
+            "{subject} of {dtype} and the literal {node!r}: both become {expected_dtype}, which "
+            "cannot represent the literal; convert the other operand to a dtype that can, with "
             ".astype(...)",
-            kind="literal", what=operation, dtype=other.dtype, node=node.value, dtype2=dtype,
+            kind="literal", subject=operation, dtype=other.dtype, node=node.value,
+            expected_dtype=dtype,
         )
     return node if node.dtype is dtype else cast(dtype, node)
 

@@ -271,7 +271,7 @@ class ArrayArgument(Stmt):
         """
         load = self.access.value if isinstance(self.access, BufferStore) else self.access
         if not isinstance(load, BufferLoad):
-            raise InternalError("`{place}` is not a valid element of an array", place=load)
+            raise InternalError("`{value}` is not a valid element of an array", value=load)
         return load
 
     def print_tokens(self) -> Pieces:

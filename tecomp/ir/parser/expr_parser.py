@@ -155,8 +155,8 @@ class ParseContext:
         if not lower <= len(call.args) <= (lower if upper is None else upper):
             self.refuse(
                 call,
-                "expected {least} arguments, got {arg_count}",
-                least=lower, arg_count=len(call.args),
+                "expected {minimum} arguments, got {arg_count}",
+                minimum=lower, arg_count=len(call.args),
             )
         for keyword in call.keywords:
             if keyword.arg not in keywords:

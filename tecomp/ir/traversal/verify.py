@@ -308,8 +308,8 @@ class _Checker:
         if node.value.dtype != expected:
             self.refuse(
                 node,
-                "stored value is {dtype}, expected {wanted}",
-                dtype=node.value.dtype, wanted=expected,
+                "stored value is {dtype}, expected {expected}",
+                dtype=node.value.dtype, expected=expected,
             )
 
     def access(self, node: BufferLoad | BufferStore) -> None:
@@ -321,8 +321,8 @@ class _Checker:
         if len(node.indices) != expected or buffer.index_count != expected:
             self.refuse(
                 node,
-                "got {index_count} indices, expected {wanted}",
-                index_count=len(node.indices), wanted=expected,
+                "got {index_count} indices, expected {expected}",
+                index_count=len(node.indices), expected=expected,
             )
         for index in node.indices:
             if isinstance(node, BufferStore):
@@ -352,7 +352,10 @@ class _Checker:
     def scalar(self, node: object, expr: Expr, dtype: str) -> None:
         self.expression(expr)
         if expr.dtype != dtype:
-            self.refuse(node, "got {dtype}, expected {dtype2}", dtype=expr.dtype, dtype2=dtype)
+            self.refuse(
+                node, "got {dtype}, expected {expected_dtype}", dtype=expr.dtype,
+                expected_dtype=dtype,
+            )
 
     def expression(self, root: Expr) -> None:
         for node in walk(root):

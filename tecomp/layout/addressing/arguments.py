@@ -90,9 +90,9 @@ def check_index_in_bounds(index: Any, shape: tuple[int, ...], subject: str) -> t
         0 <= n < extent for n, extent in zip(position, shape, strict=True)
     ):
         raise LayoutError(
-            "layout: {what} {at!r} is out of bounds for {shape}; pass one index per axis, from 0 "
-            "to its extent - 1",
-            kind="index-out-of-bounds", what=subject, at=position, shape=list(shape),
+            "layout: {subject} {index!r} is out of bounds for {shape}; pass one index per axis, "
+            "from 0 to its extent - 1",
+            kind="index-out-of-bounds", subject=subject, index=position, shape=list(shape),
         )
     return position
 

@@ -232,8 +232,8 @@ def check_layout(value: Any, where: str) -> None:
     """
     if not isinstance(value, StoredTensor):
         raise LayoutError(
-            "{where} must be a layout, got {given!r}; create one, for example with Layout.of",
-            kind="invalid-type", where=where, given=value,
+            "{where} must be a layout, got {value!r}; create one, for example with Layout.of",
+            kind="invalid-type", where=where, value=value,
         )
 
 

@@ -76,9 +76,9 @@ def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
     if prod(cores) > target.cores:
         grid_text = "x".join(map(str, cores))
         raise LayoutError(
-            "layout: the grid <{by}> has {size} cores, but target {target} has only {cores}; use a "
-            "smaller grid",
-            kind="unsupported-by-target", by=grid_text, size=prod(cores), target=target.name,
+            "layout: the grid <{grid}> has {size} cores, but target {target} has only {cores}; "
+            "use a smaller grid",
+            kind="unsupported-by-target", grid=grid_text, size=prod(cores), target=target.name,
             cores=target.cores,
         )
     return cores

@@ -85,8 +85,8 @@ class Format:
         if number is None or not low <= number <= high:
             bounds = f"from {low} on" if high == math.inf else f"from {low} to {high}"
             raise LayoutError(
-                "format {name}: {what} must be an integer {bounds}, got {given!r}",
-                kind="storage-format", name=self.name, what=field, given=value, bounds=bounds,
+                "format {name}: {subject} must be an integer {bounds}, got {value!r}",
+                kind="storage-format", name=self.name, subject=field, value=value, bounds=bounds,
             )
 
     @classmethod
@@ -330,8 +330,8 @@ class Format:
         if (self.elements, self.units) != (1, 1):
             raise LayoutError(
                 "format {name}: {elements} elements are stored together, so a single element has "
-                "no address; {what} a tensor",
-                kind="storage-format", name=self.name, elements=self.elements, what=action,
+                "no address; {subject} a tensor",
+                kind="storage-format", name=self.name, elements=self.elements, subject=action,
             )
 
     def _blocks(self, tensor: Tensor, size: int, unit: str) -> Any:
@@ -350,8 +350,8 @@ class Format:
         if isinstance(last, int) and last % size:
             raise LayoutError(
                 "format {name}: the last axis of {tensor}{shape} is not a whole number of blocks "
-                "of {size} {what}; pad it, or merge the last axes",
+                "of {size} {subject}; pad it, or merge the last axes",
                 kind="storage-format", name=self.name, tensor=tensor.name,
-                shape=list(tensor.shape), size=size, what=unit,
+                shape=list(tensor.shape), size=size, subject=unit,
             )
         return last // size

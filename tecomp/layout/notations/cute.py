@@ -421,8 +421,8 @@ class _Reader:
 
     def _unreadable(self, expected: str) -> LayoutError:
         return LayoutError(
-            "cute: `{text}` does not parse at position {place}: {what}, got `{rest}`; write e.g. "
-            "(4,8):(8,1)",
-            kind="layout-text", text=self._text, place=self._place, what=expected,
+            "cute: `{text}` does not parse at position {position}: {subject}, got `{rest}`; write "
+            "e.g. (4,8):(8,1)",
+            kind="layout-text", text=self._text, position=self._place, subject=expected,
             rest=self._text[self._place:],
         )

@@ -140,9 +140,9 @@ def _parse(tag: str) -> tuple[str, list[tuple[int, str]]]:
     if match is None:
         position = _end_of_prefix(tag)
         raise LayoutError(
-            "blocked: cannot parse `{tag}` at position {place}, `{rest}`; write the letters of the "
-            "axes, then the blocks, as in nChw16c",
-            kind="layout-text", tag=tag, place=position, rest=tag[position:],
+            "blocked: cannot parse `{tag}` at position {position}, `{rest}`; write the letters of "
+            "the axes, then the blocks, as in nChw16c",
+            kind="layout-text", tag=tag, position=position, rest=tag[position:],
         )
     blocks = [(int(n), letter) for n, letter in re.findall(r"(\d{1,18})([a-z])", match[2])]
     return match[1], blocks

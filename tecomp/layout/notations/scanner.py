@@ -117,8 +117,8 @@ class Scanner:
         dots = "..." if len(self.text) > offset + len(snippet) else ""
         found = f"found `{snippet}{dots}`" if snippet else "the text ends"
         raise LayoutError(
-            "{who}: expected {wanted} at position {place} (line {line}, column {column}), but "
-            "{found}; see str() of a layout for the syntax",
-            kind="layout-text", who=self.who, wanted=wanted, place=offset, line=line,
+            "{caller}: expected {expected} at position {position} (line {line}, column {column}), "
+            "but {found}; see str() of a layout for the syntax",
+            kind="layout-text", caller=self.who, expected=wanted, position=offset, line=line,
             column=column, found=found,
         )

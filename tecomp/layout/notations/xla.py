@@ -243,7 +243,7 @@ def _unreadable(text: str) -> LayoutError:
             break
         position = match.end()
     return LayoutError(
-        "xla: cannot parse `{text}` at position {place}, `{rest}`; write e.g. "
+        "xla: cannot parse `{text}` at position {position}, `{rest}`; write e.g. "
         "f32[16,256]{{1,0:T(8,128)}}",
-        kind="layout-text", text=text, place=position, rest=text[position:],
+        kind="layout-text", text=text, position=position, rest=text[position:],
     )

@@ -193,9 +193,9 @@ def check_face_shape(
     if tile is None or len(found) != 2 or any(t % f for t, f in zip(tile, found, strict=True)):
         tile_text = "no tile" if tile is None else f"a tile of {format_grid(tile)}"
         raise LayoutError(
-            "shard layout: invalid face {found} for {what}; faces must divide the rows and the "
+            "shard layout: invalid face {found} for {subject}; faces must divide the rows and the "
             "columns of a tile, for example 16x16 for 32x32",
-            kind="shards", found=format_grid(found), what=tile_text,
+            kind="shards", found=format_grid(found), subject=tile_text,
         )
     return found[0], found[1]
 
@@ -210,8 +210,8 @@ def check_storage(element: str, tile: tuple[int, int] | None) -> Format:
     if storage.name in BFP_TILES and tile != (32, 32):
         tile_text = "elements one by one" if tile is None else f"tiles of {format_grid(tile)}"
         raise LayoutError(
-            "shard layout: {storage} requires tiles of 32x32, got {what}; pass tile=(32, 32)",
-            kind="shards", storage=storage.name, what=tile_text,
+            "shard layout: {storage} requires tiles of 32x32, got {subject}; pass tile=(32, 32)",
+            kind="shards", storage=storage.name, subject=tile_text,
         )
     return storage
 

@@ -90,10 +90,12 @@ def _checked_strides(
         span += (shape[k] - 1) * strides[k]
         if outer[k] < span or outer[k] % width:
             raise LayoutError(
-                "ttnn layout: invalid stride {outer} for {shape}: {outer2} is smaller than the "
-                "{taken} addresses from dimension {k} on, or is not a multiple of rows of {width}; "
-                "pass the strides of an array, with padding between its rows if necessary",
-                kind="shards", outer=outer, shape=list(shape), outer2=outer[k], taken=span, k=k,
+                "ttnn layout: invalid stride {outer} for {shape}: {actual_stride} is smaller than "
+                "the {address_count} addresses from dimension {k} on, or is not a multiple of "
+                "rows of {width}; pass the strides of an array, with padding between its rows if "
+                "necessary",
+                kind="shards", outer=outer, shape=list(shape), actual_stride=outer[k],
+                address_count=span, k=k,
                 width=width,
             )
     return volume, strides
@@ -122,10 +124,10 @@ def shard_of(
     ):
         axis = "rows" if memory_layout == "height_sharded" else "columns"
         raise LayoutError(
-            "ttnn layout: {memory_layout} must not split {whole}, but {physical} is split into "
+            "ttnn layout: {memory_layout} must not split {dimension}, but {physical} is split into "
             "{rows}; use block_sharded",
             kind="shards", memory_layout=memory_layout, physical=format_grid(physical),
-            rows=format_grid((rows, columns)), whole=axis,
+            rows=format_grid((rows, columns)), dimension=axis,
         )
     return rows, columns
 
@@ -299,9 +301,9 @@ class TtnnLayout(Layout):
         ):
             contents = f"{n_rows}x{n_cols} shards" if self.is_sharded else "interleaved pages"
             raise LayoutError(
-                "ttnn layout: {what} do not fit on {rows}x{columns} cores; use fewer, larger "
+                "ttnn layout: {subject} do not fit on {rows}x{columns} cores; use fewer, larger "
                 "shards",
-                kind="shards", what=contents, rows=rows, columns=columns,
+                kind="shards", subject=contents, rows=rows, columns=columns,
             )
         if is_block:
             return [((0, 0), (n_cols - 1, n_rows - 1))]

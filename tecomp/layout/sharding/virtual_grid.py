@@ -63,9 +63,9 @@ class GridMap(Pictured):
         if not isinstance(self.index_map, IndexMap):
             name = getattr(self.index_map, "__name__", safe_repr(self.index_map))
             raise LayoutError(
-                "grid map: {given} is not an index map; use GridMap.of(shape, function, physical) "
+                "grid map: {value} is not an index map; use GridMap.of(shape, function, physical) "
                 "to create a map from a function of the axes",
-                kind="shards", given=name,
+                kind="shards", value=name,
             )
         # Normalized here for all constructors.
         object.__setattr__(self, "shape", positive_numbers(self.shape, _GRID))
@@ -399,9 +399,9 @@ class GridMap(Pictured):
             0 <= n < extent for n, extent in zip(position, shape, strict=True)
         ):
             raise LayoutError(
-                "grid map: core {at!r} is out of bounds of {shape}; pass one index per axis, from "
-                "0 to its extent - 1",
-                kind="shards", at=position, shape=list(shape),
+                "grid map: core {index!r} is out of bounds of {shape}; pass one index per axis, "
+                "from 0 to its extent - 1",
+                kind="shards", index=position, shape=list(shape),
             )
         return position
 
@@ -441,9 +441,9 @@ def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
             if rows <= device[0] and columns <= device[1]:
                 return rows, columns
     raise LayoutError(
-        "grid map: no rectangle of {count} cores fits on {device}x{device2}; use a count that is a "
-        "product of two extents that fit, for example fewer cores",
-        kind="shards", count=count, device=device[0], device2=device[1],
+        "grid map: no rectangle of {count} cores fits on {device}x{device_columns}; use a count "
+        "that is a product of two extents that fit, for example fewer cores",
+        kind="shards", count=count, device=device[0], device_columns=device[1],
     )
 
 

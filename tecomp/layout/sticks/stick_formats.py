@@ -444,9 +444,10 @@ def _check_padding(shape: Sequence[int], padded: Sequence[int]) -> None:
     for dim, (extent, padded_extent) in enumerate(zip(shape, padded, strict=True)):
         if padded_extent < extent:
             raise LayoutError(
-                "stick layout: padded_size {padded} has extent {room} in dimension {dim}, less "
-                "than {extent} of size {shape}; pad to {extent} or more",
-                kind="sticks", padded=list(padded), room=padded_extent, dim=dim, extent=extent,
+                "stick layout: padded_size {padded} has extent {padded_extent} in dimension "
+                "{dim}, less than {extent} of size {shape}; pad to {extent} or more",
+                kind="sticks", padded=list(padded), padded_extent=padded_extent, dim=dim,
+                extent=extent,
                 shape=list(shape),
             )
 

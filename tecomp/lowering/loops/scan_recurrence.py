@@ -142,9 +142,9 @@ class _Late:
     def error(self) -> LowerError:
         """Return the error for a rule that reads such a step."""
         return LowerError(
-            "{scan}: the update rule for {scan}[{at}] reads {element}, which is not from an "
+            "{scan}: the update rule for {scan}[{index}] reads {element}, which is not from an "
             "earlier step; read the state at earlier values of {step}",
-            kind="dependence-violation", scan=self.definition.stage.name, at=self.indices,
+            kind="dependence-violation", scan=self.definition.stage.name, index=self.indices,
             element=self.element, step=self.definition.axis[0].name,
         )
 

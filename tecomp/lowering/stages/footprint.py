@@ -274,9 +274,10 @@ def check_consumers(program: PreparedSchedule) -> None:
             part = "the start" if scans else "init="
             loops = "over steps" if scans else "of the reduction"
             raise LowerError(
-                "{where}: {what} of {parent} reads {name} before the loops {loops}, but that loop "
-                "is inside them; compute {name} in an outer loop",
-                kind="dependence-violation", where=where, what=part, parent=parent.name, name=name,
+                "{where}: {subject} of {parent} reads {name} before the loops {loops}, but that "
+                "loop is inside them; compute {name} in an outer loop",
+                kind="dependence-violation", where=where, subject=part, parent=parent.name,
+                name=name,
                 loops=loops,
             )
 

@@ -256,10 +256,11 @@ def _read_outside(
     location = ", ".join(f"{var.name} = {value}" for var, value in point.items())
     return LowerError(
         "{stage}: `{load}` reads {tensor}[{shape}] out of bounds: index {axis}, `{index}`, is "
-        "{value}{at}; guard the read with te.if_then_else, or change the shape or the index",
+        "{value}{point}; guard the read with te.if_then_else, or change the shape or the index",
         load.location, kind="out-of-bounds-read", stage=definition.stage.name, load=_text(load),
         tensor=load.tensor.name, shape=", ".join(map(str, load.tensor.shape)), axis=axis,
-        index=_text(index), value=_value_at(index, point), at=f" at {location}" if location else "",
+        index=_text(index), value=_value_at(index, point),
+        point=f" at {location}" if location else "",
     )
 
 

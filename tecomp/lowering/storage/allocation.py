@@ -213,9 +213,9 @@ def rebase_accesses(
     for node in walk(body):
         if isinstance(node, DeclBuffer) and node.buffer.data is source.data:
             raise LowerError(
-                "lower: `{buffer}` is a view of `{whole}`, which is reused across iterations; "
-                "access it without the view, or omit ahead and carried",
-                buffer=node.buffer.name, whole=source.name,
+                "lower: `{buffer}` is a view of `{viewed_buffer}`, which is reused across "
+                "iterations; access it without the view, or omit ahead and carried",
+                buffer=node.buffer.name, viewed_buffer=source.name,
             )
     region = _Region(source, local, remap)
 

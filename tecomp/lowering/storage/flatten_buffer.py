@@ -170,9 +170,9 @@ def flatten_axis_groups(buffer: Buffer, *, is_view: bool = False) -> Buffer:
         shape = (simplify_extent(plus(buffer.elem_offset, *shape)),)
     if (largest := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
         raise LowerError(
-            "flatten_buffer: a physical axis of `{buffer}` has {most} elements, which exceeds "
+            "flatten_buffer: a physical axis of `{buffer}` has {count} elements, which exceeds "
             "64-bit indices; use a denser layout or a smaller storage_align",
-            kind="limit-exceeded", buffer=buffer.name, most=largest,
+            kind="limit-exceeded", buffer=buffer.name, count=largest,
         )
     separators = tuple(range(len(shape) - 1))
     flat = replace(buffer, shape=shape, axis_separators=separators, strides=None)

@@ -150,9 +150,9 @@ class _Layouts:
             if index_map is not node and (pair := index_map.collision(shapes[-1])) is not None:
                 raise LayoutError(
                     "apply_buffer_transforms: the layout map {index_map} is not injective: "
-                    "elements {pair} and {pair2} of `{memory}` map to the same address; return "
-                    "results that distinguish all elements",
-                    kind="not-injective", pair=pair[0], pair2=pair[1], memory=memory.name,
+                    "elements {pair} and {other_pair} of `{memory}` map to the same address; "
+                    "return results that distinguish all elements",
+                    kind="not-injective", pair=pair[0], other_pair=pair[1], memory=memory.name,
                     index_map=index_map,
                 )
             shapes.append(tuple(index_map.map_shape(shapes[-1])))
@@ -288,9 +288,9 @@ def _check_map_separators(memory: Buffer, maps: Sequence[IndexMapNode]) -> None:
 def _no_memory(func: PrimFunc, data: Var, step: str, subject: str) -> LowerError:
     names = ", ".join(buffer.name for buffer in memories_of(func).values()) or "none"
     return LowerError(
-        "{step}: the {what} of `{data}` does not belong to a buffer of {func}; its buffers are "
+        "{step}: the {subject} of `{data}` does not belong to a buffer of {func}; its buffers are "
         "{names}",
-        step=step, what=subject, data=data.name, func=func.name, names=names,
+        step=step, subject=subject, data=data.name, func=func.name, names=names,
     )
 
 

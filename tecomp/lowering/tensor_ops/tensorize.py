@@ -220,11 +220,11 @@ class Tensorizer:
         found = list(pairings(self.definition.body[0], self.intrin))
         if not found:
             raise LowerError(
-                "{where}: the loops compute\n    {body}\nbut {name} computes\n    {body2}\nwhich "
-                "differs in more than the order of operands; use an intrinsic with the same "
-                "reduction and operations",
+                "{where}: the loops compute\n    {body}\nbut {name} computes\n    "
+                "{intrin_body}\nwhich differs in more than the order of operands; use an "
+                "intrinsic with the same reduction and operations",
                 kind="tensorize", where=self.where, body=self.definition.body[0], name=name,
-                body2=self.intrin.op.body[0],
+                intrin_body=self.intrin.op.body[0],
             )
         self._check_indices(found[0])
         return found
@@ -334,10 +334,10 @@ class Tensorizer:
         intrin_axes = (*self.intrin.op.axis, *self.intrin.op.reduce_axis)
         intrin_texts = [f"{axis.name}: {axis.extent}" for axis in intrin_axes]
         return LowerError(
-            "{where}: these loops have extents {ours}, but {intrin} has {theirs}; split and "
-            "reorder so that the inner data and reduction axes have the same extents",
+            "{where}: these loops have extents {ours}, but {intrin} has {intrin_extents}; split "
+            "and reorder so that the inner data and reduction axes have the same extents",
             kind="tensorize", where=self.where, ours=", ".join(loop_texts), intrin=self.intrin.name,
-            theirs=", ".join(intrin_texts),
+            intrin_extents=", ".join(intrin_texts),
         )
 
 

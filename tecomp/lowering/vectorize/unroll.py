@@ -255,10 +255,10 @@ def _unroll(loop: For, limit: int, max_counts: Mapping[Var, int]) -> Stmt:
     if trip_count is not None and forms == 1 and trip_count * statements > limit:
         raise LowerError(
             "lower: loop {loop_var} is unrolled, but its {trip_count} iterations of {statements} "
-            "statements would become {statements2} statements, which exceeds the limit of {limit}; "
-            "split it and unroll the inner part, or do not unroll a loop inside it",
+            "statements would become {unrolled_count} statements, which exceeds the limit of "
+            "{limit}; split it and unroll the inner part, or do not unroll a loop inside it",
             kind="limit-exceeded", loop_var=loop.loop_var.name, trip_count=trip_count,
-            statements=statements, statements2=trip_count * statements, limit=limit,
+            statements=statements, unrolled_count=trip_count * statements, limit=limit,
         )
     if trip_count is None or forms * trip_count * statements > limit:
         return replace(loop, kind=ForKind.SERIAL)

@@ -136,24 +136,24 @@ def is_enumerable(
         others = [var for var in free_variables(expr) if var not in axis_set]
         if others:
             raise LayoutError(
-                "{what}, but `{expr}` depends on the variable {other}; use a constant instead, or "
-                "only // and %",
-                kind="limit-exceeded", what=subject, expr=expr, other=others[0],
+                "{subject}, but `{expr}` depends on the variable {other}; use a constant instead, "
+                "or only // and %",
+                kind="limit-exceeded", subject=subject, expr=expr, other=others[0],
             )
     for axis, extent in zip(axes, shape, strict=True):
         if not isinstance(extent, int):
             raise LayoutError(
-                "{what}, but `{axis}` has the extent {extent}; use a constant extent, or only // "
-                "and %",
-                kind="limit-exceeded", what=subject, axis=axis, extent=extent,
+                "{subject}, but `{axis}` has the extent {extent}; use a constant extent, or only "
+                "// and %",
+                kind="limit-exceeded", subject=subject, axis=axis, extent=extent,
             )
         numbers.append(extent)
     if prod(numbers) > LIMIT:
         names = ", ".join(axis.name for axis in axes)
         raise LayoutError(
-            "{what}, but there are {size} of them for {names}, which exceeds the limit of {limit}; "
-            "combine fewer or smaller axes, e.g. i ^ j % 8 for i ^ j",
-            kind="limit-exceeded", what=subject, size=prod(numbers), names=names, limit=LIMIT,
+            "{subject}, but there are {size} of them for {names}, which exceeds the limit of "
+            "{limit}; combine fewer or smaller axes, e.g. i ^ j % 8 for i ^ j",
+            kind="limit-exceeded", subject=subject, size=prod(numbers), names=names, limit=LIMIT,
         )
     return tuple(numbers)
 

@@ -451,8 +451,8 @@ def _query_module(module: str) -> Any:
 def _check_list(value: object, subject: str) -> None:
     if not isinstance(value, Sequence | np.ndarray):
         raise LayoutError(
-            "index map: expected a list of {what}, got {given!r}",
-            kind="invalid-type", what=subject, given=value,
+            "index map: expected a list of {subject}, got {value!r}",
+            kind="invalid-type", subject=subject, value=value,
         )
 
 

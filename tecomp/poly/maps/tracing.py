@@ -106,9 +106,9 @@ def trace(
     returned = function(*first, **{var.name: var for var in last})
     if isinstance(returned, str | bytes) or not isinstance(returned, Sequence):
         raise LayoutError(
-            "index map: the function must return a list of indices, got {made}; return e.g. [i // "
+            "index map: the function must return a list of indices, got {value}; return e.g. [i // "
             "4, i % 4], or [i] for one axis",
-            kind="invalid-index-map", made=_format_value(returned),
+            kind="invalid-index-map", value=_format_value(returned),
         )
     results, separators = _results(returned)
     return (*first, *last), results, separators

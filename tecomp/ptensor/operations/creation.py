@@ -31,8 +31,8 @@ class Creation(PTensorOp):
         """Return the type of the result, with extents as far as they are known."""
         if dtype not in self.taken:
             raise ArrayTypeError(
-                "{name}: unsupported dtype {dtype}; supported dtypes: {taken}",
-                name=self.name, dtype=dtype, taken=", ".join(self.taken),
+                "{name}: unsupported dtype {dtype}; supported dtypes: {supported}",
+                name=self.name, dtype=dtype, supported=", ".join(self.taken),
             )
         return PTensorType(shape, dtype, _known_value(device), _known_value(team))
 

@@ -88,9 +88,9 @@ class Elementwise(PTensorOp):
             return "float64" if dtype in INTEGERS and self.kind in _TO_FLOAT else dtype
         dtype_text = " and ".join(dtypes)
         raise ArrayTypeError(
-            "{form}: unsupported dtype {given}; supported dtypes: {taken}; convert with "
+            "{form}: unsupported dtype {dtype}; supported dtypes: {supported}; convert with "
             "xp.astype(x, dtype)",
-            form=self.kind, given=dtype_text, taken=", ".join(supported),
+            form=self.kind, dtype=dtype_text, supported=", ".join(supported),
         )
 
     def result_dtype(self, dtype: str) -> str:

@@ -45,9 +45,9 @@ def _need_equal(first: PTensorType, axis: int, second: PTensorType, other: int, 
     if first.shape[axis] != second.shape[other]:
         raise ArrayValueError(
             "{where}: contracted axes of shapes {shape} and {second_shape} have different sizes: "
-            "{extent} and {extent2}",
+            "{extent} and {other_extent}",
             kind="array-shapes", where=where, shape=first.shape, second_shape=second.shape,
-            extent=first.shape[axis], extent2=second.shape[other],
+            extent=first.shape[axis], other_extent=second.shape[other],
         )
 
 

@@ -44,9 +44,9 @@ def accumulator_dtype(dtype: str, requested: str | None, where: str) -> str:
         need_dtype(requested, NUMERIC, where, "dtype is")
         if dtype in COMPLEX and requested not in COMPLEX:
             raise ArrayTypeError(
-                "{where}: cannot reduce dtype {dtype} to {wanted}; omit dtype, or convert to real "
-                "values first: real(x) or imag(x)",
-                where=where, dtype=dtype, wanted=requested,
+                "{where}: cannot reduce dtype {dtype} to {expected}; omit dtype, or convert to "
+                "real values first: real(x) or imag(x)",
+                where=where, dtype=dtype, expected=requested,
             )
         return requested
     if dtype in SIGNED:

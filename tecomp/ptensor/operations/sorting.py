@@ -176,8 +176,8 @@ class SearchSorted(LibraryOperation):
         for array in sorter:
             if array.dtype not in INTEGERS or array.shape != x.shape:
                 raise ArrayTypeError(
-                    "searchsorted: sorter is {each}, expected integers of the same shape as x1 "
+                    "searchsorted: sorter is {sorter}, expected integers of the same shape as x1 "
                     "{x}; pass xp.argsort(x1)",
-                    each=array, x=x,
+                    sorter=array, x=x,
                 )
         return (values.like(values.shape, "int64"),)

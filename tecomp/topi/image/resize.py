@@ -278,9 +278,10 @@ def _asked_sizes(
     full = extents_of(output_shape, where, "output_shape")
     if len(full) != data.ndim:
         raise DefinitionError(
-            "{where}: output_shape {whole} does not match {data}, which has {ndim} axes; pass one "
-            "extent per axis",
-            kind="shapes", where=where, whole=shape_text(full), data=data.name, ndim=data.ndim,
+            "{where}: output_shape {output_shape} does not match {data}, which has {ndim} axes; "
+            "pass one extent per axis",
+            kind="shapes", where=where, output_shape=shape_text(full), data=data.name,
+            ndim=data.ndim,
         )
     return [full[k] for k in images.spatial]
 

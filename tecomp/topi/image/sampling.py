@@ -87,11 +87,13 @@ def _dilate_window(
     image_c, relief_c = images.tensor.shape[channel], filters.tensor.shape[of_relief]
     if not equal(image_c, relief_c):
         raise DefinitionError(
-            "{where}: {data}, shape {shape} as {layout}, has {given} channels, but {relief}, "
-            "shape {relief_shape} as {relief_layout}, has {own}; make them equal",
+            "{where}: {data}, shape {shape} as {layout}, has {channel_count} channels, but "
+            "{relief}, shape {relief_shape} as {relief_layout}, has {relief_count}; make them "
+            "equal",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            layout=layout, given=image_c, relief=relief.name, relief_shape=shape_text(relief.shape),
-            relief_layout=relief_layout, own=relief_c,
+            layout=layout, channel_count=image_c, relief=relief.name,
+            relief_shape=shape_text(relief.shape),
+            relief_layout=relief_layout, relief_count=relief_c,
         )
     windows = windows_of(images, filters.extents, stride, dilations, padding, where)
     taps, dtype = windows.taps(), out_dtype or data.dtype

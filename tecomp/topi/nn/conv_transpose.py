@@ -29,18 +29,20 @@ def _define_transposed(
         if tail[k] >= steps[k]:
             raise DefinitionError(
                 "{where}: output_padding must be less than strides along each axis, got "
-                "output_padding={more} and strides={steps}",
-                kind="invalid-value", where=where, more=tail, steps=steps,
+                "output_padding={output_padding} and strides={steps}",
+                kind="invalid-value", where=where, output_padding=tail, steps=steps,
             )
     image_c, kernel_c = data.shape[1], kernel.shape[0]
     if not equal(image_c, kernel_c) or not is_multiple(kernel_c, parts):
         multiple = "" if isinstance(kernel_c, int) else f", such as {parts} * n"
         raise DefinitionError(
-            "{where}: {data}, shape {shape}, has {given} channels, but {kernel}, shape "
-            "{kernel_shape}, expects {own} in {parts} groups; make them equal, and a multiple of "
-            "the number of groups{multiple}",
-            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), given=image_c,
-            kernel=kernel.name, kernel_shape=shape_text(kernel.shape), own=kernel_c, parts=parts,
+            "{where}: {data}, shape {shape}, has {channel_count} channels, but {kernel}, shape "
+            "{kernel_shape}, expects {expected_count} in {parts} groups; make them equal, and a "
+            "multiple of the number of groups{multiple}",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            channel_count=image_c,
+            kernel=kernel.name, kernel_shape=shape_text(kernel.shape), expected_count=kernel_c,
+            parts=parts,
             multiple=multiple,
         )
     before, after = paddings(padding, filters.extents, where)

@@ -436,9 +436,9 @@ def _check_block(layout: object, images: Images, letter: str, where: str, name: 
     expected = f"NCHW{block}c"
     if isinstance(block, int) and layout != expected:
         raise DefinitionError(
-            "{where}: {what} is {layout!r}, but the tensor has blocks of {block} channels; pass "
-            "{wanted!r}",
-            kind="shapes", where=where, what=name, layout=layout, block=block, wanted=expected,
+            "{where}: {subject} is {layout!r}, but the tensor has blocks of {block} channels; pass "
+            "{expected!r}",
+            kind="shapes", where=where, subject=name, layout=layout, block=block, expected=expected,
         )
 
 

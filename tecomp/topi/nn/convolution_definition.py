@@ -95,12 +95,12 @@ def _check_channels(images: Images, filters: Images, parts: int, where: str) -> 
     uneven = isinstance(total, int) and total % parts
     if uneven or not equal(in_channels, times(depth, parts)):
         raise DefinitionError(
-            "{where}: {tensor}, shape {shape} as {layout}, has {given} channels, but "
+            "{where}: {tensor}, shape {shape} as {layout}, has {channel_count} channels, but "
             "{tensor_name}, shape {tensor_shape} as {filters_layout}, has {depth} input channels "
             "per group and {total} output channels for {parts} groups; the input channels must be "
             "groups * input channels per group, and the output channels a multiple of groups",
             kind="shapes", where=where, tensor=images.tensor.name,
-            shape=shape_text(images.tensor.shape), layout=images.layout, given=in_channels,
+            shape=shape_text(images.tensor.shape), layout=images.layout, channel_count=in_channels,
             tensor_name=filters.tensor.name, tensor_shape=shape_text(filters.tensor.shape),
             filters_layout=filters.layout, depth=depth, total=total, parts=parts,
         )
@@ -116,14 +116,14 @@ def _check_blocks(images: Images, filters: Images, where: str) -> None:
     if all(equal(a, b) for a, b in zip(actual, expected, strict=True)):
         return
     raise DefinitionError(
-        "{where}: {tensor}, shape {shape} as {layout}, has {given} blocks of {given2} channels, "
-        "but {tensor_name}, shape {tensor_shape} as {filters_layout}, expects {wanted} blocks of "
-        "{wanted2}; make them equal",
+        "{where}: {tensor}, shape {shape} as {layout}, has {block_count} blocks of {block_size} "
+        "channels, but {tensor_name}, shape {tensor_shape} as {filters_layout}, expects "
+        "{expected_count} blocks of {expected_size}; make them equal",
         kind="shapes", where=where, tensor=images.tensor.name,
-        shape=shape_text(images.tensor.shape), layout=images.layout, given=actual[0],
-        given2=actual[1], tensor_name=filters.tensor.name,
+        shape=shape_text(images.tensor.shape), layout=images.layout, block_count=actual[0],
+        block_size=actual[1], tensor_name=filters.tensor.name,
         tensor_shape=shape_text(filters.tensor.shape), filters_layout=filters.layout,
-        wanted=expected[0], wanted2=expected[1],
+        expected_count=expected[0], expected_size=expected[1],
     )
 
 
@@ -139,11 +139,12 @@ def define_depthwise_convolution(
     filter_c, image_c = filters.tensor.shape[filters.axis("I")], data.shape[images.axis("C")]
     if not equal(filter_c, image_c):
         raise DefinitionError(
-            "{where}: {data}, shape {shape} as {data_layout}, has {given} channels, but {kernel}, "
-            "shape {kernel_shape}, has filters for {own}; pass filters for each channel",
+            "{where}: {data}, shape {shape} as {data_layout}, has {channel_count} channels, but "
+            "{kernel}, shape {kernel_shape}, has filters for {filter_count}; pass filters for "
+            "each channel",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            data_layout=data_layout, given=image_c, kernel=kernel.name,
-            kernel_shape=shape_text(kernel.shape), own=filter_c,
+            data_layout=data_layout, channel_count=image_c, kernel=kernel.name,
+            kernel_shape=shape_text(kernel.shape), filter_count=filter_c,
         )
     multiplier = filters.tensor.shape[filters.axis("O")]
     shape = windows.shape(where)

@@ -140,9 +140,9 @@ def channels(data: te.Tensor, axis: int, where: str, **weights: te.Tensor | None
         check_rank(tensor_of(x, where, name), 1, where, name)
         if not equal(x.shape[0], data.shape[channel]):
             raise DefinitionError(
-                "{where}: {what} has shape {shape}, but axis {along} of {data}, shape "
+                "{where}: {subject} has shape {shape}, but axis {axis} of {data}, shape "
                 "{data_shape}, has extent {extent}; pass one number per channel",
-                kind="shapes", where=where, what=name, shape=shape_text(x.shape), along=channel,
+                kind="shapes", where=where, subject=name, shape=shape_text(x.shape), axis=channel,
                 data=data.name, data_shape=shape_text(data.shape), extent=data.shape[channel],
             )
     return channel

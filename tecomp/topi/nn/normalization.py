@@ -169,10 +169,10 @@ def _check_weights(
         shape = tensor_of(x, where, name).shape
         if len(shape) != len(expected) or not all(map(equal, shape, expected)):
             raise DefinitionError(
-                "{where}: {what} has shape {shape}, but axes {axes} of {data}, shape "
-                "{data_shape}, have extents {wanted}; pass one number per element",
-                kind="shapes", where=where, what=name, shape=shape_text(shape), axes=tuple(axes),
-                data=data.name, data_shape=shape_text(data.shape), wanted=shape_text(expected),
+                "{where}: {subject} has shape {shape}, but axes {axes} of {data}, shape "
+                "{data_shape}, have extents {expected}; pass one number per element",
+                kind="shapes", where=where, subject=name, shape=shape_text(shape), axes=tuple(axes),
+                data=data.name, data_shape=shape_text(data.shape), expected=shape_text(expected),
             )
 
 

@@ -132,10 +132,10 @@ def _again(
             limit = extent - spare
         if max_pad > limit:
             raise DefinitionError(
-                "{where}: padding of {most} elements on one side of axis {k} of {data}, shape "
+                "{where}: padding of {padding} elements on one side of axis {k} of {data}, shape "
                 "{shape}, exceeds the {limit} elements available; reduce the padding",
                 kind="shapes", where=where, k=k, data=data.name, shape=shape_text(data.shape),
-                most=max_pad, limit=limit,
+                padding=max_pad, limit=limit,
             )
     shape = tuple(
         plus(plus(extent, a), b) for extent, a, b in zip(data.shape, low, high, strict=True))

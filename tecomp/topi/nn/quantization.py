@@ -41,9 +41,9 @@ def binarize_pack(
     dim = axis_of(-1 if axis is None else axis, data.ndim, where)
     if not is_multiple(data.shape[dim], _BITS):
         raise DefinitionError(
-            "{where}: {data} has shape {shape}, and the extent of axis {along} must be a multiple "
+            "{where}: {data} has shape {shape}, and the extent of axis {axis} must be a multiple "
             "of {bits}; pad it with topi.nn.pad",
-            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), along=dim,
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), axis=dim,
             bits=_BITS,
         )
     shape = (*data.shape[:dim], quotient(data.shape[dim], _BITS), *data.shape[dim + 1 :])
@@ -188,9 +188,10 @@ def _code(dtype: te.Tensor, where: str, name: str) -> te.Expr:
     check_integer(code, where, name)
     if any(differ(n, 1) for n in code.shape):
         raise DefinitionError(
-            "{where}: {what} has shape {shape}, expected a scalar tensor; pass te.placeholder((), "
+            "{where}: {subject} has shape {shape}, expected a scalar tensor; pass "
+            "te.placeholder((), "
             '"int32")',
-            kind="shapes", where=where, what=name, shape=shape_text(code.shape),
+            kind="shapes", where=where, subject=name, shape=shape_text(code.shape),
         )
     element: te.Expr = code[(0,) * code.ndim]
     return element
@@ -214,10 +215,11 @@ def _per_channel(
         count = shape[0] if shape else 1
         if len(shape) > 1 or (differ(count, 1) and differ(count, data.shape[dim])):
             raise DefinitionError(
-                "{where}: {prefix}_{what} has shape {given}, but {data} has shape {shape}; pass "
-                "one number, or one per index of axis {along}",
-                kind="shapes", where=where, prefix=prefix, what=name, given=shape_text(shape),
-                data=data.name, shape=shape_text(data.shape), along=dim,
+                "{where}: {prefix}_{subject} has shape {value_shape}, but {data} has shape "
+                "{shape}; pass one number, or one per index of axis {axis}",
+                kind="shapes", where=where, prefix=prefix, subject=name,
+                value_shape=shape_text(shape),
+                data=data.name, shape=shape_text(data.shape), axis=dim,
             )
 
     def of_channel(param: te.Tensor, i: te.Expr) -> te.Expr:

@@ -326,9 +326,9 @@ def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
     if not fits or (isinstance(new, int) and isinstance(capacity, int) and new > capacity):
         raise DefinitionError(
             "{where}: data has shape {shape} and buffer has shape {before_shape}; the shapes must "
-            "be equal, except that data may be shorter along axis {along}",
+            "be equal, except that data may be shorter along axis {axis}",
             kind="shapes", where=where, shape=shape_text(data.shape),
-            before_shape=shape_text(before.shape), along=dim,
+            before_shape=shape_text(before.shape), axis=dim,
         )
     retained: Any = plus(capacity, -new) if isinstance(new, int) else capacity - new
     return concatenate([part_of(before, dim, new, retained, "T_fifo_kept"), data], dim)

@@ -155,9 +155,9 @@ def split(
     known = [bound for bound in bounds if isinstance(bound, int)]
     if sorted(known) != known or known[0] < 0:
         raise DefinitionError(
-            "{where}: split positions {places!r} are not valid for axis {along} of {ary}, extent "
+            "{where}: split positions {positions!r} are not valid for axis {axis} of {ary}, extent "
             "{extent}; pass positions in ascending order, from 0 to the extent",
-            kind="shapes", where=where, places=tuple(bounds[1:-1]), along=dim, ary=ary.name,
+            kind="shapes", where=where, positions=tuple(bounds[1:-1]), axis=dim, ary=ary.name,
             extent=extent,
         )
     return [

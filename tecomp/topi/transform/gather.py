@@ -74,10 +74,10 @@ def take(
         map(differ, a.shape[:shared], indices.shape[:shared])
     ):
         raise DefinitionError(
-            "{where}: batch_dims={shared} and axis={along} do not match shapes {shape} and "
+            "{where}: batch_dims={shared} and axis={axis} do not match shapes {shape} and "
             "{indices_shape}; the first batch_dims axes must be equal in both shapes and must "
             "precede axis",
-            kind="shapes", where=where, shared=shared, along=dim, shape=shape_text(a.shape),
+            kind="shapes", where=where, shared=shared, axis=dim, shape=shape_text(a.shape),
             indices_shape=shape_text(indices.shape),
         )
     inner = indices.ndim - shared
@@ -130,9 +130,9 @@ def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
     ):
         raise DefinitionError(
             "{where}: {data} has shape {shape} and indices has shape {indices_shape}; the shapes "
-            "must be equal except along axis {along}",
+            "must be equal except along axis {axis}",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            indices_shape=shape_text(indices.shape), along=dim,
+            indices_shape=shape_text(indices.shape), axis=dim,
         )
     return te.compute(
         indices.shape, lambda *i: data(*i[:dim], indices(*i), *i[dim + 1 :]),
@@ -329,9 +329,9 @@ def _check_batch(
     if data.ndim > axis and lengths.ndim == 1 and not differ(lengths.shape[0], data.shape[axis]):
         return
     raise DefinitionError(
-        "{where}: {what} has shape {shape}, but {data} has shape {data_shape}; pass one number "
+        "{where}: {subject} has shape {shape}, but {data} has shape {data_shape}; pass one number "
         "per index along axis {axis}",
-        kind="shapes", where=caller, what=name, shape=shape_text(lengths.shape), data=data.name,
+        kind="shapes", where=caller, subject=name, shape=shape_text(lengths.shape), data=data.name,
         data_shape=shape_text(data.shape), axis=axis,
     )
 
@@ -492,9 +492,9 @@ def matrix_set_diag(
     ):
         raise DefinitionError(
             "{where}: diagonal has shape {shape}, but diagonals {low} to {high} of {data}, shape "
-            "{data_shape}, require {wanted} axes and one row per diagonal",
+            "{data_shape}, require {expected} axes and one row per diagonal",
             kind="shapes", where=caller, shape=shape_text(diagonal.shape), low=low, high=high,
-            data=data.name, data_shape=shape_text(data.shape), wanted=expected_ndim,
+            data=data.name, data_shape=shape_text(data.shape), expected=expected_ndim,
         )
     upper, lower = (word == "RIGHT" for word in align.split("_"))
 

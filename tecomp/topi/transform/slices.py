@@ -73,10 +73,10 @@ def strided_slice(
         axis_of(axis, a.ndim, where, "an axis") for axis in as_list(axes, where, "axes")]
     if not len(begin) == len(end) == len(dims) or len(dims) > a.ndim or len(set(dims)) < len(dims):
         raise DefinitionError(
-            "{where}: got {begin_count} begin and {end_count} end values for axes {own} of {a}, "
+            "{where}: got {begin_count} begin and {end_count} end values for axes {axes} of {a}, "
             "shape {shape}; pass one of each per axis",
             kind="count-mismatch", where=where, begin_count=len(begin), end_count=len(end),
-            own=tuple(dims), a=a.name, shape=shape_text(a.shape),
+            axes=tuple(dims), a=a.name, shape=shape_text(a.shape),
         )
     steps = [1] * len(dims)
     if strides is not None and slice_mode == "end":
@@ -100,8 +100,8 @@ def strided_slice(
 def _bounds(bounds: Sequence[Bound], where: str, name: str) -> list[Bound]:
     if not isinstance(bounds, list | tuple):
         raise TypeMismatchError(
-            "{where}: {what} must be a list of numbers, got {bounds!r} ({type})",
-            kind="invalid-type", where=where, what=name, bounds=bounds,
+            "{where}: {subject} must be a list of numbers, got {bounds!r} ({type})",
+            kind="invalid-type", where=where, subject=name, bounds=bounds,
             type=type(bounds).__name__,
         )
     return [
@@ -269,9 +269,9 @@ def strided_set(
         check_rank(x, 1, where, name)
         if not isinstance(x.shape[0], int) or x.shape[0] > a.ndim:
             raise DefinitionError(
-                "{where}: {what} has {extent} numbers, but {a} has {ndim} axes; pass at most one "
-                "number per axis",
-                kind="count-mismatch", where=where, what=name, extent=x.shape[0], a=a.name,
+                "{where}: {subject} has {extent} numbers, but {a} has {ndim} axes; pass at most "
+                "one number per axis",
+                kind="count-mismatch", where=where, subject=name, extent=x.shape[0], a=a.name,
                 ndim=a.ndim,
             )
 
@@ -330,9 +330,9 @@ def slice_scatter(
     expected = (*a.shape[:dim], count, *a.shape[dim + 1 :])
     if src.ndim != a.ndim or any(map(differ, src.shape, expected)):
         raise DefinitionError(
-            "{where}: src has shape {shape}, expected {wanted}; pass a src with the shape of the "
+            "{where}: src has shape {shape}, expected {expected}; pass a src with the shape of the "
             "slice",
-            kind="shapes", where=where, shape=shape_text(src.shape), wanted=shape_text(expected),
+            kind="shapes", where=where, shape=shape_text(src.shape), expected=shape_text(expected),
         )
 
     def value(*i: te.Expr) -> te.Expr:

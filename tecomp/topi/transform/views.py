@@ -83,9 +83,9 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: Sequence[int]) -> te.
     extents = [other.shape[k] for k in common]
     if len(common) != a.ndim or any(map(differ, extents, a.shape)):
         raise DefinitionError(
-            "{where}: {a} has shape {shape}, but axes {kept} of {other} have extents {extents}; "
+            "{where}: {a} has shape {shape}, but axes {axes} of {other} have extents {extents}; "
             "pass the axes of {other} that {a} does not have",
-            kind="shapes", where=where, a=a.name, shape=shape_text(a.shape), kept=tuple(common),
+            kind="shapes", where=where, a=a.name, shape=shape_text(a.shape), axes=tuple(common),
             other=other.name, extents=shape_text(extents),
         )
     return te.compute(
@@ -149,10 +149,10 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
     shape = _infer_extent(a, tuple(extents_of(shape_of(newshape), where, "newshape")), where)
     if not is_product(a.shape, shape):
         raise DefinitionError(
-            "{where}: {a} of shape {shape} has {a_shape} elements, but {shape2} has "
+            "{where}: {a} of shape {shape} has {a_shape} elements, but {new_shape} has "
             "{count_of_shape}; pass a shape with the same number of elements",
             kind="shapes", where=where, a=a.name, shape=shape_text(a.shape),
-            a_shape=_count(a.shape), shape2=shape_text(shape), count_of_shape=_count(shape),
+            a_shape=_count(a.shape), new_shape=shape_text(shape), count_of_shape=_count(shape),
         )
     return te.compute(
         shape, lambda *i: a(*unravel(ravel(i, shape), a.shape)), name="T_reshape",
@@ -212,9 +212,9 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
     order = [axis_of(k, a.ndim, where, "an axis") for k in requested]
     if sorted(order) != list(range(a.ndim)):
         raise DefinitionError(
-            "{where}: axes {given} is not a permutation of the {ndim} axes of {a}; pass each axis "
+            "{where}: axes {axes} is not a permutation of the {ndim} axes of {a}; pass each axis "
             "once",
-            kind="duplicate-argument", where=where, given=tuple(requested), a=a.name, ndim=a.ndim,
+            kind="duplicate-argument", where=where, axes=tuple(requested), a=a.name, ndim=a.ndim,
         )
     slots = [order.index(k) for k in range(a.ndim)]
     return te.compute(

@@ -92,7 +92,7 @@ assert ended == Diagnostic("team", where="partition_of", dtensor_id=argument[3])
 other = given(np.ones((3, 2)))
 assert refused(execute, dist_to_runtime(lowered), other) == Diagnostic(
     "array-value", where="@f: %x is", dtype="float64", shape=[3, 2],
-    wanted="ptensor<7x3xfloat64, team=1>",
+    expected="ptensor<7x3xfloat64, team=1>",
 )
 cyclic = dist.init_dtensor(TEAM, (7, 3), placements=[dist.Shard(0, block=1)])
 part = np.ones(dist.local_shape(TEAM, cyclic))

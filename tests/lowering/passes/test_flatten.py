@@ -217,7 +217,7 @@ def test_more_places_than_indices_count() -> None:
         flatten_buffer(PrimFunc("f", (A,), BufferStore(A, Const(0), (Var("i"), Var("j")))))
 
     assert diagnostic(error.value) == (
-        Diagnostic("limit-exceeded", buffer="A", most=9223372036854775808)
+        Diagnostic("limit-exceeded", buffer="A", count=9223372036854775808)
     )
 
 

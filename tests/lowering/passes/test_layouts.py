@@ -255,11 +255,11 @@ def test_an_empty_map_is_the_identity(shape: str, index: str) -> None:
          Diagnostic("layout-shape-mismatch", index_map="lambda: [0]", memory="A", count=0, rank=2)),
         ("lambda i, j: []", "not-injective",
          Diagnostic(
-             "not-injective", pair=(0, 0), pair2=(0, 1), memory="A", index_map="lambda i, j: []",
+             "not-injective", pair=(0, 0), other_pair=(0, 1), memory="A", index_map="lambda i, j: []",
          )),
         ("lambda i, j: [j]", "not-injective",
          Diagnostic(
-             "not-injective", pair=(0, 0), pair2=(1, 0), memory="A", index_map="lambda i, j: [j]",
+             "not-injective", pair=(0, 0), other_pair=(1, 0), memory="A", index_map="lambda i, j: [j]",
          )),
     ],
 )
@@ -313,12 +313,12 @@ def f(A: Buffer("float32", (4,)), n: "int64"):
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "lower", step="apply_buffer_transforms", what="layout map", data="Z", func="f",
+            "lower", step="apply_buffer_transforms", subject="layout map", data="Z", func="f",
             names="A",
         )
     )
     assert diagnostic(of_pad.value) == (
-        Diagnostic("lower", step="fill_padding", what="pad value", data="Y", func="f", names="A")
+        Diagnostic("lower", step="fill_padding", subject="pad value", data="Y", func="f", names="A")
     )
 
 

@@ -184,7 +184,7 @@ ROWS_DIFFER = (
     Diagnostic("lower", view="V", buffer="T")
 )
 IN_TURN = (
-    Diagnostic("lower", buffer="V", whole="T")
+    Diagnostic("lower", buffer="V", viewed_buffer="T")
 )
 
 

@@ -238,7 +238,7 @@ def f(A: Buffer("float32", (100, 100))):
         unroll_loops(func)
     assert diagnostic(error.value) == (
         Diagnostic(
-            "limit-exceeded", loop_var="i", trip_count=100, statements=100, statements2=10000,
+            "limit-exceeded", loop_var="i", trip_count=100, statements=100, unrolled_count=10000,
             limit=4096,
         )
     )
@@ -254,7 +254,7 @@ def test_a_million_iterations_are_refused() -> None:
         tecomp.build(s, [A, B])
     assert diagnostic(error.value) == (
         Diagnostic(
-            "limit-exceeded", loop_var="i", trip_count=1000000, statements=1, statements2=1000000,
+            "limit-exceeded", loop_var="i", trip_count=1000000, statements=1, unrolled_count=1000000,
             limit=4096,
         )
     )
