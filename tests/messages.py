@@ -168,7 +168,11 @@ def _parameters(function: ast.FunctionDef) -> list[str]:
 def _takes_template(function: ast.FunctionDef) -> bool:
     """Return whether a function raises errors with a template of its caller."""
     excluded = ("__init__", "warn", "_fill_template")
-    return FORWARDED in _parameters(function) and function.name not in excluded
+    forwards = any(
+        arg.arg == FORWARDED and arg.annotation and ast.unparse(arg.annotation) == "str"
+        for arg in (*function.args.posonlyargs, *function.args.args)
+    )
+    return forwards and function.name not in excluded
 
 
 def _around(node: ast.expr) -> tuple[str, str]:

@@ -147,7 +147,7 @@ def test_a_refusal_that_depends_on_a_number_without_bounds(
 
     assert diagnostic(caught.value) == Diagnostic(
         "out-of-bounds-read", stage="C", load="A[i + 1]", tensor="A", shape="8", axis=0, index="i + 1",
-        value=8, location=f" at n = {value}, i = 7",
+        value=8, point=f" at n = {value}, i = 7",
     )
 
 

@@ -120,7 +120,7 @@ def test_programs_and_open_sizes() -> None:
 OUTSIDE = (
     Diagnostic(
         "out-of-bounds-read", stage="P", load="A[t - 1, i]", tensor="A", shape="9, 4", axis=0,
-        index="t - 1", value=-1, location=" at t = 0, i = 0",
+        index="t - 1", value=-1, point=" at t = 0, i = 0",
     )
 )
 
@@ -161,6 +161,6 @@ def test_reductions_that_read_outside() -> None:
     assert diagnostic(refused.value) == (
         Diagnostic(
             "out-of-bounds-read", stage="shifted", load="X[i + 2]", tensor="X", shape="10", axis=0,
-            index="i + 2", value=10, location=" at i = 8",
+            index="i + 2", value=10, point=" at i = 8",
         )
     )

@@ -516,7 +516,7 @@ def test_scans_require_enough_initial_steps() -> None:
     assert message == (
         Diagnostic(
             "out-of-bounds-read", stage="rule", load="state[t - 2, i]", tensor="state", shape="9, 10",
-            axis=0, index="t - 2", value=-1, location=" at t = 1, i = 0",
+            axis=0, index="t - 2", value=-1, point=" at t = 1, i = 0",
         )
     )
 
