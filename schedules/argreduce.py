@@ -208,11 +208,11 @@ def _search_whole_rows(
     dtype = index_type(A, extent)
     r, k = (te.reduce_axis((0, extent), name=x) for x in ("r", "k"))
     rows, end = A.shape[:-1], te.cast(extent, dtype)
-    most = te.compute(rows, lambda *i: extreme(A(*i, r), axis=r), name=f"{name}_most")
+    extremum = te.compute(rows, lambda *i: extreme(A(*i, r), axis=r), name=f"{name}_most")
     return te.compute(
         rows,
         lambda *i: te.min(
-            te.Select(_is_found(A(*i, k), most(*i)), te.cast(k, dtype), end), axis=k
+            te.Select(_is_found(A(*i, k), extremum(*i)), te.cast(k, dtype), end), axis=k
         ),
         name=f"{name}_found",
     )
@@ -263,9 +263,9 @@ def _block_stages(found: te.Tensor) -> tuple[te.Tensor, ...]:
     ), None)
     if begin is None:
         return tuple(reductions)
-    most = next(x for x in reductions if x in begin.op.input_tensors)
-    (peaks,) = most.op.input_tensors
-    return begin, most, peaks
+    extremum = next(x for x in reductions if x in begin.op.input_tensors)
+    (peaks,) = extremum.op.input_tensors
+    return begin, extremum, peaks
 
 
 def _side_by_side(

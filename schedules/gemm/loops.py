@@ -156,7 +156,7 @@ def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
     s[accumulator].vectorize(i if by_rows else j)
     part = s[sums]
     part.compute_at(stage, row)
-    part.transform_layout(lambda lane, *place: [*place, lane])
+    part.transform_layout(lambda lane, *index: [*index, lane])
     *rows, lane = part.leaf_iter_vars[: len(sums.shape)]
     part.reorder(*remaining_reduction_loops(s, sums), *rows, lane)
     for axis in rows:

@@ -35,14 +35,14 @@ def walk_parts(
     blocks: list[te.IterVar] = []
     inside: list[te.IterVar] = []
     for k, axis in enumerate(stage.op.axis):
-        along, rest = stage.split(axis, factor=core[k])
+        step, rest = stage.split(axis, factor=core[k])
         part, rest = stage.split(rest, factor=block[k])
         for name, count in () if is_near else shares.get(k, ())[:0:-1]:
-            along, inner = stage.split(along, factor=count)
+            step, inner = stage.split(step, factor=count)
             cores[name].append(inner)
         # An undivided axis has one part; if no axis is divided, the part belongs to one core.
         name = shares[k][0][0] if k in shares else ("" if shares else next(iter(cores)))
-        cores.get(name, single).append(along)
+        cores.get(name, single).append(step)
         blocks.insert(0 if core[k] <= block[k] else len(blocks), part)
         inside.append(rest)
     stage.reorder(*(loop for many in cores.values() for loop in many), *single, *blocks, *inside)

@@ -412,7 +412,7 @@ def grow_block(
             {**block, axis: min(2 * block[axis], limit[axis])}
             for axis in axes if block[axis] < limit[axis]
         ]
-        fitting = [each for each in longer if fits(each)]
+        fitting = [candidate for candidate in longer if fits(candidate)]
         if not fitting:
             return block
         block = min(fitting, key=cost)

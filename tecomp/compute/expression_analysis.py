@@ -174,7 +174,7 @@ def substitute_inputs(
         changed = change(_rebuild_definition(op, known) if isinstance(op, ComputeOp) else op)
         outputs = changed if isinstance(changed, tuple) else changed.outputs
         known.update(
-            (x, made) for x, made in zip(op.outputs, outputs, strict=True) if made is not x
+            (x, new) for x, new in zip(op.outputs, outputs, strict=True) if new is not x
         )
     return known
 

@@ -314,32 +314,33 @@ class _Device:
 
     def schedule(self) -> te.Schedule:
         """Build the schedule."""
-        s, made, where = self.s, self.made, self.where
-        s[made.padded].set_scope(where.device)
-        self._set_plane_layout(made.padded, where.device)
+        s, stages, where = self.s, self.made, self.where
+        s[stages.padded].set_scope(where.device)
+        self._set_plane_layout(stages.padded, where.device)
         layout = self._weight_layout(where.device)
-        weights = self._copy_to_device(made.weights, made.response, layout)
+        weights = self._copy_to_device(stages.weights, stages.response, layout)
         one_each = (self.filters,)
-        bias = self._copy_to_device(made.bias, made.features, self._layout(one_each, where.device))
+        bias_layout = self._layout(one_each, where.device)
+        bias = self._copy_to_device(stages.bias, stages.features, bias_layout)
         full = self._copy_from_device()
         result = s.cache_write(full, where.scratchpad)
-        window = s.cache_read(made.padded, where.scratchpad, [made.response])
-        weights = s.cache_read(weights, where.scratchpad, [made.response])
+        window = s.cache_read(stages.padded, where.scratchpad, [stages.response])
+        weights = s.cache_read(weights, where.scratchpad, [stages.response])
         bias = s.cache_read(bias, where.scratchpad, [result])
-        s[made.response].set_scope(where.scratchpad)
+        s[stages.response].set_scope(where.scratchpad)
 
         step = self._distribute_tiles(full)
         features = self._feature_layout(where.scratchpad)
         self._set_plane_layout(window, where.scratchpad)
         self._set_layout(weights, self._weight_layout(where.scratchpad))
         self._set_layout(bias, self._layout(one_each, where.scratchpad))
-        self._set_layout(made.response, features)
+        self._set_layout(stages.response, features)
         self._set_layout(result, features)
-        for x in (window, weights, bias, made.response, result):
+        for x in (window, weights, bias, stages.response, result):
             s[x].compute_at(s[full], step)
         # Reduce each pixel in the outer loops, vectorized over adjacent filters.
-        *pixel, filters = s[made.response].op.axis
-        s[made.response].reorder(*pixel, *s[made.response].op.reduce_axis, filters)
+        *pixel, filters = s[stages.response].op.axis
+        s[stages.response].reorder(*pixel, *s[stages.response].op.reduce_axis, filters)
         return s
 
     def _tile(self) -> FilterTile:

@@ -194,13 +194,14 @@ class ProgramPlan:
 
     def _copies_near(self) -> dict[Tensor, Shards]:
         """Return the copies for readers of other parts that are in scratchpads."""
-        made = self.laid_out_program
-        if made is None or not self.copy_shards:
+        program = self.laid_out_program
+        if program is None or not self.copy_shards:
             return {}
-        own = {made.replacements.get(x, x): shards for x, shards in self.copy_shards.items()}
+        replacements = program.replacements
+        by_value = {replacements.get(x, x): shards for x, shards in self.copy_shards.items()}
         return {
-            op.output(0): own[source]
-            for op, (source, _) in made.copies.items() if source in own
+            op.output(0): by_value[source]
+            for op, (source, _) in program.copies.items() if source in by_value
         }
 
     def with_shards(
@@ -228,8 +229,10 @@ class ProgramPlan:
         """Return the plan for a program with explicit layouts, with its fusion groups."""
         assert self.assigned_layouts is not None
         original, replacements = self.assigned_layouts.graph, dict(prog.replacements)
-        kept = {replacements.get(x, x).op for x in self.shards} | {*prog.copies}
-        groups = form_fusion_groups(prog.graph, prog.copy_operations, prog.requested_ops, kept=kept)
+        stored = {replacements.get(x, x).op for x in self.shards} | {*prog.copies}
+        groups = form_fusion_groups(
+            prog.graph, prog.copy_operations, prog.requested_ops, kept=stored
+        )
         known = compile_time_constants(prog.graph, groups)
         for x in self.shards:
             if replacements.get(x, x) in known:

@@ -58,44 +58,44 @@ def top_k_on_cores(op: Operation, target: Target) -> tuple[Tensor, ...]:
     call = op.statement
     if call.function not in _RESULTS:
         return op.outputs
-    *_, along, is_ascend = (int(getattr(each, "value", -1)) for each in call.arguments)
-    (x,), count = op.inputs, op.shapes[0][along]
-    extent = x.shape[along]
+    *_, axis, is_ascend = (int(getattr(arg, "value", -1)) for arg in call.arguments)
+    (x,), count = op.inputs, op.shapes[0][axis]
+    extent = x.shape[axis]
     if is_ascend or not isinstance(count, int) or not isinstance(extent, int):
         return op.outputs
     if extent > _MAX_EXACT.get(str(x.dtype), 0) or count == 0:
         return op.outputs
-    if cycles_on_cores(x, along, count, where) >= cycles_of_trip(x, op.outputs, target):
+    if cycles_on_cores(x, axis, count, where) >= cycles_of_trip(x, op.outputs, target):
         return op.outputs
-    values, indices = _rounds(x, along, count)
-    made = {"values": values, "indices": indices}
+    values, indices = _rounds(x, axis, count)
+    by_name = {"values": values, "indices": indices}
     return tuple(
-        _join_rounds(each, made[kind], along)
-        for each, kind in zip(op.outputs, _RESULTS[call.function], strict=True)
+        _join_rounds(arg, by_name[kind], axis)
+        for arg, kind in zip(op.outputs, _RESULTS[call.function], strict=True)
     )
 
 
-def _rounds(x: Tensor, along: int, count: int) -> tuple[list[Tensor], list[Tensor]]:
+def _rounds(x: Tensor, axis: int, count: int) -> tuple[list[Tensor], list[Tensor]]:
     """Return the value and the index of each round, without the axis.
 
     Vector units have no operations on booleans, so conditions are nested selections.
     """
-    dtype, extent = str(x.dtype), cast("int", x.shape[along])
-    shape = (*x.shape[:along], *x.shape[along + 1 :])
+    dtype, extent = str(x.dtype), cast("int", x.shape[axis])
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     end = te.const(float(extent), dtype)
     values: list[Tensor] = []
     indices: list[Tensor] = []
 
     def element(i: tuple[Any, ...], k: Any) -> Any:
-        return x(*i[:along], k, *i[along:])
+        return x(*i[:axis], k, *i[axis:])
 
     for number in range(count):
         before = _Previous.of(values[-1], indices[-1], extent) if number else None
 
         def best(*i: Any, before: _Previous | None = before) -> Any:
             k = te.reduce_axis((0, extent), name="k")
-            own, index = element(i, k), te.cast(k, dtype)
-            return te.max(_if_left(before, i, own, index, own, -te.infinity(dtype)), axis=k)
+            value, index = element(i, k), te.cast(k, dtype)
+            return te.max(_if_left(before, i, value, index, value, -te.infinity(dtype)), axis=k)
 
         value = te.compute(shape, best, name=f"{x.name}_top{number}")
 
@@ -131,12 +131,12 @@ class _Previous:
         dtype = str(value.dtype)
 
         def row(name: str, normal: Any, other: Any) -> Tensor:
-            made: Tensor = te.compute(
+            result: Tensor = te.compute(
                 value.shape,
                 lambda *i: te.Select(value(*i) == value(*i), normal(i), other(i)),
                 name=f"{value.name}_{name}",
             )
-            return made
+            return result
 
         return cls(
             row("bound", lambda i: value(*i), lambda i: te.infinity(dtype)),
@@ -146,37 +146,37 @@ class _Previous:
 
 
 def _if_left(
-    before: _Previous | None, i: tuple[Any, ...], own: Any, index: Any, kept: Any, other: Any
+    before: _Previous | None, i: tuple[Any, ...], own: Any, index: Any, chosen: Any, other: Any
 ) -> Any:
-    """Return `kept` if an element comes after the previous one, else `other`."""
+    """Return `chosen` if an element comes after the previous one, else `other`."""
     if before is None:
-        return kept
+        return chosen
     value = before.value(*i)
-    equal = te.Select(index > before.index(*i), kept, other)
+    equal = te.Select(index > before.index(*i), chosen, other)
     # A comparison with NaN is False. No other element is larger than the bound after NaN.
-    larger = te.Select(index > before.nan_index(*i), kept, other)
-    return te.Select(own < value, kept, te.Select(own == value, equal, larger))
+    larger = te.Select(index > before.nan_index(*i), chosen, other)
+    return te.Select(own < value, chosen, te.Select(own == value, equal, larger))
 
 
-def _join_rounds(result: Tensor, rounds: list[Tensor], along: int) -> Tensor:
+def _join_rounds(result: Tensor, rounds: list[Tensor], axis: int) -> Tensor:
     """Return the values of all rounds along the axis of the result, in its dtype."""
 
     def chosen(*i: Any) -> Any:
-        place = (*i[:along], *i[along + 1 :])
-        value = rounds[-1](*place)
-        for number, each in reversed(list(enumerate(rounds[:-1]))):
-            value = te.Select(i[along] == number, each(*place), value)
+        row = (*i[:axis], *i[axis + 1 :])
+        value = rounds[-1](*row)
+        for number, part in reversed(list(enumerate(rounds[:-1]))):
+            value = te.Select(i[axis] == number, part(*row), value)
         return te.cast(value, str(result.dtype))
 
     joined: Tensor = te.compute(result.shape, chosen, name=result.name)
     return joined
 
 
-def cycles_on_cores(x: Tensor, along: int, count: int, where: Placement) -> float:
+def cycles_on_cores(x: Tensor, axis: int, count: int, where: Placement) -> float:
     """Return the estimated cycles of the rounds: memory traffic or operations, the larger."""
     target = where.target
     elements = prod(cast("int", n) for n in x.shape)
-    rows = elements // max(cast("int", x.shape[along]), 1)
+    rows = elements // max(cast("int", x.shape[axis]), 1)
     device = target.memory(where.device)
     # Values and indices of the previous round have one element per stick or tile row.
     lone = where.bytes((rows, 1), str(x.dtype))
@@ -188,11 +188,11 @@ def cycles_on_cores(x: Tensor, along: int, count: int, where: Placement) -> floa
         if isinstance(unit, VectorUnit) and str(x.dtype) in unit.types
     ]
     work = _OPERATIONS * elements * (units[0] if units else 1.0) / min(target.cores, max(rows, 1))
-    each: float = max(traffic / rate if rate else 0.0, work)
+    round_cycles: float = max(traffic / rate if rate else 0.0, work)
     latencies: list[float] = [
         link.latency_cycles for link in target.links.values() if link.to == where.device
     ]
-    return 2 * count * each + _JOIN_LATENCIES * max(latencies, default=0)
+    return 2 * count * round_cycles + _JOIN_LATENCIES * max(latencies, default=0)
 
 
 def cycles_of_trip(x: Tensor, results: tuple[Tensor, ...], target: Target) -> float:

@@ -429,13 +429,13 @@ class Rates:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for near, far in pairwise(self.read_bytes_per_second):
-            if near < far:
+        for inner, outer in pairwise(self.read_bytes_per_second):
+            if inner < outer:
                 raise TargetError(
                     "read_bytes_per_second has {inner_rate:g} before {outer_rate:g}, but a cache "
                     "must not be slower than the next level; list the caches first, from the "
                     "smallest on, and memory last",
-                    inner_rate=near, outer_rate=far,
+                    inner_rate=inner, outer_rate=outer,
                 )
         for dtype, scalar in self.scalar_flops.items():
             vector = self.flops.get(dtype, scalar)

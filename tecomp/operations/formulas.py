@@ -215,10 +215,10 @@ def lgamma(m: Algebra, x: Any) -> Any:
         if shift > 1:
             factors = m.where(shift + 1.5 < y, factors * (y - shift), factors)
     log = m.log(m.where(y > 8.5, y, factors))
-    near = t * m.polynomial(t, _LGAMMA_NEAR) + m.where(y > 1.25, log, -log)
+    near_zeros = t * m.polynomial(t, _LGAMMA_NEAR) + m.where(y > 1.25, log, -log)
     inverse = 1.0 / y
     rest = _STIRLING + inverse * m.polynomial(inverse * inverse, _LGAMMA_FAR)
-    value = m.where(y > 8.5, (y - 0.5) * (log - 1.0) + rest, near)
+    value = m.where(y > 8.5, (y - 0.5) * (log - 1.0) + rest, near_zeros)
     offset = wide - m.round(wide)
     distance = m.where(offset < 0.0, -offset, offset)
     reflected = -m.log(distance * m.polynomial(distance * distance, _SINE)) - value
@@ -269,11 +269,11 @@ def digamma(m: Algebra, x: Any) -> Any:
         below = m.where(is_shifted, below * factor, below)
         z = m.where(is_shifted, factor, z)
     distance = z - _DIGAMMA_ROOT[0] + (rounding - _DIGAMMA_ROOT[1])
-    near = distance * m.polynomial(z - 1.5, _DIGAMMA_NEAR) + above / below
+    near_zero = distance * m.polynomial(z - 1.5, _DIGAMMA_NEAR) + above / below
     inverse = 1.0 / y
     square = inverse * inverse
-    far = m.log(y) - (0.5 * inverse + square * m.polynomial(square, _DIGAMMA_FAR))
-    value = m.where(y > 8.0, far, near)
+    asymptotic = m.log(y) - (0.5 * inverse + square * m.polynomial(square, _DIGAMMA_FAR))
+    value = m.where(y > 8.0, asymptotic, near_zero)
     offset = m.round(wide) - wide
     square = offset * offset
     at_halves = (1.0 - 2.0 * offset) * (1.0 + 2.0 * offset)
@@ -288,7 +288,7 @@ _LOG_2 = 0.6931471805599453
 
 def logaddexp(m: Algebra, x: Any, y: Any) -> Any:
     """Compute `log(exp(x) + exp(y))` without intermediate overflow."""
-    most = m.maximum(x, y)
-    rest = m.log1p(m.exp(m.minimum(x, y) - most))
+    larger = m.maximum(x, y)
+    rest = m.log1p(m.exp(m.minimum(x, y) - larger))
     # Equal operands may be infinite, and their difference would be NaN.
-    return most + m.where(x == y, m.constant(_LOG_2, most), rest)
+    return larger + m.where(x == y, m.constant(_LOG_2, larger), rest)

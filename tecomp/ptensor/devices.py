@@ -149,29 +149,31 @@ def check_dtype(dtype: str, device: str | None, where: str, prefix: str = "the a
     )
 
 
-def on_its_device(type: PTensorType, where: str, dtype: str | None, given: set[str]) -> PTensorType:
+def on_its_device(
+    type: PTensorType, where: str, dtype: str | None, dtypes: set[str]
+) -> PTensorType:
     """Return a result type on a device; default 64-bit integers become the device's integers.
 
     Args:
         type: Type of the result on a CPU.
         where: Operation name for error messages.
         dtype: dtype that the caller requested explicitly, or None.
-        given: dtypes of the operands.
+        dtypes: dtypes of the operands.
 
     Raises:
         ArrayTypeError: If the device does not support the dtype.
     """
-    adapted = _type_on_device(type, dtype, given)
+    adapted = _type_on_device(type, dtype, dtypes)
     if adapted is None:
         check_dtype(type.dtype, type.device, where, "the result is")
     return adapted or type
 
 
-def _type_on_device(type: PTensorType, dtype: str | None, given: set[str]) -> PTensorType | None:
+def _type_on_device(type: PTensorType, dtype: str | None, dtypes: set[str]) -> PTensorType | None:
     """Return a result type on a device; None if the device does not support the dtype."""
     if type.dtype in dtypes_of(type.device):
         return type
-    if type.dtype not in INTEGERS or dtype is not None or type.dtype in given:
+    if type.dtype not in INTEGERS or dtype is not None or type.dtype in dtypes:
         return None
     adapted = default_dtype(type.dtype, type.device)
     return type.like(type.shape, adapted) if adapted in dtypes_of(type.device) else None
@@ -201,11 +203,11 @@ def results_on_device(op: PTensorOp, *operands: Any) -> tuple[ValueType, ...]:
     """
     found = op.results(*operands)
     dtype = getattr(op, "dtype", None)
-    given = {t.dtype for t in operands if isinstance(t, PTensorType)}
-    return tuple([_on_known_device(t, dtype, given) for t in found])
+    dtypes = {t.dtype for t in operands if isinstance(t, PTensorType)}
+    return tuple([_on_known_device(t, dtype, dtypes) for t in found])
 
 
-def _on_known_device(type: ValueType, dtype: str | None, given: set[str]) -> ValueType:
+def _on_known_device(type: ValueType, dtype: str | None, dtypes: set[str]) -> ValueType:
     if isinstance(type, str) or type.device in (None, CPU) or type.device not in known_devices():
         return type
-    return _type_on_device(type, dtype, given) or type
+    return _type_on_device(type, dtype, dtypes) or type

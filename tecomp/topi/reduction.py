@@ -154,9 +154,9 @@ def _define_centered(row: Reduction, data: Tensor, axis: Axes, keepdims: bool) -
     assert finish is not None
 
     def element(*i: te.Expr) -> te.Expr:
-        place = [0 if k in axes else index for k, index in enumerate(i)]
-        made: te.Expr = term(m, te.cast(data(*i), wide), te.cast(center(*place), wide))
-        return made
+        row = [0 if k in axes else index for k, index in enumerate(i)]
+        value: te.Expr = term(m, te.cast(data(*i), wide), te.cast(center(*row), wide))
+        return value
 
     terms = te.compute(data.shape, element, name=f"{name}_terms", tag=tag.INJECTIVE)
     total = define_reduction(terms, axis, keepdims, reducer, f"{row.name}_total")
@@ -165,10 +165,10 @@ def _define_centered(row: Reduction, data: Tensor, axis: Axes, keepdims: bool) -
         return te.cast(product(data.shape[k] for k in axes), wide)
 
     def result(*i: te.Expr) -> te.Expr:
-        own = iter(i)
-        index = [next(own) if keepdims or k not in axes else 0 for k in range(data.ndim)]
-        made = finish(m, total(*i), count, lambda: te.cast(center(*index), wide))
-        return te.cast(made, data.dtype)
+        indices = iter(i)
+        index = [next(indices) if keepdims or k not in axes else 0 for k in range(data.ndim)]
+        value = finish(m, total(*i), count, lambda: te.cast(center(*index), wide))
+        return te.cast(value, data.dtype)
 
     return te.compute(total.shape, result, name=name, tag=tag.COMM_REDUCE)
 

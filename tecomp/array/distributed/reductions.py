@@ -69,10 +69,10 @@ def _(op: ReduceOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode
     if not x.type.size:
         return gather_and_apply(op, xs, type)
     if op.row.center != "mean":
-        made: ShardedNode = expand_centered(
+        result: ShardedNode = expand_centered(
             op, x.type, x, record,
             lambda data: materialized_node(data, x.type.like((), data.dtype.name)))
-        return made
+        return result
     if x.partition.mesh.ndim > 1:
         return partitioned_rule(op, [as_row_sharded(x)], type)
     return _reduce_variance(op, x, type, axes, reduced[0])

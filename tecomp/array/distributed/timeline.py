@@ -29,10 +29,10 @@ def lanes_of(team: AnyTeam, since: float) -> ChromeTrace:
         since: Start time in seconds of `time.time`; earlier activity is omitted.
     """
     number = team_of(team).id
-    everyone = lanes(number, since)
-    first = min([start for activity in everyone for _, _, start, _ in activity], default=0.0)
+    all_lanes = lanes(number, since)
+    first = min([start for activity in all_lanes for _, _, start, _ in activity], default=0.0)
     events = [process_named(0, f"team {number}")]
-    for rank, activity in enumerate(everyone):
+    for rank, activity in enumerate(all_lanes):
         events.append(lane_named(0, rank, f"rank {rank}"))
         events += [
             bar(name, kind, (start - first) * 1e6, (stop - start) * 1e6, lane=rank)

@@ -136,19 +136,20 @@ def _define_reduction(row: Reduction) -> Callable[..., Array]:
         x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False
     ) -> Array:
         node = node_of(x, kind)
-        along = None if axis is None else axis_of(axis, node.type.rank, kind)
-        return from_node(record(operation(along, check_bool(keepdims, kind, "keepdims")), node))
+        axes = None if axis is None else axis_of(axis, node.type.rank, kind)
+        return from_node(record(operation(axes, check_bool(keepdims, kind, "keepdims")), node))
 
     def apply_with_dtype(
         x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False
     ) -> Array:
         node = node_of(x, kind)
         axes = axes_of(axis, node.type.rank, kind)
-        wanted = None if dtype is None else dtype_name(dtype, kind)
+        result_dtype = None if dtype is None else dtype_name(dtype, kind)
         keeps = check_bool(keepdims, kind, "keepdims")
-        if kind == "sum" and wanted is None and node.type.dtype == "bool":
+        if kind == "sum" and result_dtype is None and node.type.dtype == "bool":
             return from_node(record(CountNonzero(axes, keeps), node))
-        return from_node(record(operation(axes, keeps, 0, wanted), number_of(node, wanted)))
+        number = number_of(node, result_dtype)
+        return from_node(record(operation(axes, keeps, 0, result_dtype), number))
 
     def apply_with_correction(
         x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False

@@ -294,9 +294,9 @@ def _have_common_base(part: Any, base: Any, view: ViewRelation, node: Node) -> b
         return True
 
 
-def _has_views(place: Place) -> bool:
+def _has_views(region: Place) -> bool:
     """Return whether an array has views, and remove released views from the list."""
-    inner = place.inner
+    inner = region.inner
     while inner and inner[-1]() is None:
         inner.pop()
     if len(inner) >= _MIN_VIEWS_TO_PRUNE and not len(inner) & (len(inner) - 1):

@@ -198,10 +198,10 @@ def _centered(b: _Decomposer, op: ReduceOp, x: int) -> int | None:
         return None
     if REDUCTIONS[op.row.center].needs_elements and not type.size:
         return None
-    made: int = expand_centered(
+    result: int = expand_centered(
         op, type, x, b.plain, lambda data: b.constant(data, type),
         lambda wide, axes: _center(b, op.row.center, wide, axes))
-    return made
+    return result
 
 
 def _center(b: _Decomposer, kind: str, x: int, axes: tuple[int, ...]) -> int:

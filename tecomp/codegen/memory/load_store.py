@@ -306,11 +306,11 @@ def _masked_address(
 
 def _as_value(code: FunctionBuilder, access: _Access, raw: str) -> str:
     """Convert a loaded value from its memory type to its register type."""
-    kind, held = memory_type(access.dtype), register_type(access.dtype)
-    if kind == held:
+    kind, register = memory_type(access.dtype), register_type(access.dtype)
+    if kind == register:
         return raw
     if not access.dtype.is_bool:
-        return code.op(f"trunc {kind} {raw} to {held}")
+        return code.op(f"trunc {kind} {raw} to {register}")
     return code.op(f"icmp ne {kind} {raw}, {splat('0', 'i8', access.dtype.lanes)}")
 
 

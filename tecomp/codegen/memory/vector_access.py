@@ -206,19 +206,19 @@ _MIN_MASKED_BYTES = 4
 
 
 def masked_load(
-    code: FunctionBuilder, kind: str, place: str, align: int, some: tuple[str, str]
+    code: FunctionBuilder, kind: str, pointer: str, align: int, mask: tuple[str, str]
 ) -> str:
     """Load the active lanes of a vector; other lanes are zero.
 
     Args:
         code: Function under construction.
         kind: LLVM type of the vector.
-        place: Address of lane 0.
-        align: Alignment of `place` in bytes.
-        some: Type and operand of the mask.
+        pointer: Address of lane 0.
+        align: Alignment of `pointer` in bytes.
+        mask: Type and operand of the mask.
     """
     name = f"llvm.masked.load.{suffix(kind)}.p0"
-    return code.call(kind, name, [(f"ptr align {align}", place), some, (kind, "zeroinitializer")])
+    return code.call(kind, name, [(f"ptr align {align}", pointer), mask, (kind, "zeroinitializer")])
 
 
 def expands_masked_loads(code: FunctionBuilder, lanes: int, size: int) -> bool:
@@ -228,7 +228,7 @@ def expands_masked_loads(code: FunctionBuilder, lanes: int, size: int) -> bool:
 
 
 def load_within_page(
-    code: FunctionBuilder, kind: str, size: int, place: str, align: int, some: tuple[str, str],
+    code: FunctionBuilder, kind: str, size: int, pointer: str, align: int, mask: tuple[str, str],
     memory: Var, *, is_nonempty: bool,
 ) -> str:
     """Load the active lanes of a vector, as all of its lanes if these are in one page of memory.
@@ -240,27 +240,27 @@ def load_within_page(
         code: Function under construction.
         kind: LLVM type of the vector.
         size: Bytes of the vector.
-        place: Address of lane 0.
-        align: Alignment of `place` in bytes.
-        some: Type and operand of the mask.
+        pointer: Address of lane 0.
+        align: Alignment of `pointer` in bytes.
+        mask: Type and operand of the mask.
         memory: Data variable of the memory.
         is_nonempty: Whether at least one lane is known to be active.
     """
     # LLVM must not know the memory, because inactive lanes may be beyond its end.
-    place = code.op(f'call ptr asm "", "=r,0"(ptr {place})')
-    address = code.op(f"ptrtoint ptr {place} to i64")
+    pointer = code.op(f'call ptr asm "", "=r,0"(ptr {pointer})')
+    address = code.op(f"ptrtoint ptr {pointer} to i64")
     offset = code.op(f"and i64 {address}, {Core.PAGE_BYTES - 1}")
     is_whole = code.op(f"icmp ule i64 {offset}, {Core.PAGE_BYTES - size}")
     if not is_nonempty:
-        bits = some[0][1:].split()[0]
-        joined = code.op(f"bitcast {some[0]} {some[1]} to i{bits}")
+        bits = mask[0][1:].split()[0]
+        joined = code.op(f"bitcast {mask[0]} {mask[1]} to i{bits}")
         is_whole = code.op(f"and i1 {is_whole}, {code.op(f'icmp ne i{bits} {joined}, 0')}")
     fast = begin_if(code, is_whole)
-    every = code.read(f"load {kind}, ptr {place}, align {align}", memory)
-    active = code.op(f"select {some[0]} {some[1]}, {kind} {every}, {kind} zeroinitializer")
+    loaded = code.read(f"load {kind}, ptr {pointer}, align {align}", memory)
+    active = code.op(f"select {mask[0]} {mask[1]}, {kind} {loaded}, {kind} zeroinitializer")
     found = end_if(code, fast, active, kind, "zeroinitializer")
     slow = begin_if(code, code.op(f"xor i1 {is_whole}, true"))
-    return end_if(code, slow, masked_load(code, kind, place, align, some), kind, found)
+    return end_if(code, slow, masked_load(code, kind, pointer, align, mask), kind, found)
 
 
 _MAX_RUNS = 4

@@ -363,11 +363,11 @@ def _better(facts: ConstraintContext, total: QuasiAffine) -> Iterator[QuasiAffin
 
 
 def _complete_product(
-    total: QuasiAffine, term: Term, rest: QuasiAffine, c: int, whole: QuasiAffine
+    total: QuasiAffine, term: Term, rest: QuasiAffine, c: int, product: QuasiAffine
 ) -> Iterator[QuasiAffine]:
     """Yield `total` with `c * term + c * rest` replaced by `c * whole`, if both parts occur."""
     if total.has(rest, c):
-        yield total.replaced((term, *rest.terms), whole.times(c)).shifted(-c * rest.const)
+        yield total.replaced((term, *rest.terms), product.times(c)).shifted(-c * rest.const)
 
 
 def _join_scaled(

@@ -179,8 +179,8 @@ def reinterpret_function(source: DType, target: DType) -> Unary:
     """Return the function that reinterprets the bits of a value as another dtype."""
 
     def read(value: Data) -> Data:
-        given = np.asarray(value, source.numpy).reshape(-1)
-        raw = _unpack_bits(_pack_bits(given, source.bits), target.bits)
+        array = np.asarray(value, source.numpy).reshape(-1)
+        raw = _unpack_bits(_pack_bits(array, source.bits), target.bits)
         result = raw.view(target.numpy)[: target.lanes]
         if target.lanes > 1:
             return result
@@ -202,8 +202,8 @@ def _unpack_bits(raw: Data, bits: int) -> Data:
     """Return the bytes in memory of values in registers."""
     if bits >= 8:
         return raw
-    each = np.unpackbits(raw, bitorder="little").reshape(-1, bits)
-    return np.packbits(each, axis=1, bitorder="little").ravel()
+    elements = np.unpackbits(raw, bitorder="little").reshape(-1, bits)
+    return np.packbits(elements, axis=1, bitorder="little").ravel()
 
 
 def saturating_conversion(dtype: DType) -> Unary:

@@ -145,13 +145,13 @@ class PackedFloat(Format):
         count, bits = self._blocks(values, self.elements, "elements"), self.values.bits
 
         def byte(*i: Expr) -> Expr:
-            *lead, j = i
-            whole = const(0, "uint8")
+            *outer, j = i
+            byte = const(0, "uint8")
             for k in range(self.elements):
-                element = cast(values[(*lead, j * self.elements + k)], self.values)
+                element = cast(values[(*outer, j * self.elements + k)], self.values)
                 code = cast(bits_of(f"uint{bits}", element), "uint8")
-                whole = whole | (code << const(k * bits, "uint8"))
-            return whole
+                byte = byte | (code << const(k * bits, "uint8"))
+            return byte
 
         return compute((*values.shape[:-1], count), byte, name=f"{values.name}_{self.name}")
 
@@ -161,9 +161,9 @@ class PackedFloat(Format):
         code = DType(f"uint{self.values.bits}")
 
         def value(*i: Expr) -> Expr:
-            *lead, j = i
+            *outer, j = i
             down = cast(j % self.elements * code.bits, "uint8")
-            element = cast(stored[(*lead, j // self.elements)] >> down, code)
+            element = cast(stored[(*outer, j // self.elements)] >> down, code)
             return cast(bits_of(self.values, element), dtype)
 
         return compute((*stored.shape[:-1], count), value, name=f"{stored.name}_values")

@@ -198,7 +198,8 @@ def _separate_bounds(
         if all(last < first for last, first in gaps):
             between = [_most_even(last + 1, first) for last, first in gaps]
             ends = pairwise([None, *between, None])
-            return axis, {core: own for (*_, core), own in zip(extremes, ends, strict=True)}
+            ordered = (core for *_, core in extremes)
+            return axis, dict(zip(ordered, ends, strict=True))
     return None
 
 

@@ -183,12 +183,13 @@ def _elementwise(lowering: Lowering) -> None:
     apply = lowering.apply
     if apply.result is None or not lowering.is_distributed:
         return _lower_local(lowering)
-    whole = all(lowering.is_whole(k) for k in range(len(apply.operands)))
-    gid = lowering.new_tensor(placement=Replicate() if whole else None)
-    operands = None if whole else [_as_result(lowering, k, gid) for k in range(len(apply.operands))]
-    lowering.give(
-        lowering.compute("rtensor", _lower_computation(lowering, operands)), gid, whole=whole
-    )
+    is_replicated = all(lowering.is_whole(k) for k in range(len(apply.operands)))
+    gid = lowering.new_tensor(placement=Replicate() if is_replicated else None)
+    operands = None if is_replicated else [
+        _as_result(lowering, k, gid) for k in range(len(apply.operands))
+    ]
+    tensor = lowering.compute("rtensor", _lower_computation(lowering, operands))
+    lowering.give(tensor, gid, whole=is_replicated)
     return None
 
 
@@ -234,13 +235,13 @@ def _reduction(lowering: Lowering) -> None:
     is_partial = is_cut and 0 in axes_of(op.axis, type.rank, op.name)
     if is_partial and not op.row.is_associative:  # the mean of shard means is not the mean
         return _lower_replicated(lowering)
-    whole = is_partial or not is_cut
-    placement = Partial(op.row.combiner) if is_partial else Replicate() if whole else None
+    is_replicated = is_partial or not is_cut
+    placement = Partial(op.row.combiner) if is_partial else Replicate() if is_replicated else None
     result = lowering.compute("rtensor", _lower_computation(lowering))
     gid = lowering.new_tensor(placement=placement)
     if is_partial:
         lowering.after.append(Binding(None, lowering.call("finalize_reduce", gid, result)))
-    return lowering.give(result, gid, whole=whole)
+    return lowering.give(result, gid, whole=is_replicated)
 
 
 def _lower_replicated(lowering: Lowering) -> None:

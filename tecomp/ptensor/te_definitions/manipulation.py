@@ -133,8 +133,8 @@ def _(op: BroadcastOp, operands: Sequence[Value], types: Types, result: PTensorT
     shape = types[0].shape
 
     def at(*index: te.Expr) -> Element:
-        own = index[len(index) - len(shape) :]
-        point: list[Any] = [0 if n == 1 else i for n, i in zip(shape, own, strict=True)]
+        element = index[len(index) - len(shape) :]
+        point: list[Any] = [0 if n == 1 else i for n, i in zip(shape, element, strict=True)]
         return element_at(operands[0], point)
 
     return value_of(result.shape, at, op.name)
@@ -198,11 +198,11 @@ def _(op: Roll, operands: Sequence[Value], types: Types, result: PTensorType) ->
         ]
         point = [(i + split) % (split + end) if end else i for i, split, end in rows]
         i, split, end = last
-        own = element_at(operands[0], [*point, i - end if end else i])
+        element = element_at(operands[0], [*point, i - end if end else i])
         # Avoid the remainder along the last axis, so that loads are contiguous.
-        return (
-            select_value(i < end, element_at(operands[0], [*point, i + split]), own) if end else own
-        )
+        if not end:
+            return element
+        return select_value(i < end, element_at(operands[0], [*point, i + split]), element)
 
     return value_of(result.shape, at, op.name)
 

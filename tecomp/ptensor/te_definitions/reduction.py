@@ -182,11 +182,11 @@ def _define_row(
         return _corrected_count(rows.count, wide, correction)
 
     def result(part: te.Tensor) -> te.Tensor:
-        made: te.Tensor = te.compute(
+        result: te.Tensor = te.compute(
             part.shape,
             lambda *i: finish(_ALGEBRA, part(*i), count, lambda: element_at(center, i)),
             name=row.name)
-        return made
+        return result
 
     return map_parts(total, result)
 
