@@ -62,7 +62,7 @@ program = tecomp.compile(C, [A])
 reveal_type(program)  # CompiledProgram
 reveal_type(program.inputs)  # tuple[Tensor, ...]
 reveal_type(program.timeit(a).median)  # float
-reveal_type(program.timeline())  # Trace
+reveal_type(program.timeline())  # ChromeTrace
 reveal_type(program.picture())  # Svg
 reveal_type(tecomp.load("folder"))  # CompiledProgram
 

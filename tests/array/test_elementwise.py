@@ -15,7 +15,7 @@ from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.operations import elementwise_in
 from tecomp.ptensor import FUNCTIONS
 from tests.messages import Diagnostic, diagnostic
-from tests.strategies.dtypes import INTEGERS, NUMPY_SCALARS
+from tests.strategies.dtypes import NUMPY_SCALARS, standard
 from tests.strategies.elements import Data, distances, elements
 from tests.strategies.functions import reference, terms
 
@@ -211,8 +211,8 @@ def test_numbers_that_a_type_has_not_are_refused() -> None:
 
 
 @pytest.mark.exhaustive(keep=21)
-@pytest.mark.parametrize("one", INTEGERS)
-@pytest.mark.parametrize("other", [*INTEGERS, "float32", "complex128"])
+@pytest.mark.parametrize("one", standard("integral"))
+@pytest.mark.parametrize("other", [*standard("integral"), "float32", "complex128"])
 def test_quotients_of_integers_are_numpys(one: str, other: str) -> None:
     x, y = np.asarray([5, 0, 7], one), np.asarray([2, 0, 0], other)
     with np.errstate(all="ignore"):

@@ -13,9 +13,9 @@ from tecomp.array.statistics import counters
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.drawn import FLOATS, array, check, draw
 from tests.messages import Diagnostic, diagnostic
-from tests.strategies.dtypes import INTEGERS
+from tests.strategies.dtypes import standard
 
-REAL = [*INTEGERS, *FLOATS]
+REAL = [*standard("integral"), *FLOATS]
 
 
 @pytest.mark.parametrize("dtype", REAL)

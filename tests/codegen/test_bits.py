@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import TypeMismatchError
+from tecomp.ir import DType, integer_range
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.dtypes import FLOATS, INTEGERS
@@ -27,7 +28,7 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
 def patterns(dtype: str, seed: int) -> Any:
     """Return numbers of every exponent and sign, with special values in adjacent lanes."""
     rng, kind = np.random.default_rng(seed), numpy_type(dtype)
-    every = rng.integers(0, 2 ** (8 * kind.itemsize), COUNT, dtype=np.uint64, endpoint=False)
+    every = rng.integers(0, 2 ** DType(dtype).bits, COUNT, dtype=np.uint64, endpoint=False)
     values = every.astype(f"u{kind.itemsize}").view(kind)
     odd = np.array(ODD).astype(kind)
     with np.errstate(invalid="ignore"):
@@ -72,12 +73,12 @@ def test_signs_of_zeros_and_of_nan(agrees: Any) -> None:
 def test_powers_of_two(agrees: Any, of: tuple[str, str], lanes: int) -> None:
     """Subnormal results are rounded once, and any exponent of the integer dtype is valid."""
     dtype, integer = of
-    rng, held = np.random.default_rng(7), np.iinfo(integer)
+    rng, (lowest, highest) = np.random.default_rng(7), integer_range(DType(integer))
     x = patterns(dtype, 1)
     x[64:256] = rng.standard_normal(192).astype(x.dtype)
-    n = rng.integers(max(held.min, -2200), min(held.max, 2200), COUNT).astype(integer)
-    n[64:160] = rng.integers(max(held.min, -160), min(held.max, 160), 96)
-    n[:2] = held.max, held.min
+    n = rng.integers(max(lowest, -2200), min(highest, 2200), COUNT).astype(integer)
+    n[64:160] = rng.integers(max(lowest, -160), min(highest, 160), 96).astype(integer)
+    n[:2] = np.array([highest, lowest], integer)
     clipped = np.clip(n.astype(object), -6000, 6000).astype("int32")
     wide = x.astype("float64") if x.dtype.itemsize < 4 else x
     with np.errstate(all="ignore"):
@@ -90,11 +91,13 @@ def test_powers_of_two(agrees: Any, of: tuple[str, str], lanes: int) -> None:
 @pytest.mark.parametrize("lanes", [1, 7, 8])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_zeros_in_front(agrees: Any, dtype: str, lanes: int) -> None:
-    rng, held = np.random.default_rng(8), np.iinfo(dtype)
+    rng, kind = np.random.default_rng(8), DType(dtype)
     every = rng.integers(0, 2**64, COUNT, dtype=np.uint64, endpoint=False)
-    x = (every >> rng.integers(0, 64, COUNT, dtype=np.uint64)).astype(dtype)
-    x[:3] = 0, held.min, held.max
-    wanted = [held.bits - int(n).bit_length() for n in x.view(f"uint{held.bits}")]
+    unsigned = every >> rng.integers(0, 64, COUNT, dtype=np.uint64)
+    unsigned &= np.uint64(2**kind.bits - 1)
+    unsigned[:3] = 0, 2 ** (kind.bits - 1), 2**kind.bits - 1
+    x = unsigned.astype("int64").astype(kind.numpy) if kind.bits < 8 else unsigned.astype(dtype)
+    wanted = [kind.bits - int(n).bit_length() for n in unsigned]
 
     check(agrees, te.clz, [x], np.array(wanted, "int32"), lanes)
 

@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir import DType
+from tecomp.ir import DType, integer_range
 from tests.strategies.dtypes import INTEGERS
 from tests.strategies.pairwise import pairwise
 
@@ -30,10 +30,13 @@ def program(dtype: str, lanes: int) -> tuple[te.Schedule, list[te.Tensor]]:
 
 def drawn(dtype: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return bases and exponents: small values, -1, 0 and 1, and extremes."""
-    random, ends = np.random.default_rng(5), np.iinfo(dtype)
-    edges = [v for v in (-2, -1, 0, 1, 2, 3, ends.min, ends.max) if v >= ends.min]
-    x = random.choice(np.array([*edges, *range(5, 120, 11)], dtype), COUNT)
-    y = random.choice(np.array([*edges, *range(4, 100, 7)], dtype), COUNT)
+    random, (lowest, highest) = np.random.default_rng(5), integer_range(DType(dtype))
+    edges = [-2, -1, 0, 1, 2, 3, lowest, highest]
+    bases, exponents = [*edges, *range(5, 120, 11)], [*edges, *range(4, 100, 7)]
+    x, y = (
+        random.choice(np.array([v for v in values if lowest <= v <= highest], dtype), COUNT)
+        for values in (bases, exponents)
+    )
     return x, y
 
 

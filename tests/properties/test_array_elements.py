@@ -12,10 +12,10 @@ from tecomp.array.statistics import counters
 from tecomp.operations import elementwise_in
 from tecomp.ptensor import FUNCTIONS
 from tests.array.test_elementwise import oracle
-from tests.strategies.dtypes import INTEGERS, standard
+from tests.strategies.dtypes import standard
 from tests.strategies.elements import Data, elements
 
-FLOATS = standard("real floating")
+FLOATS, INTEGERS = standard("real floating"), standard("integral")
 ROUNDED = ("add", "multiply", "square", "subtract", "pow", "imag")
 # Functions with exactly rounded results that kernels do not contract to a fused multiply-add.
 EXACT = [

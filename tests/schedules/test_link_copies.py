@@ -236,7 +236,7 @@ def test_operands_in_other_memories_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "hint"), [("fil", {"near": "fill"}), ("across", {"known": "down, fill, drain"})]
+    ("link", "hint"), [("fil", {"suggestion": "fill"}), ("across", {"known": "down, fill, drain"})]
 )
 def test_links_that_copy_nothing(link: str, hint: dict[str, str]) -> None:
     with pytest.raises(TargetError) as error:

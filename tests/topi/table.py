@@ -69,7 +69,12 @@ NOTES = {
     "nn.sparse_dense": "CSR and BSR; out-of-bounds columns are ignored",
     "nn.sparse_transpose": "square CSR matrices",
     "argsort": "NaN counts as the maximum; stable",
-    "topk": "`k` must be a constant; NaN counts as the maximum",
+    "topk": (
+        "`k` must be a constant; NaN counts as the maximum; equal elements are in the order of "
+        "their indices; in programs for targets with host memory, rounds of reductions on the "
+        "cores if the [cost model](cost-model.md) estimates fewer cycles than for the copies to "
+        "the host and back"
+    ),
     "flip": "also several axes", "squeeze": "the result may be 0-d",
     "unique": "unused elements are 0, unused indices the length",
     "scatter_elements": "out-of-bounds updates are ignored",

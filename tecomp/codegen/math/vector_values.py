@@ -17,8 +17,9 @@ from tecomp.codegen.llvm.ir_builder import (
     vector_of,
 )
 from tecomp.ir.nodes.dtype import DType
+from tecomp.operations.element_types import ELEMENT_TYPES
 
-_BITS = {"float": 32, "double": 64, "i4": 4, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+_BITS = {"float": 32, "double": 64, **{f"i{row.bits}": row.bits for row in ELEMENT_TYPES}}
 
 
 @dataclass(frozen=True, slots=True)
