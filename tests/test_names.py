@@ -68,6 +68,36 @@ def functions() -> set[str]:
     }
 
 
+LOCALS = frozenset((
+    "asked", "cure", "each", "everyone", "gone", "held", "kept", "laid", "lay", "made", "mine",
+    "own", "said", "seat", "seats", "todo", "told", "wanted",
+))
+"""Names that say nothing of a variable."""
+PUBLIC_PARAMETERS = {
+    ("tecomp.dist.partition.partition", "wanted"), ("tecomp.dist.runtime.dtensor", "wanted"),
+    ("tecomp.layout.notations.scanner", "wanted"), ("tecomp.schedules.matmul", "each"),
+}
+"""Modules of public functions with a parameter that keeps its name."""
+
+
+def test_local_variables_and_parameters_have_names_of_the_field() -> None:
+    poor = {
+        (module, name)
+        for module, tree in trees().items()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        for name in [
+            node.arg if isinstance(node, ast.arg)
+            else node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            else ""
+        ]
+        if name in LOCALS
+    }
+
+    assert poor == PUBLIC_PARAMETERS
+
+
 def test_no_function_is_called_by_a_participle_or_pronoun() -> None:
     named = functions()
     poor = {

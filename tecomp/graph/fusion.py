@@ -44,7 +44,7 @@ def group_inputs(group: FusionGroup) -> list[Tensor]:
 def form_fusion_groups(
     graph: ProgramGraph, isolated: Container[Operation] = (), stored: Iterable[Operation] = (),
     parts: Mapping[Operation, Operation] = MappingProxyType({}),
-    kept: Container[Operation] = (),
+    retained: Container[Operation] = (),
 ) -> tuple[FusionGroup, ...]:
     """Partition the operations into fusion groups, in topological order.
 
@@ -57,7 +57,7 @@ def form_fusion_groups(
         isolated: Operations that form groups of their own, together with the views that they read.
         stored: Operations whose results must be in memory.
         parts: Operations that must join the group of another operation, with that operation.
-        kept: Views among `stored` that their readers must not recompute.
+        retained: Views among `stored` that their readers must not recompute.
     """
     steps = steps_of_scans(graph.operations)
     groups: dict[Operation, dict[Operation, None]] = {}
@@ -71,7 +71,7 @@ def form_fusion_groups(
         elif op in steps:
             found = {steps[op]: None}
         elif op in outputs:
-            is_root = op in isolated or op in kept or not _is_view(op)
+            is_root = op in isolated or op in retained or not _is_view(op)
             found = {op: None} | ({} if is_root else found)
         elif op in isolated or (not _is_view(op) and not (
             len(found) == 1 and all(r not in isolated and _fits(op, r) for r in readers)

@@ -231,7 +231,7 @@ class ProgramPlan:
         original, replacements = self.assigned_layouts.graph, dict(prog.replacements)
         stored = {replacements.get(x, x).op for x in self.shards} | {*prog.copies}
         groups = form_fusion_groups(
-            prog.graph, prog.copy_operations, prog.requested_ops, kept=stored
+            prog.graph, prog.copy_operations, prog.requested_ops, retained=stored
         )
         known = compile_time_constants(prog.graph, groups)
         for x in self.shards:

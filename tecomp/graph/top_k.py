@@ -101,10 +101,11 @@ def _rounds(x: Tensor, axis: int, count: int) -> tuple[list[Tensor], list[Tensor
 
         def place(*i: Any, before: _Previous | None = before, value: Any = value) -> Any:
             k = te.reduce_axis((0, extent), name="k")
-            own, index = element(i, k), te.cast(k, dtype)
+            current, index = element(i, k), te.cast(k, dtype)
             # The maximum is NaN if an element that is left is NaN.
-            found = te.Select(own == value(*i), index, te.Select(own == own, end, index))
-            return te.min(_if_left(before, i, own, index, found, end), axis=k)
+            is_number = current == current
+            found = te.Select(current == value(*i), index, te.Select(is_number, end, index))
+            return te.min(_if_left(before, i, current, index, found, end), axis=k)
 
         values.append(value)
         indices.append(te.compute(shape, place, name=f"{x.name}_at{number}"))
@@ -146,7 +147,7 @@ class _Previous:
 
 
 def _if_left(
-    before: _Previous | None, i: tuple[Any, ...], own: Any, index: Any, chosen: Any, other: Any
+    before: _Previous | None, i: tuple[Any, ...], current: Any, index: Any, chosen: Any, other: Any
 ) -> Any:
     """Return `chosen` if an element comes after the previous one, else `other`."""
     if before is None:
@@ -155,7 +156,7 @@ def _if_left(
     equal = te.Select(index > before.index(*i), chosen, other)
     # A comparison with NaN is False. No other element is larger than the bound after NaN.
     larger = te.Select(index > before.nan_index(*i), chosen, other)
-    return te.Select(own < value, chosen, te.Select(own == value, equal, larger))
+    return te.Select(current < value, chosen, te.Select(current == value, equal, larger))
 
 
 def _join_rounds(result: Tensor, rounds: list[Tensor], axis: int) -> Tensor:

@@ -140,8 +140,9 @@ def _(
     dtype = PART.get(result.dtype, result.dtype)
     wide_dtype = te_accumulator_dtype(dtype, result.device)
     correction = getattr(op, "correction", 0)
-    made = _define_row(row, x, rows, PART.get(x_type.dtype, x_type.dtype), wide_dtype, correction)
-    return narrow_value(made, result, row.name)
+    part = PART.get(x_type.dtype, x_type.dtype)
+    reduced = _define_row(row, x, rows, part, wide_dtype, correction)
+    return narrow_value(reduced, result, row.name)
 
 
 def _define_row(

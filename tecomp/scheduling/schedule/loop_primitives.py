@@ -237,10 +237,10 @@ class LoopPrimitives(StageCalls):
                 y[i_outer * 2 + 1] = y[i_outer * 2 + 1] + A[i_outer * 6 + k + 3] * x[k]
         """
         options = {} if is_one_of(tail, ("guard",)) else {"tail": tail}
-        made: tuple[IterVar, IterVar] = self._apply(
+        new_loops: tuple[IterVar, IterVar] = self._apply(
             loops.unroll_and_jam, "unroll_and_jam", axis, factor, **options
         )
-        return made
+        return new_loops
 
 
 class MarkPrimitives(StageCalls):
