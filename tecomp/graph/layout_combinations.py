@@ -1,6 +1,6 @@
 """Enumerate the layout combinations that an operation supports, with their costs.
 
-A value is stored in a layout of its own, or is a view of elements of another tensor. The operand
+A value is stored in its own layout, or is a view of elements of another tensor. The operand
 rules of the target apply to views as to layouts, based on the elements that the loops of the
 reader access.
 """

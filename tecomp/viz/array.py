@@ -24,7 +24,7 @@ _MOST_ROWS, _MOST_PARTS = 48, 64
 _MAX_RUNS = 16
 _WIDE, _HIGH = 360.0, 200.0
 
-_LEGEND = ((NEUTRAL, "is there"), (colour(0), "an operation to come"), (STRONG, "the array"))
+_LEGEND = ((NEUTRAL, "is there"), (colour(0), "a pending operation"), (STRONG, "the array"))
 
 Runs = tuple[tuple[int, int], ...]
 
@@ -69,7 +69,7 @@ def _layout(node: Node) -> Layout | None:
 
 def _operations(canvas: Canvas, work: PendingGraph, y: float) -> None:
     """Draw the pending operations in topological order."""
-    heading(canvas, MARGIN, y, "Operations", "in an order in which they can run; lines are values")
+    heading(canvas, MARGIN, y, "Operations", "in topological order; lines are values")
     rows = [(f"x{k}: {_type(leaf)}", NEUTRAL) for k, leaf in enumerate(work.leaves)]
     for node in work.nodes:
         name = node.op.where if node.op is not None else "there"

@@ -43,7 +43,7 @@ def draw_core_grid(grid: GridMap) -> Svg:
         heading(canvas, MARGIN, y, f"Device {number}" if outer else "Cores",
                 "numbers are virtual cores")
         y = _device(canvas, grid, number * rows * columns, (rows, columns), width, y + 14) + 34
-    legend(canvas, y - 20, [("pad", "stands idle")] if grid.idle_count else [])
+    legend(canvas, y - 20, [("pad", "is idle")] if grid.idle_count else [])
     return canvas.finished(f"the virtual grid {list(grid.shape)}")
 
 
@@ -146,7 +146,7 @@ def _memory(
     try:
         parts = parts_of(layout, by_rows=True)
     except LayoutError:
-        heading(canvas, MARGIN, y, label, "no expression was found for what a place holds")
+        heading(canvas, MARGIN, y, label, "the index map has no closed-form inverse")
         return y + 10, ()
     scale = Scale(layout, parts)
     caption = f"physical {list(layout.physical_shape)} in {layout.memory}"
@@ -164,7 +164,7 @@ def draw_index_map(index_map: IndexMap) -> Svg:
     width = 24 + max([text_width(name, 12, "mono") for name in names], default=0)
     right = MARGIN + width + 120
     heading(canvas, MARGIN, y, "Index")
-    heading(canvas, right, y, "Place", "an axis of the memory for each border")
+    heading(canvas, right, y, "Place", "one border per physical axis")
     for k, name in enumerate(names):
         canvas.box(MARGIN, y + 14 + k * 32, width, 24, colour(k), f"index {name}")
         canvas.text(MARGIN + 12, y + 30 + k * 32, name, size=12, style="mono dark")
@@ -173,7 +173,7 @@ def draw_index_map(index_map: IndexMap) -> Svg:
     for k, (expr, text) in enumerate(zip(results, texts, strict=True)):
         if k in ends:
             canvas.line([(right - 10, top), (right + 220, top)], is_dashed=True,
-                        title="an axis of the memory ends here")
+                        title="end of a physical axis")
             top += 10
         used = free_variables(expr)
         fill = next((colour(n) for n, var in enumerate(indices) if var in used), NEUTRAL)

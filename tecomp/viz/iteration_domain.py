@@ -362,7 +362,7 @@ def draw_domain(stage: Stage, axes: Sequence[IterVar]) -> Svg:
     loops = ", ".join(f"{leaf.name}" for leaf in record.leaves) or "none"
     y = head(canvas, f"iteration domain of {record.name}", _slice(record.compute, chosen, domain),
              f"loops, outermost first: {loops}") + 30
-    heading(canvas, MARGIN, y, f"Points ({names})", "numbers: when each is computed")
+    heading(canvas, MARGIN, y, f"Points ({names})", "numbers: order of execution")
     arrows, note = _dependences(state, record, domain)
     fills, label = _colours(record, domain)
     bottom = _draw(canvas, record, domain, arrows, fills, y + 18)
@@ -409,10 +409,10 @@ def _dependences(
     """Return the dependences between drawn points, and a remark on them."""
     reduces = any(axis.kind is IterKind.REDUCE for axis in domain.axes)
     if reduces:
-        return sums(domain), "Arrows: each point adds to what the one before it left."
+        return sums(domain), "Arrows: each point accumulates onto the previous one."
     found = steps(state, stage, domain)
     if found:
-        text = "Arrows go from a step to those that read what it computed"
+        text = "Arrows go from a step to the steps that read its result"
         if len(found) <= _MAX_ARROWS:
             return found, f"{text}."
         points = sorted({point for _, point in found})
@@ -421,7 +421,7 @@ def _dependences(
     if stage.compute.reduce_axis:
         name = stage.compute.reduce_axis[0].name
         return (), f"Elements are sums over other axes: a slice along {name} shows its dependences."
-    return (), "No point needs what another one computes."
+    return (), "No point depends on another one."
 
 
 def _colours(stage: StageState, domain: Domain) -> tuple[dict[Point, str], str]:
@@ -536,18 +536,18 @@ def _remarks(stage: StageState, domain: Domain) -> list[str]:
     """Return remarks on the execution order and on omitted points."""
     found = []
     if lanes := [leaf.name for leaf in simultaneous_loops(stage)]:
-        found.append("Points with one number are computed at once, in lanes of "
+        found.append("Points with the same number are computed together, in lanes of "
                      f"{', '.join(lanes)}.")
     if threads := [leaf.name for leaf in distributed_loops(stage)]:
-        found.append(f"Iterations of {', '.join(threads)} run beside each other, each with numbers "
-                     "of its own.")
+        found.append(f"Iterations of {', '.join(threads)} run in parallel; each has its "
+                     "own numbers.")
     match stage.attach:
         case ComputedAt():
             where = f"{stage.attach.stage.name}, {stage.attach.axis.name}"
             found.append(f"It is computed at {where}, in parts; this is the order if it was "
                          "computed once.")
         case Inline():
-            found.append("It is computed inline, in the order of what reads it.")
+            found.append("It is computed inline, in the order of its reader.")
         case _:
             pass
     if any(not isinstance(axis.extent, int) for axis in domain.axes):

@@ -53,13 +53,13 @@ def draw_tiled_layout(value: FixedTiledLayout) -> Svg:
 def draw_layout(canvas: Canvas, layout: Layout, y: float) -> str:
     """Draw the tensor and its memory from `y` on; return the reason if there is nothing to draw."""
     if not 0 < layout.num_places < _UNADDRESSABLE_ELEMENTS:
-        reason = "more places than addresses" if layout.num_places else "no places"
+        reason = "more positions than addresses" if layout.num_places else "no places"
         canvas.text(MARGIN, y, reason, style="soft")
         return reason
     try:
         parts = parts_of(layout)
     except LayoutError:
-        unknown = "memory is not shown: no expression was found for which element a place holds"
+        unknown = "memory is not shown: the index map has no closed-form inverse"
         canvas.text(MARGIN, y, unknown, style="soft")
         return ""
     scale = Scale(layout, parts)
@@ -90,7 +90,7 @@ def sizes_of(layout: Layout) -> list[str]:
     return [
         text,
         f"grid {list(layout.grid_shape)}: {format_count(cores, 'core')}, each with "
-        f"{list(shard_of(layout))} = {layout.shard_nbytes:,} B in a memory of its own",
+        f"{list(shard_of(layout))} = {layout.shard_nbytes:,} B in its own memory",
     ]
 
 
@@ -157,7 +157,7 @@ def _tensor(
     canvas: Canvas, layout: Layout, parts: Parts, scale: Scale, y: float
 ) -> float:
     """Draw the tensor rows with elements in the pieces shown; return the right x coordinate."""
-    note = "number = place" if scale.is_few else "pieces that lie side by side in memory"
+    note = "number = place" if scale.is_few else "pieces that are contiguous in memory"
     right = heading(canvas, MARGIN, y, "Tensor", note)
     rows = rows_of(layout, parts.pieces)
     slots = _slots(rows)
@@ -435,11 +435,11 @@ def _remarks(layout: Layout, parts: Parts) -> Sequence[str]:
     size = shard[-1]
     block = _byte(layout, size)
     width = format_count(size, "place") + ("" if block is None else f" = {block:,} B")
-    borders = f"A thin border is a block of {width}, a dashed one a part with blocks side by side"
+    borders = f"A thin border is a block of {width}, a dashed one a part with adjacent blocks"
     borders += "; a thick one is the memory of a core." if layout.grid_axes else "."
     left = _left_out(layout, parts)
-    shades = "Colours get darker where a row goes on in another block."
-    omitted = f"Left out, at ⋮ and ⋯: {left}." if left else "All is shown."
+    shades = "Colours get darker where a row continues in another block."
+    omitted = f"Omitted, at ⋮ and ⋯: {left}." if left else "All is shown."
     return [borders, f"{omitted} {shades}"]
 
 

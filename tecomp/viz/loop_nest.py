@@ -42,8 +42,8 @@ _MAX_WIDTH = 620.0
 
 KINDS = {
     "loop": (colour(0), "a loop"),
-    "vectorized": (colour(1, 1), "vectorized: all at once, in lanes"),
-    "unrolled": (colour(4), "unrolled: written out"),
+    "vectorized": (colour(1, 1), "vectorized: in vector lanes"),
+    "unrolled": (colour(4), "unrolled: body repeated"),
     "parallel": (colour(2, 1), "parallel: shared by threads"),
     "bound": (colour(3), "bound: one core each"),
     "tensorized": (colour(5), "tensorized: an operation of the machine"),
@@ -142,7 +142,7 @@ def draw_kernel(kernel: Kernel) -> Svg:
     lowered = getattr(kernel, "lowered", None)
     if isinstance(lowered, LoweringResult):
         func = lowered.functions.get("pack_reads", lowered.final)
-        note = "its loops, before vectorized and unrolled ones are written out"
+        note = "its loops, before vectorization and unrolling"
     return _draw(func, [repr(kernel)[1:-1], note])
 
 
@@ -160,13 +160,13 @@ def draw_passes(lowered: LoweringResult) -> Svg:
 def _draw(func: PrimFunc, lines: list[str]) -> Svg:
     canvas = Canvas()
     y = head(canvas, func.name, *lines) + 30
-    end = heading(canvas, MARGIN, y, "Loops", "outer loops hold what is below and further right")
+    end = heading(canvas, MARGIN, y, "Loops", "a loop contains the indented rows below it")
     rows = list(islice(_rows(func.body), _MOST_ROWS + 1))
     is_truncated = len(rows) > _MOST_ROWS
     rows = rows[:_MOST_ROWS]
     right, bottom = draw_nest(canvas, rows, MARGIN, y + 14)
     if is_truncated:
-        canvas.text(MARGIN, bottom + 12, "⋮ the rest is left out", style="soft")
+        canvas.text(MARGIN, bottom + 12, "⋮ the rest is omitted", style="soft")
         bottom += ROW
     bottom = max(bottom, _buffers(canvas, func, max(right, end) + 48, y))
     legend(canvas, bottom + 20, kinds_of(rows))
@@ -219,7 +219,7 @@ def _loop(node: For, depth: int, times: int | None) -> LoopRow:
     label = f"{node.loop_var.name}: {truncate(extent_text(node.extent), 60)}{start}"
     notes = [node.thread or ("" if kind == "loop" else kind)]
     if times is not None and depth:
-        notes.append(f"runs {times:,} times in all" if times != 1 else "")
+        notes.append(f"runs {times:,} times in total" if times != 1 else "")
     return LoopRow(depth, kind, label, ", ".join(filter(None, notes)))
 
 
@@ -427,6 +427,6 @@ def _place(stage: StageState) -> str:
     if stage.is_output:
         parts.append("an output")
     if stage.layout.maps:
-        parts.append("in a layout of its own")
+        parts.append("in its own layout")
     parts += ["two copies"] * stage.is_doubled + ["rolling"] * stage.is_rolling
     return ", ".join(parts)

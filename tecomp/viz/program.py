@@ -66,7 +66,7 @@ def draw_values(
     hues = {offset: k for k, offset in enumerate(offsets)}
     scale = _WIDE / max(plan.bytes, 1)
     bottom = top_of(max(rows - 1, 0)) + bar
-    canvas.box(left, top_of(0), _WIDE, bottom - top_of(0), "plain", "memory that is free")
+    canvas.box(left, top_of(0), _WIDE, bottom - top_of(0), "plain", "free memory")
     for value in plan.values:
         if value.first >= rows:
             continue
@@ -131,10 +131,10 @@ def draw_program(program: Program) -> Svg:
     has_relayouts = any(call.is_relayout or call.packed for call in details.kernels)
     fills = [
         *[(NEUTRAL, "an input")] * bool(details.inputs),
-        (colour(0), "a kernel, each with a colour of its own"),
+        (colour(0), "a kernel; each has its own colour"),
         *[(STRONG, "a relayout")] * has_relayouts,
     ]
-    notes = [f"⋮ {n_rows - len(rows)} more calls are left out."] if n_rows > len(rows) else []
+    notes = [f"⋮ {n_rows - len(rows)} more calls are omitted."] if n_rows > len(rows) else []
     legend(canvas, _y(len(rows)) + 16, fills, notes)
     return canvas.finished(f"the kernels and the memory of {program.name}")
 

@@ -43,7 +43,7 @@ def draw_roofline(roofline: Roofline) -> Svg:
 def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
     """Draw performance over arithmetic intensity on log axes; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Roofline",
-            f"operations in a {roofline.unit}, by operations for a byte moved")
+            f"operations per {roofline.unit}, by operations per byte moved")
     if not roofline.memories:
         return legend(canvas, y + 11, (), roofline.remarks)
     names = dict.fromkeys(roof.name for roof in roofline.memories)
@@ -58,7 +58,7 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
         _slope(canvas, plot, roof, fills[roof.name], 2 + 3 * covers, roofline)
     for roof in roofline.compute:
         plot.line(canvas, [(plot.low, roof.rate), (plot.high, roof.rate)], "",
-                  f"{roof.title}: at most {roof.rate:,.4g} operations in a {roofline.unit}",
+                  f"{roof.title}: at most {roof.rate:,.4g} operations per {roofline.unit}",
                   is_dashed=roof.cores > 1)
     _write(canvas, plot, labels)
     points = [plot.canvas_point(mark.intensity, mark.speed) for mark in roofline.marks]
@@ -68,7 +68,7 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
     ])
     for mark, covers in zip(roofline.marks, covered, strict=True):
         plot.dot(canvas, mark, fills[mark.memory], 5 + 2 * min(covers, 4), roofline.unit)
-    entries = [(fills[roof.name], f"{roof.title}: {in_bytes(roof.rate)} in a {roofline.unit}")
+    entries = [(fills[roof.name], f"{roof.title}: {in_bytes(roof.rate)} per {roofline.unit}")
                for roof in roofline.memories]
     return legend(canvas, y + 16 + high + 34, entries, roofline.remarks)
 
@@ -161,7 +161,7 @@ def _slope(
     canvas: Canvas, plot: _Plot, roof: Roof, fill: str, width: float, roofline: Roofline
 ) -> None:
     """Draw the roof of a memory, up to its ridge point."""
-    title = f"{roof.title}: at most {roof.rate:,.4g} bytes in a {roofline.unit}"
+    title = f"{roof.title}: at most {roof.rate:,.4g} bytes per {roofline.unit}"
     end = min(_peak(roof, roofline, plot.top) / roof.rate, plot.high)
     plot.line(canvas, [(plot.low, plot.low * roof.rate), (end, end * roof.rate)], fill, title,
               is_dashed=roof.cores > 1, width=width)
@@ -223,8 +223,8 @@ class _Plot:
         px, py = self.canvas_point(mark.intensity, mark.speed)
         bound = "" if mark.bound == float("inf") else f", of {mark.bound:,.4g}"
         canvas.dot(px, py, radius, fill,
-                   f"{mark.kernel} and {mark.memory}: {mark.intensity:.4g} operations for a byte, "
-                   f"{mark.speed:,.4g} in a {unit}{bound}")
+                   f"{mark.kernel} and {mark.memory}: {mark.intensity:.4g} operations per byte, "
+                   f"{mark.speed:,.4g} per {unit}{bound}")
         if not mark.is_measured:
             canvas.dot(px, py, 2.5, "paper")
 
@@ -303,9 +303,9 @@ def _cycles(count: float) -> str:
 def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> float:
     """Draw bars of the activities of each resource; return the bottom y coordinate."""
     selected = _lanes(lanes)
-    heading(canvas, MARGIN, y, "Timeline", "each resource of some cores; a colour for each buffer")
+    heading(canvas, MARGIN, y, "Timeline", "each resource of selected cores; one colour per buffer")
     if not end:
-        canvas.text(MARGIN, y + 22, "nothing takes time", style="soft")
+        canvas.text(MARGIN, y + 22, "no event has a duration", style="soft")
         return y + 22
     names = list(dict.fromkeys(entry.name for k in selected for entry in lanes[k][1]))
     colours = {name: colour(n % 8, n // 8) for n, name in enumerate(names)}
@@ -327,9 +327,9 @@ def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> 
                         width=0.5)
             top += _ROW
     ticks(canvas, left, _TIMELINE_WIDTH, top, end, "cycles")
-    note = "Bars with no name are named where a mouse rests."
+    note = "Bars without a label show it on hover."
     if len(selected) < len(lanes):
-        note += f" Left out: {len(lanes) - len(selected)} of {format_count(len(lanes), 'lane')}."
+        note += f" Omitted: {len(lanes) - len(selected)} of {format_count(len(lanes), 'lane')}."
     entries = [(colours[name], name) for name in names[:_MOST_NAMES]]
     return legend(canvas, top + 34, entries, [note])
 
@@ -366,7 +366,7 @@ def _cores(canvas: Canvas, report: CostReport, y: float) -> float:
             f"cycles of the busiest resource of each; imbalance {report.imbalance:.2f}")
     peak = max((core.busy for core in report.cores), default=0.0)
     if not peak:
-        canvas.text(MARGIN, y + 22, "no core has anything to do", style="soft")
+        canvas.text(MARGIN, y + 22, "no core executes operations", style="soft")
         return y + 22
     chosen = sample_indices(len(report.cores), _MOST_CORES)
     width = max(min((_TIMELINE_WIDTH - MARGIN) / len(chosen), 40.0), 5.0)
@@ -387,7 +387,7 @@ def _cores(canvas: Canvas, report: CostReport, y: float) -> float:
     notes = [f"The highest bar is {_cycles(peak)} cycles."]
     if len(chosen) < len(report.cores):
         hidden = len(report.cores) - _MOST_CORES
-        notes.append(f"Left out: {hidden} of {format_count(len(report.cores), 'core')}.")
+        notes.append(f"Omitted: {hidden} of {format_count(len(report.cores), 'core')}.")
     fills = [
         (colour(0, 1), "busiest resource, with the latency before"), (colour(1, 1), "computing"),
     ]
@@ -422,6 +422,6 @@ def _memories(canvas: Canvas, report: CostReport, y: float) -> float:
         canvas.text(left + width + 10, top + 12, label, style="soft")
         top += 24
     if not report.memories:
-        canvas.text(MARGIN, top + 8, "no memory is in use that the target describes", style="soft")
+        canvas.text(MARGIN, top + 8, "no described memory is in use", style="soft")
         top += 12
     return top

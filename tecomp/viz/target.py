@@ -30,7 +30,7 @@ def draw_target(target: Target) -> Svg:
     clock = "" if target.clock_hz is None else f", {target.clock_hz / 1e9:.4g} GHz"
     y = head(canvas, target.name, target.description,
              f"{format_count(target.cores, 'core')}{clock}{_units_of_data(target)}") + 34
-    heading(canvas, MARGIN, y, "Memories", "the fill says whose; lines are links")
+    heading(canvas, MARGIN, y, "Memories", "the fill shows the owner; lines are links")
     bottom = _memories(canvas, target, y + 14)
     if target.grid:
         bottom = _grid(canvas, target, bottom + 34)
@@ -135,22 +135,22 @@ def _grid(canvas: Canvas, target: Target, y: float) -> float:
 def _rates(rates: Rates) -> list[str]:
     """Describe the throughput of one core per second."""
     reads = zip(rates.levels, rates.read_bytes_per_second, strict=True)
-    lines = [f"reads in a second: {', '.join(f'{name} {in_bytes(rate)}' for name, rate in reads)}"]
+    lines = [f"reads per second: {', '.join(f'{name} {in_bytes(rate)}' for name, rate in reads)}"]
     for method, by_dtype in (("with vectors", rates.flops), ("one by one", rates.scalar_flops)):
         if by_dtype:
             listing = ", ".join(f"{dtype} {format_short(rate)}" for dtype, rate in by_dtype.items())
-            lines.append(f"operations in a second, {method}: {listing}")
+            lines.append(f"operations per second, {method}: {listing}")
     return lines
 
 
 def _engine(canvas: Canvas, target: Target, y: float) -> float:
     """Draw the compute units; return the bottom y coordinate."""
-    heading(canvas, MARGIN, y, "Engines", "what each core computes with")
+    heading(canvas, MARGIN, y, "Engines", "compute units of each core")
     lines: list[str] = []
     if target.core is not None:
         core = target.core
         caches = ", ".join(_amount(size) for size in core.cache_bytes)
-        lines.append(f"vectors of {core.vector_bytes} B, {core.vector_operations} operations in a "
+        lines.append(f"vectors of {core.vector_bytes} B, {core.vector_operations} operations per "
                      f"cycle, {core.vector_registers} registers, caches of {caches}")
     if target.rates is not None:
         lines += _rates(target.rates)

@@ -50,9 +50,9 @@ def draw_trace(trace: ChromeTrace) -> Svg:
     titles = list(dict.fromkeys(lane.process for lane in lanes))
     title = titles[0] if len(titles) == 1 else "timeline"
     size, unit = next((entry for entry in _UNITS if end >= entry[0]), _UNITS[-1])
-    y = head(canvas, title, f"{end / size:.4g} {unit}; a colour for each name") + 14
+    y = head(canvas, title, f"{end / size:.4g} {unit}; one colour per name") + 14
     if not end:
-        canvas.text(MARGIN, y + 14, "nothing takes time", style="soft")
+        canvas.text(MARGIN, y + 14, "no event has a duration", style="soft")
         return canvas.finished(title)
     left = MARGIN + 14 + max(text_width(lane.name, 10, "mono") for lane in lanes)
     y, remarks, fills = _draw_lanes(canvas, lanes, left, end, y, is_titled=len(titles) > 1)
@@ -113,11 +113,11 @@ def _draw_lanes(
             _draw_bar(canvas, bar, left, end, y, colours[bar.name])
         canvas.line([(left, y + _ROW), (_WIDE, y + _ROW)], style="faint", width=0.5)
         y += _ROW
-    remarks = ["Bars with no name are named where a mouse rests."]
+    remarks = ["Bars without a label show it on hover."]
     if None in selected:
-        remarks.append(f"Left out: {len(lanes) - len(selected) + 1} of {len(lanes)} lanes.")
+        remarks.append(f"Omitted: {len(lanes) - len(selected) + 1} of {len(lanes)} lanes.")
     if too_many:
-        remarks.append(f"Left out: {format_count(too_many, 'bar')}, the shortest of their lanes.")
+        remarks.append(f"Omitted: {format_count(too_many, 'bar')}, the shortest of their lanes.")
     if len(names) > _MOST_NAMES:
         remarks.append(f"Not in this list: {format_count(len(names) - _MOST_NAMES, 'name')}.")
     return y, remarks, [(fill, name) for name, fill in colours.items()]

@@ -48,7 +48,7 @@ def test_calls_are_rows_and_values_are_lines() -> None:
         for row, name in zip(rows, names, strict=True)]
     assert rows[0].fill == figure.legend["an input"]
     one_to_one((id(call.kernel), row.fill) for call, row in zip(program.kernels, rows[1:], strict=True))
-    assert hue(rows[1].fill) == hue(figure.legend["a kernel, each with a colour of its own"])
+    assert hue(rows[1].fill) == hue(figure.legend["a kernel; each has its own colour"])
     assert {(title.partition(":")[0], names[start], names[end]) for title, start, end in figure.connections(rows)} == {
         ("X", "X", "layer0"), ("layer0", "layer0", "layer1"), ("layer0", "layer0", "last"),
         ("layer1", "layer1", "layer2"), ("layer2", "layer2", "last")}
@@ -60,7 +60,7 @@ def test_values_are_at_their_addresses_while_they_live(is_alone: bool) -> None:
     program = residual()
     plan = program.memory
     figure = check_figure(plan.picture() if is_alone else program.picture())
-    (whole,) = (box for box in figure.boxes if box.title == "memory that is free")
+    (whole,) = (box for box in figure.boxes if box.title == "free memory")
     values = figure.boxes_titled(r"(\w+): ([\d,]+) bytes from ([\d,]+) on, kernels (\d+) to (\d+)")
     scale = whole.width / plan.bytes
     calls = ([box for name in ("sums0 layer0", "sums1 layer1", "sums2 layer2", "last") for box in figure.boxes
@@ -94,7 +94,7 @@ def test_many_kernels_are_drawn(count: int) -> None:
     figure = check_figure(program.picture())
 
     assert len(figure.lines) >= 2 * min(count, 115)
-    assert any("more calls are left out" in line for line in figure.texts) == (len(program.kernels) > 120)
+    assert any("more calls are omitted" in line for line in figure.texts) == (len(program.kernels) > 120)
     check_figure(program.memory.picture())
 
 

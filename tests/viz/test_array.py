@@ -47,7 +47,7 @@ def test_pending_operations_are_drawn() -> None:
     assert figure.texts[:2] == ["array float32[3, 4]", "48 B on the processor, 5 operations to come"]
     assert [figure.label_of(row) for row in rows] == [row.title for row in rows]
     assert [(row.title.partition(":")[0], meanings[row.fill]) for row in rows] == [
-        ("x0", "is there"), *((name, "an operation to come") for name in ("max", "subtract", "exp", "sum")),
+        ("x0", "is there"), *((name, "a pending operation") for name in ("max", "subtract", "exp", "sum")),
         ("divide", "the array")]
     linear_map((k, row.top) for k, row in enumerate(rows))
     assert {(title.partition(":")[0], rows[end].title.partition(":")[0], rows[start].title.partition(":")[0])
@@ -108,7 +108,7 @@ def test_values_precede_their_first_reader() -> None:
         "x3: int64[3]",
     ]
     assert found[-5:] == [
-        "⋮ 73 more", "add: float64[3]", "is there", "an operation to come", "the array"]
+        "⋮ 73 more", "add: float64[3]", "is there", "a pending operation", "the array"]
 
 
 def test_saved_files(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_virtual_core_grid_is_drawn() -> None:
     figure = check_figure(grid.picture())
 
     assert figure.texts[2] == "12 virtual cores on [1, 4, 4], 4 cores idle"
-    assert figure.legend == {"stands idle": "pad"}
+    assert figure.legend == {"is idle": "pad"}
     cores = {tuple(map(int, found[1].split(", "))): (found[2], box)
              for found, box in figure.boxes_titled(r"core \(([\d, ]+)\): (.*)")}
     assert {*cores} == {*np.ndindex(1, 4, 4)}
@@ -188,6 +188,6 @@ def test_an_index_map_shows_what_each_place_takes() -> None:
         assert hue(line.colour) == hue(indices[name].fill) == hue(places[int(place)][1].fill)
         found.add((name, int(place)))
     assert found == {("j", 0), ("i", 1), ("j", 2)}
-    border = only(line for line in figure.lines if line.title == "an axis of the memory ends here")
+    border = only(line for line in figure.lines if line.title == "end of a physical axis")
     assert border.is_dashed
     assert places[0][1].bottom < border.points[0][1] < places[1][1].top

@@ -141,7 +141,7 @@ def test_tiles_of_a_product() -> None:
     assert figure.texts[:5] == [
         "iteration domain of C", "C[i, j] = sum(A[i, k] * B[k, j], axis=[k]), where k = 0",
         "loops, outermost first: i.outer, j.outer, k.outer, i.inner, k.inner, j.inner",
-        "Points (i, j)", "numbers: when each is computed"]
+        "Points (i, j)", "numbers: order of execution"]
     points = check_points(figure, lanes=["j.inner"])
     assert {point.at for point in points} == {*np.ndindex(12, 16)}
     assert all(4 * point.loops["i.outer"] + point.loops["i.inner"] == point.at[0]
@@ -201,9 +201,9 @@ def test_a_step_that_reads_all_of_the_last_one() -> None:
 def test_many_points_are_left_out() -> None:
     s, C = product()
     assert check_figure(s[C].domain_picture()).texts[-3:] == [
-        "Points with one number are computed at once, in lanes of j.inner.",
+        "Points with the same number are computed together, in lanes of j.inner.",
         "A corner of 12 by 16 of the 64 by 64 points is shown; numbers count its 192 points alone.",
-        "Arrows: each point adds to what the one before it left.",
+        "Arrows: each point accumulates onto the previous one.",
     ]
 
 
@@ -220,9 +220,9 @@ def test_threads_count_for_themselves_and_sizes_are_given() -> None:
     assert [w for w in found if w.isdigit()][16:] == ["0", "1", "2", "3"] * 4
     assert found[-4:] == [
         "one colour: one iteration of i.outer",
-        "Iterations of i.outer run beside each other, each with numbers of its own.",
+        "Iterations of i.outer run in parallel; each has its own numbers.",
         "Sizes that calls give are 16 here.",
-        "No point needs what another one computes.",
+        "No point depends on another one.",
     ]
 
 
@@ -247,7 +247,7 @@ def test_compute_location_is_noted() -> None:
     assert ("It is computed at C, i, in parts; this is the order if it was computed once."
             in check_figure(s[B].domain_picture()).texts)
     s[B].compute_inline()
-    assert "It is computed inline, in the order of what reads it." in check_figure(s[B].domain_picture()).texts
+    assert "It is computed inline, in the order of its reader." in check_figure(s[B].domain_picture()).texts
 
 
 def test_without_axes_there_is_one_point() -> None:

@@ -37,8 +37,8 @@ Golden = Callable[[object], None]
 
 
 MEANINGS = {
-    "loop": "a loop", "vectorized": "vectorized: all at once, in lanes",
-    "unrolled": "unrolled: written out", "parallel": "parallel: shared by threads",
+    "loop": "a loop", "vectorized": "vectorized: in vector lanes",
+    "unrolled": "unrolled: body repeated", "parallel": "parallel: shared by threads",
     "bound": "bound: one core each", "tensorized": "tensorized: an operation of the machine",
     "stage": "a stage", "memory": "memory", "condition": "a condition", "statement": "a statement",
 }
@@ -290,7 +290,7 @@ def test_many_statements_are_left_out() -> None:
     body = "\n".join(f"    A[{k}] = float32({k}.0)" for k in range(500))
     func = tecomp.parse(f'def main(A: Buffer("float32", (500,))):\n{body}\n')
 
-    assert "⋮ the rest is left out" in words(func.picture())
+    assert "⋮ the rest is omitted" in words(func.picture())
 
 
 def test_words_that_fit_are_whole() -> None:
@@ -328,7 +328,7 @@ def test_any_program(case: Case) -> None:
         lines = words(func.picture())
         names = {node.loop_var.name for node in walk(func.body) if isinstance(node, For)}
         shown = {match.group(1) for line in lines if (match := re.match(r"(\S+): \S", line))}
-        assert names <= shown or "⋮ the rest is left out" in lines or any("…" in n for n in lines)
+        assert names <= shown or "⋮ the rest is omitted" in lines or any("…" in n for n in lines)
     check_figure(lowered.picture())
     _check_steps(before)
 

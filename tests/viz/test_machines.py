@@ -177,14 +177,14 @@ def check_roofline(figure: Figure, roofline: Roofline) -> None:
     for dot in figure.dots:
         if dot.fill == "paper":
             continue
-        found = re.fullmatch(r"(.*) and ([\w. ]+): (\S+) operations for a byte, (\S+) in a \w+(?:, of .*)?", dot.title)
+        found = re.fullmatch(r"(.*) and ([\w. ]+): (\S+) operations per byte, (\S+) per \w+(?:, of .*)?", dot.title)
         assert found, dot.title
         assert dot.x == pytest.approx(across(log10(float(found[3]))), abs=0.3)
         assert dot.y == pytest.approx(-up(log10(number(found[4]))), abs=0.3)
         assert any(dot.fill == fill and words.startswith((f"{found[2]}:", f"{found[2]},"))
                    for words, fill in legend.items())
-    titles = {f"{roof.title}: at most {roof.rate:,.4g} bytes in a {roofline.unit}": roof for roof in roofline.memories}
-    titles |= {f"{roof.title}: at most {roof.rate:,.4g} operations in a {roofline.unit}": roof
+    titles = {f"{roof.title}: at most {roof.rate:,.4g} bytes per {roofline.unit}": roof for roof in roofline.memories}
+    titles |= {f"{roof.title}: at most {roof.rate:,.4g} operations per {roofline.unit}": roof
                for roof in roofline.compute}
     drawn = [line for line in figure.lines if line.title in titles]
     assert {line.title for line in drawn} == {*titles}
@@ -200,7 +200,7 @@ def check_roofline(figure: Figure, roofline: Roofline) -> None:
         slope = (across(1.0) - across(0.0), up(1.0) - up(0.0))
         for x, y in line.points:
             assert (x - origin[0]) / slope[0] == pytest.approx((origin[1] - y) / slope[1], abs=0.01)
-        assert line.colour == legend[f"{roof.title}: {in_bytes(roof.rate)} in a {roofline.unit}"]
+        assert line.colour == legend[f"{roof.title}: {in_bytes(roof.rate)} per {roofline.unit}"]
 
 
 def test_a_roofline_is_at_its_values() -> None:
@@ -223,7 +223,7 @@ def test_each_label_of_a_roofline_is_tied_to_its_point() -> None:
     figure = check_figure(steps(1.3e9, 5.5e10, 9.8e10).picture())
     points = {dot.title.partition(" and ")[0]: dot.middle for dot in figure.dots if dot.title}
     points |= {line.title.partition(": at most")[0]: line.points[-1] for line in figure.lines
-               if " operations in a second" in line.title}
+               if " operations per second" in line.title}
     labels = {line.text.partition(": ")[0]: line for line in figure.words}
 
     assert len(points) == 6
@@ -237,7 +237,7 @@ def test_each_label_of_a_roofline_is_tied_to_its_point() -> None:
 def test_a_roofline_has_each_memory_and_the_kernel() -> None:
     report = demo("tensix_wh").report()
     figure = check_figure(report.roofline_picture())
-    memories = [words for words in figure.legend if words.endswith("B in a cycle")]
+    memories = [words for words in figure.legend if words.endswith("B per cycle")]
 
     assert len(figure.dots) == 2 * len(memories) > 4
     assert any(line.startswith(f"{report.kernel} executes ") for line in figure.texts)
@@ -267,8 +267,8 @@ def test_a_roofline_of_a_processor_names_roofs_and_kernels() -> None:
     lines = check_figure(steps(1.3e9, 5.5e10).picture()).texts
 
     for words in ("step 0: 1.3G, 1% of the roof", "step 1: 55G, 55% of the roof", "float32 vectors: 100G",
-                  "float32 one by one: 14G", "float32 vectors, 4 cores: 400G", "L1: 200 GB in a second",
-                  "memory: 30 GB in a second", "L2, 4 cores: 400 GB in a second", "What the legend says."):
+                  "float32 one by one: 14G", "float32 vectors, 4 cores: 400G", "L1: 200 GB per second",
+                  "memory: 30 GB per second", "L2, 4 cores: 400 GB per second", "What the legend says."):
         assert words in lines
 
 
@@ -304,9 +304,9 @@ def test_a_target_with_rates_shows_them() -> None:
     target = tecomp.Target.load("cpu", core={"cache_bytes": [32768]}, rates=rates)
     lines = check_figure(target.picture()).texts
 
-    assert "reads in a second: L1 200 GB, memory 30 GB" in lines
-    assert "operations in a second, with vectors: float32 100G" in lines
-    assert "operations in a second, one by one: float32 10G" in lines
+    assert "reads per second: L1 200 GB, memory 30 GB" in lines
+    assert "operations per second, with vectors: float32 100G" in lines
+    assert "operations per second, one by one: float32 10G" in lines
 
 
 RATE = st.floats(1.0, 1e14)

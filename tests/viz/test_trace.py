@@ -48,13 +48,13 @@ def lanes(count: int, bars: int, processes: int = 1) -> ChromeTrace:
     [
         (lanes(2, 3), ["core 0", "lane 1", "step 2", "step 1: 10 to 16 us"]),
         (lanes(3, 2, processes=2), ["core 0", "core 1", "lane 2"]),
-        (lanes(100, 1), ["Left out: 76 of 100 lanes.", "lane 99"]),
-        (lanes(5, 1, processes=65), ["core 0", "core 2", "core 64", "Left out: 305 of 325 lanes."]),
-        (lanes(30, 1, processes=2), ["Left out: 36 of 60 lanes."]),
+        (lanes(100, 1), ["Omitted: 76 of 100 lanes.", "lane 99"]),
+        (lanes(5, 1, processes=65), ["core 0", "core 2", "core 64", "Omitted: 305 of 325 lanes."]),
+        (lanes(30, 1, processes=2), ["Omitted: 36 of 60 lanes."]),
         (lanes(1, 300), ["Not in this list: 276 names."]),
-        (lanes(40, 60), ["Left out: 600 bars, the shortest of their lanes."]),
-        (lanes(1, 0), ["nothing takes time"]),
-        (trace_of([]), ["nothing takes time"]),
+        (lanes(40, 60), ["Omitted: 600 bars, the shortest of their lanes."]),
+        (lanes(1, 0), ["no event has a duration"]),
+        (trace_of([]), ["no event has a duration"]),
     ],
 )
 def test_contents_of_a_figure(trace: ChromeTrace, words: list[str]) -> None:

@@ -296,7 +296,7 @@ def _check_place(node: Node, where: str) -> None:
         )
     if node.type.team is not None:
         raise ArrayValueError(
-            "{where}: x is {type}, but each process stores its shard in a layout of its own; "
+            "{where}: x is {type}, but each process stores its shard in its own layout; "
             "apply the function to the local part, x.to_local(), and reassemble the array with "
             "xp.from_local(part, team)",
             where=where, type=node.type,

@@ -160,7 +160,7 @@ def no_memory(shape: Shape, dtype: np.dtype[Any]) -> ArrayMemoryError:
 
 
 class HomeLeaf(Node):
-    """Value on the host that is copied to a device in a layout of its own."""
+    """Value on the host that is copied to a device in its own layout."""
 
     __slots__ = ("home",)
 
