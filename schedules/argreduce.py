@@ -33,7 +33,7 @@ from tecomp.schedules.transpose import describe
 Operation = Literal["argmax", "argmin"]
 
 _BLOCK = 256
-"""Elements of a block of a row, which are searched a second time."""
+"""Maximum elements of a block of a row; one block per row is searched a second time."""
 _OPEN_BLOCK = 64
 """Elements of a block if the length is symbolic; short rows leave most of a block empty."""
 
@@ -47,7 +47,7 @@ def define(
     name: str | None = None,
     has_short_rows: bool = False,
 ) -> te.Tensor:
-    """Define the index of the first maximum or minimum along an axis, as NumPy's function.
+    """Define the index of the first maximum or minimum along an axis, as in NumPy.
 
     NaN counts as both maximum and minimum.
 
@@ -200,9 +200,7 @@ def _reduce_last_axis(A: te.Tensor, axis: int, op: Operation, name: str) -> te.T
     return te.compute(rows, place, name=f"{name}_found")
 
 
-def _search_whole_rows(
-    A: te.Tensor, extent: te.Expr, op: Operation, name: str
-) -> te.Tensor:
+def _search_whole_rows(A: te.Tensor, extent: te.Expr, op: Operation, name: str) -> te.Tensor:
     """Compute the extreme of each row, and search it in the whole row."""
     extreme = te.max if op == "argmax" else te.min
     dtype = index_type(A, extent)
@@ -219,7 +217,7 @@ def _search_whole_rows(
 
 
 def _is_found(value: te.Expr, expected: te.Expr) -> te.Expr:
-    """Return whether a value equals the wanted one or is NaN."""
+    """Return whether a value equals the expected value or is NaN."""
     is_equal = value == expected
     return te.any(is_equal, te.isnan(value)) if value.dtype.is_float else is_equal
 
@@ -232,7 +230,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     if found.op.num_outputs > 1:
         (values,) = {read.tensor for read in accesses(found).reads}
         if is_private_formula(s, values, found.op.output(0)) and describe(values) is not None:
-            _side_by_side(s, output, found, values, target)
+            _schedule_row_per_lane(s, output, found, values, target)
         else:
             columns = need_reduction(found, "argreduce.schedule").columns
             across_rows(s, output, found, columns, target)
@@ -268,7 +266,7 @@ def _block_stages(found: te.Tensor) -> tuple[te.Tensor, ...]:
     return begin, extremum, peaks
 
 
-def _side_by_side(
+def _schedule_row_per_lane(
     s: te.Schedule, output: te.Tensor, found: te.Tensor, values: te.Tensor, target: Target
 ) -> None:
     """Schedule one row per lane, which carries its extreme and its index."""

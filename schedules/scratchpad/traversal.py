@@ -45,7 +45,7 @@ def walk_parts(
         cores.get(name, single).append(step)
         blocks.insert(0 if core[k] <= block[k] else len(blocks), part)
         inside.append(rest)
-    stage.reorder(*(loop for many in cores.values() for loop in many), *single, *blocks, *inside)
+    stage.reorder(*(loop for loops in cores.values() for loop in loops), *single, *blocks, *inside)
     for name, loops in cores.items():
         if loops and not is_near:
             stage.bind(stage.fuse(*loops), te.thread_axis(name))
@@ -57,12 +57,12 @@ def walk(
     s: te.Schedule, x: te.Tensor, loops: Sequence[te.IterVar], where: Placement,
     source: te.Tensor | None = None,
 ) -> None:
-    """Traverse a tensor in the order of device memory, in vectors.
+    """Order the loops over a tensor as in device memory, and vectorize the innermost loop.
 
     Args:
         s: Schedule.
         x: Tensor that is copied.
-        loops: Loops over its dimensions, one for each.
+        loops: Loops over its last dimensions, one for each.
         where: Placement, which defines the layout of device memory.
         source: Tensor in device memory. Default: `x`.
     """

@@ -103,7 +103,7 @@ class ProgramWithLayouts:
         )
 
     def homes(self, layouts: ProgramLayouts, groups: Sequence[FusionGroup]) -> ProgramLayouts:
-        """Return the layouts, with the fate of hinted values that were fused into kernels."""
+        """Return the layouts, with the kernels into which hinted values were fused."""
         return replace(layouts, wishes=tuple(
             replace(wish, fused_kernels=self._inside(layouts, wish, groups))
             if isinstance(wish, HintOutcome) else wish

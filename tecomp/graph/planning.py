@@ -77,7 +77,7 @@ class ProgramPlan:
 
     @property
     def layouts(self) -> ProgramLayouts | None:
-        """Layouts of all values with the fate of hinted values; None if layouts do not matter."""
+        """Layouts of all values, and kernels of hinted values; None if layouts do not matter."""
         if self.assigned_layouts is None or self.laid_out_program is None:
             return None
         found = self.laid_out_program.homes(self.assigned_layouts, self.groups)

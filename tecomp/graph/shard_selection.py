@@ -4,7 +4,7 @@ Runs after values were assigned to the scratchpads of single kernels. A value th
 read is tried in the shards that its kernels compute or read. It stays in scratchpads if the program
 takes fewer modelled cycles with it, including the copies for readers of other parts and the blocks
 of other kernels, which have less space meanwhile. Such a copy is in device memory, or in the shards
-of these readers if links between cores carry it.
+of these readers if the target has links between cores.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tecomp.machine.descriptor import Target
 from tecomp.schedules.scratchpad.placement import placement_of
 
 _MAX_VALUES = 4
-"""Values that are tried, largest first; each trial plans the program again."""
+"""Maximum number of values that are tried, largest first; each trial plans the program again."""
 _MAX_DIVISIONS = 2
-"""Shards that are tried for each value."""
+"""Maximum number of divisions into shards that are tried for each value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,11 @@ def keep_between_kernels(
     if not plan.residency.candidates:
         return plan
     found, costs, spills = make(plan), _Costs(), dict[Tensor, Spill]()
-    known = {spill.tensor: spill for spill in found.plan.residency.spills}
-    for x, divisions in list(_candidates(found.plan)):
-        spill = known[found.plan.value(x)]
+    # An accepted trial replaces tensors, so the first spills are looked up in the first plan.
+    initial = found.plan
+    known = {spill.tensor: spill for spill in initial.residency.spills}
+    for x, divisions in list(_candidates(initial)):
+        spill = known[initial.value(x)]
         found, spills[x] = _best(found, x, spill, divisions, make, costs)
     return _with_reasons(found.plan, spills)
 
@@ -157,7 +159,7 @@ def _trials(
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...] | None]]:
     """Yield the parts of a value, and those of its copy for other readers; None in device memory.
 
-    Links between cores carry a copy from shards to shards.
+    Copies from shards to shards require links between cores.
     """
     yield from ((count, None) for count in divisions)
     where = placement_of(target)

@@ -3,8 +3,8 @@
 `topi.topk` calls a function of the host. On a target with host memory, its input is copied there
 and the result back. For few elements, rounds of reductions on the cores take less time: each round
 finds the largest element after the element of the previous round, and then its first index. An
-element comes after another one if it is smaller, or equal at a larger index, so that rows are read
-and never changed.
+element comes after another one if it is smaller, or equal at a larger index. Rows are only read,
+never changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RESULTS = {
 _OPERATIONS = 8
 """Operations per element of a reduction: comparisons with the previous element, and selections."""
 _JOIN_LATENCIES = 8
-"""Latencies of the host link that joining the results of the rounds takes at most.
+"""Maximum cost of joining the results of the rounds, in latencies of the host link.
 
 Each round gives one element per stick or tile row. For 200 to 2048 rows, reports have 12,000 to
 42,000 cycles more than the rounds on `stick128`, and 3,000 on `tensix_wh`.
@@ -90,25 +90,26 @@ def _rounds(x: Tensor, axis: int, count: int) -> tuple[list[Tensor], list[Tensor
         return x(*i[:axis], k, *i[axis:])
 
     for number in range(count):
-        before = _Previous.of(values[-1], indices[-1], extent) if number else None
+        previous = _Previous.of(values[-1], indices[-1], extent) if number else None
 
-        def best(*i: Any, before: _Previous | None = before) -> Any:
+        def best(*i: Any, previous: _Previous | None = previous) -> Any:
             k = te.reduce_axis((0, extent), name="k")
             value, index = element(i, k), te.cast(k, dtype)
-            return te.max(_if_left(before, i, value, index, value, -te.infinity(dtype)), axis=k)
+            worst = -te.infinity(dtype)
+            return te.max(_if_remaining(previous, i, value, index, value, worst), axis=k)
 
         value = te.compute(shape, best, name=f"{x.name}_top{number}")
 
-        def place(*i: Any, before: _Previous | None = before, value: Any = value) -> Any:
+        def first_index(*i: Any, previous: _Previous | None = previous, value: Any = value) -> Any:
             k = te.reduce_axis((0, extent), name="k")
             current, index = element(i, k), te.cast(k, dtype)
-            # The maximum is NaN if an element that is left is NaN.
+            # The maximum is NaN if a remaining element is NaN.
             is_number = current == current
             found = te.Select(current == value(*i), index, te.Select(is_number, end, index))
-            return te.min(_if_left(before, i, current, index, found, end), axis=k)
+            return te.min(_if_remaining(previous, i, current, index, found, end), axis=k)
 
         values.append(value)
-        indices.append(te.compute(shape, place, name=f"{x.name}_at{number}"))
+        indices.append(te.compute(shape, first_index, name=f"{x.name}_at{number}"))
     return values, indices
 
 
@@ -117,9 +118,9 @@ class _Previous:
     """Element of the previous round.
 
     Attributes:
-        value: Value; infinity in place of NaN.
-        index: Index after which equal values are left; -1 in place of NaN.
-        nan_index: Index after which NaN are left; the extent if the value is not NaN.
+        value: Value; infinity if it is NaN.
+        index: Index after which equal values remain; -1 if the value is NaN.
+        nan_index: Index after which NaN remain; the extent if the value is not NaN.
     """
 
     value: Tensor
@@ -146,16 +147,17 @@ class _Previous:
         )
 
 
-def _if_left(
-    before: _Previous | None, i: tuple[Any, ...], current: Any, index: Any, chosen: Any, other: Any
+def _if_remaining(
+    previous: _Previous | None, i: tuple[Any, ...], current: Any, index: Any, chosen: Any,
+    other: Any,
 ) -> Any:
     """Return `chosen` if an element comes after the previous one, else `other`."""
-    if before is None:
+    if previous is None:
         return chosen
-    value = before.value(*i)
-    equal = te.Select(index > before.index(*i), chosen, other)
+    value = previous.value(*i)
+    equal = te.Select(index > previous.index(*i), chosen, other)
     # A comparison with NaN is False. No other element is larger than the bound after NaN.
-    larger = te.Select(index > before.nan_index(*i), chosen, other)
+    larger = te.Select(index > previous.nan_index(*i), chosen, other)
     return te.Select(current < value, chosen, te.Select(current == value, equal, larger))
 
 
@@ -174,14 +176,14 @@ def _join_rounds(result: Tensor, rounds: list[Tensor], axis: int) -> Tensor:
 
 
 def cycles_on_cores(x: Tensor, axis: int, count: int, where: Placement) -> float:
-    """Return the estimated cycles of the rounds: memory traffic or operations, the larger."""
+    """Return the estimated cycles of the rounds: the maximum of memory traffic and operations."""
     target = where.target
     elements = prod(cast("int", n) for n in x.shape)
     rows = elements // max(cast("int", x.shape[axis]), 1)
     device = target.memory(where.device)
     # Values and indices of the previous round have one element per stick or tile row.
-    lone = where.bytes((rows, 1), str(x.dtype))
-    traffic = elements * x.dtype.bytes + 2 * lone
+    previous_bytes = where.bytes((rows, 1), str(x.dtype))
+    traffic = elements * x.dtype.bytes + 2 * previous_bytes
     rate = device.read_bytes_per_cycle
     units = [
         unit.cycles.get("default", 1.0) / (unit.lanes(str(x.dtype)) * unit.instances)

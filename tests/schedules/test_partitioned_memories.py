@@ -155,7 +155,7 @@ def test_sums_that_exceed_their_memory_are_computed_in_blocks() -> None:
 
     assert_product(found, *given)
     (psum,) = [memory for memory in report.memories if memory.memory == "psum"]
-    # A core has 6 blocks of 128 x 512 sums, of which 8 fit.
+    # A core computes 6 blocks of 128 x 512 sums; its memory has space for 8.
     assert psum.peak_bytes == 6 * 128 * 512 * 4
 
 

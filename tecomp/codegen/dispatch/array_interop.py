@@ -108,7 +108,7 @@ def read_dlpack(where: str, array: Any) -> ArrayMemory:
 
 
 def _dtype_text(tensor: _Tensor, *, is_padded: bool) -> str:
-    """Return the dtype of a tensor: the name of a dtype, or a text that is none."""
+    """Return the dtype of a tensor: its name, or a description if it is unsupported."""
     if tensor.code in _MINIFLOAT_CODES:
         dtype = _MINIFLOAT_CODES[tensor.code]
     elif _CODES.get(tensor.code) == "bool":
@@ -117,7 +117,7 @@ def _dtype_text(tensor: _Tensor, *, is_padded: bool) -> str:
         dtype = f"{_CODES.get(tensor.code) or f'type {tensor.code}:'}{tensor.bits}"
     if tensor.lanes != 1:
         dtype += f"x{tensor.lanes}"
-    # Several elements share a byte, unless the exporter declares that each has its own.
+    # Several elements share a byte, unless the exporter declares one byte per element.
     return dtype if tensor.bits >= 8 or is_padded else f"packed {dtype}"
 
 
@@ -159,7 +159,7 @@ def _capsule(where: str, array: Any) -> object:
 
 
 def _tensor(where: str, capsule: object) -> tuple[_Tensor, Access, bool]:
-    """Return the tensor, whether it can be written, and whether each element has its own bytes."""
+    """Return the tensor, its write access, and whether elements are padded to bytes."""
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )

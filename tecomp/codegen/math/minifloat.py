@@ -1,4 +1,4 @@
-"""Conversions between float32 and floats of 8 bits or less, which are held as integers."""
+"""Conversions between float32 and floats of 8 bits or less, which are stored as integers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def decode_minifloat(code: FunctionBuilder, value: str, row: ElementType, lanes:
 def encode_minifloat(code: FunctionBuilder, value: str, row: ElementType, lanes: int) -> str:
     """Emit the bit pattern of a float32, rounded to nearest, ties to even.
 
-    A value out of range becomes infinity, NaN without infinities, or the largest number without
-    NaN. NaN without a code becomes zero of the opposite sign, as in ml_dtypes.
+    A value out of range becomes infinity, NaN if the format has no infinity, or the largest number
+    if it has neither. NaN becomes zero of the opposite sign if the format has no NaN, as in
+    ml_dtypes.
     """
     bits = FloatVector(code, value, "float", lanes).bits()
     magnitude = bits & _MAGNITUDE

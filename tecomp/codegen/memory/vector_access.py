@@ -264,11 +264,11 @@ def load_within_page(
 
 
 _MAX_RUNS = 4
-"""Maximum number of runs for which contiguous loads and shuffles pay."""
+"""Maximum number of runs for which contiguous loads and shuffles are profitable."""
 _FOLDED_OPERATORS: dict[BinOp, Callable[[int, int], int]] = {
     BinOp.ADD: lambda a, b: a + b, BinOp.SUB: lambda a, b: a - b, BinOp.MUL: lambda a, b: a * b,
 }
-_PARTED: dict[BinOp, Callable[[int, int], int]] = {
+_DIVISION_OPERATORS: dict[BinOp, Callable[[int, int], int]] = {
     BinOp.FLOORDIV: lambda a, b: a // b, BinOp.MOD: lambda a, b: a % b,
 }
 
@@ -365,10 +365,10 @@ def _lanes(node: Any, parts: list[_IndexVector | None]) -> _IndexVector | None:
 
 def _combine(op: BinOp, a: _IndexVector, b: _IndexVector) -> _IndexVector | None:
     known = a.values, b.values
-    if op in _PARTED:
+    if op in _DIVISION_OPERATORS:
         if known[0] is None or known[1] is None or 0 in known[1]:
             return None
-        numbers = map(_PARTED[op], known[0], known[1])
+        numbers = map(_DIVISION_OPERATORS[op], known[0], known[1])
         return _IndexVector(Const(0, a.base.dtype), tuple(numbers))
     if op not in _FOLDED_OPERATORS or (op is BinOp.MUL and not (_is_number(a) or _is_number(b))):
         return None
@@ -382,7 +382,7 @@ def _combine(op: BinOp, a: _IndexVector, b: _IndexVector) -> _IndexVector | None
 
 
 def _is_number(lanes: _IndexVector) -> bool:
-    """Return whether all lanes are one constant."""
+    """Return whether all lanes are the same constant."""
     return isinstance(lanes.base, Const) and not any(lanes.offsets)
 
 

@@ -147,7 +147,7 @@ def _spans(elements: isl.Map) -> tuple[int, ...]:
 def by_owner(
     copy: CoreAccess, uses: Sequence[CoreAccess], copies: Sequence[CoreAccess]
 ) -> Iterator[tuple[tuple[int, ...], Expr]]:
-    """Yield the cores that own elements which a copy accesses, each with the condition of access.
+    """Yield each core that owns elements which a copy accesses, and the condition of access.
 
     Args:
         copy: One of `copies`.
@@ -179,10 +179,11 @@ def by_owner(
 def _separate_bounds(
     owned: isl.Map, cores: Sequence[tuple[int, ...]]
 ) -> tuple[int, dict[tuple[int, ...], tuple[int | None, int | None]]] | None:
-    """Return an axis along which the elements of cores are in disjoint intervals, and these.
+    """Return an axis along which cores own disjoint intervals, and the interval of each core.
 
-    An interval has an inclusive and an exclusive bound, or None for the first and the last core.
-    Elements between two cores belong to none, so bounds are multiples of large powers of two there.
+    An interval has an inclusive lower and an exclusive upper bound. None as a bound of the first or
+    the last core is unbounded. No core owns the elements between two intervals, so the bound there
+    can be a multiple of a large power of two.
     """
     parts = {core: owned.intersect_domain(_point(owned, core)).range() for core in cores}
     rank = owned.dim(_OUT)
@@ -244,7 +245,7 @@ def _join(uses: Sequence[CoreAccess]) -> isl.Map:
 
 
 def _extreme(owned: isl.Map, axis: int, *, is_max: bool) -> isl.PwAff:
-    """Return the greatest or least index along an axis for each core."""
+    """Return the maximum or minimum index along an axis for each core."""
     count = owned.dim(_OUT)
     along_axis = owned.project_out(_OUT, axis + 1, count - axis - 1).project_out(_OUT, 0, axis)
     found = along_axis.lexmax_pw_multi_aff() if is_max else along_axis.lexmin_pw_multi_aff()
@@ -265,12 +266,10 @@ def _elements_by_core(use: CoreAccess) -> isl.Map:
 def _point(owned: isl.Map, values: tuple[int, ...]) -> isl.Set:
     points = owned.domain()
     for k, value in enumerate(values):
-        points = points.fix_val(isl.dim_type.set, k, value)
+        points = points.fix_val(_SET, k, value)
     return points
 
 
 def _coordinates(point: isl.Point) -> tuple[int, ...]:
-    count = point.get_space().dim(isl.dim_type.set)
-    return tuple(
-        python_int(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(count)
-    )
+    count = point.get_space().dim(_SET)
+    return tuple(python_int(point.get_coordinate_val(_SET, k)) for k in range(count))
