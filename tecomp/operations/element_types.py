@@ -17,8 +17,8 @@ class ElementType(NamedTuple):
         fraction_bits: Explicit bits of the fraction of a float.
         exponent_bits: Bits of the exponent of a float.
         pair: Complex dtype whose parts hold every value of a float.
-        nonfinite: Codes of a float that are not numbers, in the terms of LLVM's `APFloat`: those
-            of IEEE 754, NaN only (all bits but the sign are ones), or none.
+        nonfinite: Encodings of infinity and NaN of a float, as LLVM's `fltNonfiniteBehavior`:
+            those of IEEE 754, NaN only (all bits but the sign are ones), or none.
         in_arrays: Whether `tecomp.array` has the dtype. Other dtypes are dtypes of tensors,
             kernels and storage formats.
 
@@ -49,7 +49,7 @@ class ElementType(NamedTuple):
 
     @property
     def largest_exponent(self) -> int:
-        """Exponent of the largest finite power of two of a float."""
+        """Exponent of the largest finite value of a float."""
         bias = (1 << (self.exponent_bits - 1)) - 1
         if self.nonfinite == "IEEE754":
             return bias
@@ -93,7 +93,7 @@ def element_type(name: str) -> ElementType:
 
 
 def dtypes_of(*kinds: str) -> tuple[str, ...]:
-    """Return the names of the dtypes of arrays of some kinds.
+    """Return the names of the array dtypes of the given kinds.
 
     >>> dtypes_of("bool", "complex")
     ('bool', 'complex64', 'complex128')
@@ -119,7 +119,7 @@ NARROW = tuple([row.name for row in ELEMENT_TYPES if row.kind == "float" and row
 """Floating-point dtypes whose functions and sums are computed in float32."""
 
 PART = {row.name: f"float{row.bits // 2}" for row in ELEMENT_TYPES if row.kind == "complex"}
-"""dtype of the real and imaginary parts, which are stored adjacently."""
+"""Dtype of the real and imaginary parts, which are stored adjacently."""
 
 WHOLE = {row.name: row.pair for row in ELEMENT_TYPES if row.pair}
-"""Complex dtype to which a float is promoted by a complex number."""
+"""Complex dtype that type promotion gives for a float and a complex number."""

@@ -1,6 +1,7 @@
-"""Formulas of functions, written once for NumPy arrays and for vectors of the code generator.
+"""Formulas of functions, shared by NumPy arrays, IR expressions and the code generator.
 
-A formula gets an algebra, which supplies what is not an operator of its values, and the operands.
+A formula takes an algebra, which supplies the functions that are not Python operators, and the
+operands.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 
 class Algebra(Protocol):
-    """Functions of one type of values: numbers of float32 or float64."""
+    """Functions that formulas use beside Python operators, for values of float32 or float64."""
 
     def is_double(self, x: Any) -> bool:
         """Return whether a value has dtype float64."""
@@ -22,7 +23,7 @@ class Algebra(Protocol):
         """Select `a` where the condition holds, and `b` elsewhere."""
 
     def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
-        """Compute the polynomial with the sum of `coefficients[k] * x**k`."""
+        """Compute the sum of `coefficients[k] * x**k`."""
 
     def constant(self, value: float, x: Any) -> Any:
         """Return a number in the dtype of `x`."""
@@ -201,7 +202,7 @@ def lgamma(m: Algebra, x: Any) -> Any:
     """Compute the logarithm of the absolute value of the gamma function, in float64 arithmetic.
 
     Positive arguments up to 17/2 are shifted to [5/4, 5/2] by the recurrence of the gamma function.
-    The logarithm of the product of the factors is the only one for all positive arguments.
+    Each positive argument takes a single logarithm: of the argument, or of the product of factors.
     Negative arguments are reflected. Poles and infinities give infinity.
     """
     wide = m.wide(x)

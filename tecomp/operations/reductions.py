@@ -36,7 +36,7 @@ class Combiner(NamedTuple):
         name: Name of the operator in placements of partial results.
         operator: Symbol of the binary operator of the IR.
         ufunc: Element-wise function of two arrays, in NumPy and in the table of these functions.
-        identity: Identity element; an infinity is the limit of an integer dtype.
+        identity: Identity element; for integers, an infinity stands for the limit of the dtype.
         is_logical: Whether the operands are truth values.
     """
 
@@ -64,7 +64,7 @@ COMBINERS: Mapping[str, Combiner] = MappingProxyType({row.name: row for row in (
 
 
 class ReductionAlgebra(Protocol):
-    """Functions of elements that formulas of reductions use beside their operators."""
+    """Functions of elements that formulas of reductions use beside Python operators."""
 
     def squared_magnitude(self, x: Any) -> Any:
         """Compute the square of a real number, or of the absolute value of a complex number."""
@@ -130,7 +130,7 @@ class Reduction(NamedTuple):
 
     @property
     def is_associative(self) -> bool:
-        """Whether the results of parts, combined by the operator, are the result of the whole."""
+        """Whether the operator combines results of disjoint parts into the result of the whole."""
         return self.finish is None and not self.center and self.op != "find_index"
 
     def is_in(self, surface: str) -> bool:

@@ -18,7 +18,7 @@ TO_BOOL = "bool"
 """Result of dtype bool."""
 
 UNCHANGED = "unchanged"
-"""Functions of `te` that return an integer unchanged."""
+"""Value of `Op.of_integers`: the function of `te` returns an integer operand unchanged."""
 
 
 class Kind(NamedTuple):
@@ -64,8 +64,8 @@ class Op(NamedTuple):
         ulps: Maximum errors in float32 and float64, in units in the last place.
         of_integers: What `te` returns for an integer: the operand if `UNCHANGED`, or a constant.
             None: integers are not supported.
-        cost: Operations per element, compared with an addition, for decisions: at least 8 for a
-            polynomial of degree 4 in fused multiply-adds, a root or a division.
+        cost: Estimated work per element, in additions, for the cost model and fusion: at least 8
+            for a square root, a division, or a polynomial of degree 4 in fused multiply-adds.
         surfaces: Namespaces whose function is defined from the row: `te`, `topi`, `array`. A
             namespace that has another name for it is written `topi:power`.
         texts: Summaries of the namespaces that word it differently.

@@ -128,12 +128,13 @@ def define_reduction(
     where = f"topi.{name}"
     data = tensor_of(data, where)
     axes = axes_of(_axes_or_none(axis), data.ndim, where)
+    keepdims = as_bool(keepdims, where, "keepdims")
     dtype = "int32" if data.dtype.is_bool and op in ("sum", "prod") else data.dtype
     if not axes:
         return te.compute(
             data.shape, lambda *i: te.cast(data(*i), dtype), name=f"T_{name}", tag=tag.ELEMWISE)
     result: Tensor = reduce.define(
-        data, axes, op, keepdims=as_bool(keepdims, where, "keepdims"), out_dtype=dtype,
+        data, axes, op, keepdims=keepdims, out_dtype=dtype,
         name=f"T_{name}", tag=tag.COMM_REDUCE)
     return result
 
@@ -145,17 +146,17 @@ def _define_centered(row: Reduction, data: Tensor, axis: Axes, keepdims: bool) -
     check_float(data, where)
     keepdims = as_bool(keepdims, where, "keepdims")
     axes = axes_of(_axes_or_none(axis), data.ndim, where)
-    middle: Any = COMBINERS[REDUCTIONS[row.center].combiner].reducer
+    center_reducer: Any = COMBINERS[REDUCTIONS[row.center].combiner].reducer
     reducer: Any = COMBINERS[row.combiner].reducer
-    center = define_reduction(data, axis, True, middle, f"{row.name}_{row.center}")
+    center = define_reduction(data, axis, True, center_reducer, f"{row.name}_{row.center}")
     wide, term, finish = wide_type(data.dtype), row.term, row.finish
     assert REDUCTIONS[row.center].is_associative
     assert term is not None
     assert finish is not None
 
     def element(*i: te.Expr) -> te.Expr:
-        row = [0 if k in axes else index for k, index in enumerate(i)]
-        value: te.Expr = term(m, te.cast(data(*i), wide), te.cast(center(*row), wide))
+        center_index = [0 if k in axes else index for k, index in enumerate(i)]
+        value: te.Expr = term(m, te.cast(data(*i), wide), te.cast(center(*center_index), wide))
         return value
 
     terms = te.compute(data.shape, element, name=f"{name}_terms", tag=tag.INJECTIVE)

@@ -14,7 +14,7 @@ from tecomp.operations.rows import BITS, FLOATING, FLOATS, INTEGERS, TO_BOOL, TR
 from tecomp.te import Expr, Tensor
 from tecomp.topi.broadcast import define_broadcast, define_unary
 from tecomp.topi.math import define_elementwise
-from tecomp.topi.validation import Operand
+from tecomp.topi.validation import Operand, value_of
 
 
 def elementwise_functions(module: str) -> dict[str, Callable[..., Tensor | Expr]]:
@@ -65,12 +65,8 @@ def _exclusive_or(x: Any, y: Any) -> Expr:
 
 
 def _mod(x: Any, y: Any) -> Expr:
-    is_float = any(_is_float(value) for value in (x, y))
+    is_float = any(value_of(value).dtype.is_float for value in (x, y))
     return te.fmod(x, y) if is_float else te.truncmod(x, y)
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, float) or bool(getattr(getattr(value, "dtype", None), "is_float", 0))
 
 
 def _power(x: Any, y: Any) -> Expr:

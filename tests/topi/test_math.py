@@ -207,3 +207,12 @@ def test_refusals() -> None:
             type="float",
         )
     )
+
+
+def test_a_numpy_float_makes_the_remainder_a_float() -> None:
+    a = np.array([7, -7, 5], "int32")
+    X = te.placeholder((3,), "int32", name="X")
+
+    remainder = topi.mod(X, np.float32(2.5))  # type: ignore[call-overload]
+
+    assert_results({remainder: np.fmod(a, np.float32(2.5)).astype("float32")}, {X: a})

@@ -298,3 +298,11 @@ def test_reductions_are_tagged(name: str, dtype: str) -> None:
     made: Any = getattr(topi, name)(A, 1)
 
     assert made.op.tag == ("comm_reduce_idx" if name.startswith("arg") else "comm_reduce")
+
+
+def test_keepdims_is_checked_for_tensors_without_axes() -> None:
+    S = te.placeholder((), name="S")
+
+    found = refused(lambda: topi.sum(S, keepdims="yes"), TypeMismatchError)  # type: ignore[arg-type]
+
+    assert found.kind == "invalid-type"

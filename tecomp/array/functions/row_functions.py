@@ -57,8 +57,8 @@ def _define_binary(row: Op) -> Callable[[Array | Scalar, Array | Scalar], Array]
         return apply_binary(op, x1, x2)
 
     def apply_to_truth(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
-        one, other = nodes_of_pair(x1, x2, kind)
-        return from_node(record(op, truth_of(one), truth_of(other)))
+        left, right = nodes_of_pair(x1, x2, kind)
+        return from_node(record(op, truth_of(left), truth_of(right)))
 
     return apply_to_truth if row.takes is TRUTH else apply
 

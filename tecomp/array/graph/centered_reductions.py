@@ -92,6 +92,7 @@ def expand_centered(
         apply: Function of an operation and values that adds the operation to the graph.
         constant: Function that adds a constant, given as an array.
         center_of: Function of the operand and the axes that adds the center, with kept axes.
+            Default: reduce the operand.
     """
     row, axes = op.row, axes_of(op.axis, type.rank, op.kind)
     dtype = term_dtype(row, type.dtype, te_accumulator_dtype(type.dtype, type.device))
@@ -104,8 +105,8 @@ def expand_centered(
         center = center_of(wide, axes)
 
     def count() -> Operand:
-        left = prod([type.shape[axis] for axis in axes]) - op.correction
-        value = np.array(left if left > 0 else np.nan, numpy_dtype(dtype))
+        divisor = prod([type.shape[axis] for axis in axes]) - op.correction
+        value = np.array(divisor if divisor > 0 else np.nan, numpy_dtype(dtype))
         return Operand(apply, constant(value))
 
     def reduced_center() -> Operand:

@@ -170,15 +170,15 @@ def _define_row(
             value = is_true(value)
         if row.term is not None:
             inner = term_dtype(row, dtype, wide)
-            middle = widen_element(element_at(center, rows.result_index(index)), inner)
-            value = row.term(_ALGEBRA, widen_element(value, inner), middle)
+            center_value = widen_element(element_at(center, rows.result_index(index)), inner)
+            value = row.term(_ALGEBRA, widen_element(value, inner), center_value)
         return widen_element(value, wide) if row.combiner in ("sum", "prod") else value
 
-    total = rows.combined(
-        element, row.combiner, _STAGE_NAMES.get(row.name, row.name))
+    total = rows.combined(element, row.combiner, _STAGE_NAMES.get(row.name, row.name))
     finish = row.finish
     if finish is None:
         return total
+
     def count() -> te.Expr:
         return _corrected_count(rows.count, wide, correction)
 
