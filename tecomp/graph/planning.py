@@ -178,7 +178,7 @@ class ProgramPlan:
             found = residency(parts, self.graph, locations, exclusions)
         except ReshardError as reshard:
             assert program is not None
-            if reshard.tensor in exclusions.shards and reshard.tensor.op in program.copies:
+            if reshard.tensor in self._copies_near():
                 raise LayoutError(
                     "layouts: the copy {x} in shards {count} has a reader of other parts; use "
                     "another grid, or remove its layout",

@@ -107,7 +107,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         "axis_separators": (0,),
     },
     "IndexMap.from_func": {"function": lambda i, j: [j, i], "ndim": 2},
-    "IndexMap.lift": {"plain": _MAP.plain},
+    "IndexMap.lift": {"index_map": _MAP.plain},
     "IndexMap.is_equivalent_to": {"other": _MAP, "shape": (8, 8)},
     "IndexMap.map_indices": {"indices": (0, 1)},
     "IndexMap.then": {"after": IndexMap.from_func(lambda a, b, c: [a, b, c])},
