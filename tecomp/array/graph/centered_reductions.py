@@ -16,7 +16,7 @@ from tecomp.ptensor.types import PTensorType, axes_of, numpy_dtype
 Apply = Callable[..., Any]
 
 
-class Operand:
+class AlgebraOperand:
     """Value of a graph, to which a formula applies operators.
 
     Attributes:
@@ -30,19 +30,19 @@ class Operand:
         self.apply = apply
         self.value = value
 
-    def __add__(self, other: Operand) -> Operand:
+    def __add__(self, other: AlgebraOperand) -> AlgebraOperand:
         return self.call("add", other)
 
-    def __sub__(self, other: Operand) -> Operand:
+    def __sub__(self, other: AlgebraOperand) -> AlgebraOperand:
         return self.call("subtract", other)
 
-    def __truediv__(self, other: Operand) -> Operand:
+    def __truediv__(self, other: AlgebraOperand) -> AlgebraOperand:
         return self.call("divide", other)
 
-    def call(self, name: str, *others: Operand) -> Operand:
+    def call(self, name: str, *others: AlgebraOperand) -> AlgebraOperand:
         """Apply an element-wise function to the value and other values."""
         values = [self.value, *[other.value for other in others]]
-        return Operand(self.apply, self.apply(FUNCTIONS[name], *values))
+        return AlgebraOperand(self.apply, self.apply(FUNCTIONS[name], *values))
 
 
 class GraphAlgebra:
@@ -57,26 +57,26 @@ class GraphAlgebra:
         self.constant = constant
         self.dtype = dtype
 
-    def squared_magnitude(self, x: Operand) -> Operand:
+    def squared_magnitude(self, x: AlgebraOperand) -> AlgebraOperand:
         """Compute the square."""
         return x.call("square")
 
-    def sqrt(self, x: Operand) -> Operand:
+    def sqrt(self, x: AlgebraOperand) -> AlgebraOperand:
         """Compute the square root."""
         return x.call("sqrt")
 
-    def exp(self, x: Operand) -> Operand:
+    def exp(self, x: AlgebraOperand) -> AlgebraOperand:
         """Compute the exponential."""
         return x.call("exp")
 
-    def log(self, x: Operand) -> Operand:
+    def log(self, x: AlgebraOperand) -> AlgebraOperand:
         """Compute the natural logarithm."""
         return x.call("log")
 
-    def finite(self, x: Operand) -> Operand:
+    def finite(self, x: AlgebraOperand) -> AlgebraOperand:
         """Return a finite value, and 0 in place of infinities and NaN."""
         zero = self.constant(np.zeros((), numpy_dtype(self.dtype)))
-        return Operand(x.apply, x.apply(WhereOp(), x.call("isfinite").value, x.value, zero))
+        return AlgebraOperand(x.apply, x.apply(WhereOp(), x.call("isfinite").value, x.value, zero))
 
 
 def expand_centered(
@@ -88,7 +88,7 @@ def expand_centered(
     Args:
         op: Reduction of real elements.
         type: Type of the operand.
-        x: Operand.
+        x: AlgebraOperand.
         apply: Function of an operation and values that adds the operation to the graph.
         constant: Function that adds a constant, given as an array.
         center_of: Function of the operand and the axes that adds the center, with kept axes.
@@ -104,16 +104,16 @@ def expand_centered(
     else:
         center = center_of(wide, axes)
 
-    def count() -> Operand:
+    def count() -> AlgebraOperand:
         divisor = prod([type.shape[axis] for axis in axes]) - op.correction
         value = np.array(divisor if divisor > 0 else np.nan, numpy_dtype(dtype))
-        return Operand(apply, constant(value))
+        return AlgebraOperand(apply, constant(value))
 
-    def reduced_center() -> Operand:
-        return Operand(apply, center if op.keepdims else apply(Squeeze(axes), center))
+    def reduced_center() -> AlgebraOperand:
+        return AlgebraOperand(apply, center if op.keepdims else apply(Squeeze(axes), center))
 
     m = GraphAlgebra(constant, dtype)
-    terms = row.term(m, Operand(apply, wide), Operand(apply, center))
+    terms = row.term(m, AlgebraOperand(apply, wide), AlgebraOperand(apply, center))
     total = apply(ReduceOp(row.combiner, axes, op.keepdims), terms.value)
-    result = row.finish(m, Operand(apply, total), count, reduced_center)
+    result = row.finish(m, AlgebraOperand(apply, total), count, reduced_center)
     return result.value if dtype == type.dtype else apply(CastOp(type.dtype), result.value)
