@@ -36,7 +36,7 @@ class Combiner(NamedTuple):
         name: Name of the operator in placements of partial results.
         operator: Symbol of the binary operator of the IR.
         ufunc: Element-wise function of two arrays, in NumPy and in the table of these functions.
-        identity: Identity element; for integers, an infinity stands for the limit of the dtype.
+        identity: Identity element; an infinity is replaced by the limit of an integer dtype.
         is_logical: Whether the operands are truth values.
     """
 
