@@ -11,7 +11,6 @@ from math import isfinite
 from reprlib import Repr
 from typing import Any, ClassVar
 
-from tecomp.error_pages import error_pages
 from tecomp.source_locations import (
     LONGEST,
     Location,
@@ -180,8 +179,7 @@ class TecompError(Exception):
     @property
     def code(self) -> str:
         """Error code, such as `TE0201`; `tecomp explain` prints its page."""
-        # The pages are loaded lazily, on the first access to a code.
-        return str(error_pages()[self.kind].code)
+        return _code_of(self.kind)
 
     def _render_traceback_(self) -> list[str]:
         """Return the traceback lines that IPython displays; IPython calls this hook by name."""
@@ -533,7 +531,7 @@ class TecompWarning(UserWarning):
     @property
     def code(self) -> str:
         """Error code, such as `TE1100`; `tecomp explain` prints its page."""
-        return str(error_pages()[self.kind].code)
+        return _code_of(self.kind)
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"
@@ -549,3 +547,11 @@ def warn(template: str, /, location: Location, *, kind: str, **parameters: objec
     warnings.warn_explicit(
         warning, TecompWarning, location.file, location.line, registry=_WARNED
     )
+
+
+def _code_of(kind: str) -> str:
+    """Return the code of an error kind."""
+    # Pages are loaded on the first access to a code: a process without errors needs none.
+    from tecomp.error_pages import error_pages
+
+    return str(error_pages()[kind].code)

@@ -16,8 +16,7 @@ from tecomp.ir.nodes.dtype import BOOL, DType
 from tecomp.ir.nodes.expr import BinOp, Call, Const, Expr, as_expr, binary, const, match_types
 from tecomp.ir.nodes.operators import dot_type
 from tecomp.operations.elementwise import elementwise_in
-from tecomp.operations.functions import with_name
-from tecomp.operations.rows import TO_BOOL, Op
+from tecomp.operations.rows import TO_BOOL, Op, with_name
 
 
 def elementwise_functions(module: str) -> dict[str, Callable[..., Expr]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
 from tecomp.operations import element_types
@@ -108,3 +108,16 @@ class Op(NamedTuple):
     def text_in(self, surface: str) -> str:
         """Return the summary of the function in a namespace."""
         return self.texts.get(surface, self.text)
+
+
+def with_name(function: Any, name: str, module: str, docstring: str) -> Any:
+    """Give a function a name, a module and a docstring.
+
+    The function gets its own code object, so that tracebacks and profiles show the name and the
+    interpreter specializes each function by itself.
+    """
+    assert isinstance(function, FunctionType)
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = module, docstring
+    return function

@@ -9,8 +9,8 @@ from typing import Any
 from tecomp import DefinitionError, TypeMismatchError, te
 from tecomp.compute.expression_algebra import ExpressionAlgebra
 from tecomp.ir.nodes.argument_checks import shape_text
-from tecomp.operations.functions import with_name
 from tecomp.operations.reductions import COMBINERS, REDUCTIONS, TO_WIDE, Reduction, reductions_in
+from tecomp.operations.rows import with_name
 from tecomp.schedules import argreduce, reduce
 from tecomp.schedules.common import wide_type
 from tecomp.te import Tensor

@@ -9,8 +9,7 @@ from typing import Any
 from tecomp import te
 from tecomp.compute.intrinsics import expression_function
 from tecomp.operations.elementwise import elementwise_in
-from tecomp.operations.functions import with_name
-from tecomp.operations.rows import BITS, FLOATING, FLOATS, INTEGERS, TO_BOOL, TRUTH, Op
+from tecomp.operations.rows import BITS, FLOATING, FLOATS, INTEGERS, TO_BOOL, TRUTH, Op, with_name
 from tecomp.te import Expr, Tensor
 from tecomp.topi.broadcast import define_broadcast, define_unary
 from tecomp.topi.math import define_elementwise

@@ -15,9 +15,8 @@ from tecomp.array.weak_scalars import Scalar
 from tecomp.caches import memoize
 from tecomp.errors import ArrayTypeError
 from tecomp.operations.elementwise import elementwise_in
-from tecomp.operations.functions import with_name
 from tecomp.operations.reductions import Reduction, reductions_in
-from tecomp.operations.rows import ALL, FLOATING, TRUTH, Op
+from tecomp.operations.rows import ALL, FLOATING, TRUTH, Op, with_name
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp
