@@ -39,6 +39,7 @@ from tecomp.ir import (
     select,
 )
 from tests.strategies.dtypes import FLOATS, INTEGERS
+from tests.strategies.functions import REFLECTED
 
 LANES = (1, 3, 4, 7, 8, 16)
 FEW_LANES = (1, 7, 8)
@@ -113,6 +114,9 @@ def test_math_of_floats(elementwise: Elementwise, name: str, lanes: int) -> None
         return lambda x, y: Call(function, (x, y), x.dtype)
 
     kinds = {n: k for n, k in INTRINSICS.items() if k.takes == "float" and k.result_rule == 0}
+    if name == "float64":
+        # Their zeros have no relative bound; tests of error bounds compare them with their terms.
+        kinds = {n: k for n, k in kinds.items() if n not in REFLECTED}
     functions = [unary(n) if k.arguments == 1 else dyadic(n) for n, k in kinds.items()]
     # The C library and NumPy round differently, each by less than two ulps.
     elementwise(lanes, [name, name], functions, roundings=4)

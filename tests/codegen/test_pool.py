@@ -237,7 +237,7 @@ def work():
         kernel(mine, 0)
 thread = threading.Thread(target=work)
 thread.start()
-for _ in range(50):
+for _ in range(25):
     child = os.fork()
     if child == 0:
         for _ in range(20):

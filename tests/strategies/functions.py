@@ -88,7 +88,7 @@ def _digamma(x: Array) -> Array:
     return at_ends.astype(x.dtype)
 
 
-_REFLECTED: dict[str, Callable[[Array], Array]] = {
+REFLECTED: dict[str, Callable[[Array], Array]] = {
     "digamma": special.digamma, "lgamma": special.gammaln,
 }
 _OWN: dict[str, Callable[..., Array]] = {
@@ -165,7 +165,7 @@ def terms(name: str, operands: list[Array]) -> Array | float:
 
     Functions of gamma reflect negative arguments. Their zeros have no relative bound in float64.
     """
-    function = _REFLECTED.get(name)
+    function = REFLECTED.get(name)
     if function is None or operands[0].dtype != np.float64:
         return 0.0
     with np.errstate(all="ignore"):
