@@ -29,7 +29,7 @@ from tecomp.schedules.analysis.pointwise_chains import (
     find_shared_terms,
 )
 from tecomp.schedules.analysis.reduction import (
-    Reduction,
+    ReductionPattern,
     is_of_reductions,
     match_grouped_scan,
     reduction_of,
@@ -278,7 +278,7 @@ def _walks(group: FusedStages, setup: _ScheduleInput) -> list[Walk]:
     return [*found, generic]
 
 
-def _is_long(d: Reduction) -> bool:
+def _is_long(d: ReductionPattern) -> bool:
     """Return whether rows may be reduced lane by lane, and are long enough for it.
 
     A search reducer carries a value that orders equal elements of two lanes.
@@ -323,11 +323,11 @@ def _schedule_any(chain: Sequence[te.Tensor], target: Target, s: te.Schedule) ->
     generic_reduction_at_root(s, chain, target)
 
 
-def _reduction(d: Reduction, setup: _ScheduleInput, s: te.Schedule) -> None:
+def _reduction(d: ReductionPattern, setup: _ScheduleInput, s: te.Schedule) -> None:
     reduce_at_root(s, d, setup.target, setup.bounds)
 
 
-def _across(d: Reduction, target: Target, s: te.Schedule) -> None:
+def _across(d: ReductionPattern, target: Target, s: te.Schedule) -> None:
     across_rows(s, d.output, d.total, d.columns, target)
 
 

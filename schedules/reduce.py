@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from tecomp import Core, Target, accesses, te
-from tecomp.schedules.analysis.reduction import Reduction, need_reduction
+from tecomp.schedules.analysis.reduction import ReductionPattern, need_reduction
 from tecomp.schedules.analysis.stages import create_inlined_schedule
 from tecomp.schedules.common import ceil_div, is_one, product, wide_type
 from tecomp.schedules.tiling.reduction import (
@@ -136,7 +136,7 @@ def _positions(axis: int | Sequence[int] | None, rank: int) -> list[int]:
     return sorted(found)
 
 
-def describe(output: te.Tensor) -> Reduction:
+def describe(output: te.Tensor) -> ReductionPattern:
     """Return the roles of the axes of a reduction with an optional element-wise epilogue.
 
     Args:
@@ -150,7 +150,7 @@ def describe(output: te.Tensor) -> Reduction:
 
 
 def schedule(
-    op: te.Tensor | Reduction, target: str | Path | Target, bounds: Bounds = NO_BOUNDS
+    op: te.Tensor | ReductionPattern, target: str | Path | Target, bounds: Bounds = NO_BOUNDS
 ) -> te.Schedule:
     """Return a schedule for a reduction with an optional element-wise epilogue.
 
@@ -171,7 +171,7 @@ def schedule(
 
 
 def reduce_at_root(
-    s: te.Schedule, d: Reduction, target: Target, bounds: Bounds = NO_BOUNDS
+    s: te.Schedule, d: ReductionPattern, target: Target, bounds: Bounds = NO_BOUNDS
 ) -> None:
     """Schedule a reduction and its epilogue as a separate loop nest.
 
@@ -194,7 +194,7 @@ def reduce_at_root(
         _along_rows(s, d, target, bounds)
 
 
-def _columns_before(d: Reduction, target: Target) -> int | None:
+def _columns_before(d: ReductionPattern, target: Target) -> int | None:
     """Return the number of trailing result axes that directly precede short rows in memory.
 
     The reduction must also run across these rows. Return None if rows are long, if fewer than
@@ -220,7 +220,7 @@ def _columns_before(d: Reduction, target: Target) -> int | None:
     return columns if not isinstance(rows, int) or rows >= _ROWS_PER_UPDATE else None
 
 
-def _across_then_along(s: te.Schedule, d: Reduction, columns: int, target: Target) -> None:
+def _across_then_along(s: te.Schedule, d: ReductionPattern, columns: int, target: Target) -> None:
     """Combine short rows element-wise first, then reduce the elements of each row.
 
     The element-wise partial results stay in the first-level cache, as one row per outer iteration.
@@ -249,7 +249,7 @@ def _number(axis: te.IterVar) -> int:
     return axis.extent
 
 
-def _are_tiny(d: Reduction, target: Target) -> bool:
+def _are_tiny(d: ReductionPattern, target: Target) -> bool:
     """Return whether a row is at most half a vector and enough rows exist to fill a vector."""
     lanes = core_of(target).lanes(d.total.dtype)
     row_count = next((n for n in reversed(d.total.shape) if not is_one(n)), 1)
@@ -260,7 +260,7 @@ def _are_tiny(d: Reduction, target: Target) -> bool:
     )
 
 
-def _vectors_of_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
+def _vectors_of_rows(s: te.Schedule, d: ReductionPattern, target: Target) -> None:
     """Schedule a vector of rows at a time: the first element of each row, then the second.
 
     A vector along a row would be mostly empty and need a horizontal reduction.
@@ -278,7 +278,7 @@ def _vectors_of_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
     s[total].unroll(run)
 
 
-def _along_rows(s: te.Schedule, d: Reduction, target: Target, bounds: Bounds) -> None:
+def _along_rows(s: te.Schedule, d: ReductionPattern, target: Target, bounds: Bounds) -> None:
     """Reduce one row or several rows per result, with vectors along the rows."""
     output, total, order = d.output, d.total, accesses(d.total).rising
     *outer, run = _loops_of_reduction(s, d, target)
@@ -354,7 +354,7 @@ def _fused_axes(s: te.Schedule, x: te.Tensor) -> te.IterVar:
     return s[x].fuse(*s[x].op.axis)
 
 
-def _loops_of_reduction(s: te.Schedule, d: Reduction, target: Target) -> list[te.IterVar]:
+def _loops_of_reduction(s: te.Schedule, d: ReductionPattern, target: Target) -> list[te.IterVar]:
     """Return the reduction loops; the last one is contiguous and fused until it is long."""
     total, outer, last = d.total, list(d.runs[:-1]), d.runs[-1]
     if any(a is not b for a, b in zip(d.runs, total.op.reduce_axis, strict=True)):

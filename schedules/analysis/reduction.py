@@ -17,7 +17,7 @@ from tecomp.schedules.analysis.stages import (
 
 
 @dataclass(frozen=True)
-class Reduction:
+class ReductionPattern:
     """Reduction with the roles of its axes.
 
     Attributes:
@@ -40,7 +40,7 @@ class Reduction:
 
 def reduction_of(
     output: te.Tensor, chain: Sequence[te.Tensor] | None = None
-) -> Reduction | None:
+) -> ReductionPattern | None:
     """Recognize `output` as a reduction with an optional epilogue; None if it is not one.
 
     Args:
@@ -66,23 +66,23 @@ def reduction_of(
     middle = tuple(steps[1:-1])
     adjacent = _num_trailing_axes(main.axes, lambda axis, _: any(axis is run for run in runs))
     if adjacent:
-        return Reduction(total, output, middle, runs, adjacent, 0)
+        return ReductionPattern(total, output, middle, runs, adjacent, 0)
     if (run := _run_anywhere(main, found)) is not None:
         others = [axis for axis in found.reduce_axis if axis is not run]
-        return Reduction(total, output, middle, (*others, run), 1, 0)
+        return ReductionPattern(total, output, middle, (*others, run), 1, 0)
     columns = _num_trailing_axes(
         main.axes, lambda axis, n: n <= len(found.axis) and axis is found.axis[-n]
     )
-    return Reduction(total, output, middle, runs, 0, columns) if columns else None
+    return ReductionPattern(total, output, middle, runs, 0, columns) if columns else None
 
 
-def need_reduction(op: te.Tensor | Reduction, caller: str) -> Reduction:
+def need_reduction(op: te.Tensor | ReductionPattern, caller: str) -> ReductionPattern:
     """Return the description of a reduction.
 
     Raises:
         ScheduleError: If `op` is not a reduction.
     """
-    if isinstance(op, Reduction):
+    if isinstance(op, ReductionPattern):
         return op
     found = reduction_of(op)
     if found is None:
