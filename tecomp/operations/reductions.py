@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf
+from math import inf, nan
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -264,6 +264,16 @@ _ROWS = (
 
 REDUCTIONS: Mapping[str, Reduction] = MappingProxyType({row.name: row for row in _ROWS})
 """All reductions by name."""
+
+
+def divisor_of(count: int, correction: float) -> float:
+    """Return a count of elements minus the correction, or NaN unless the difference is positive.
+
+    >>> divisor_of(3, 1), divisor_of(0, 0), divisor_of(1, 1)
+    (2.0, nan, nan)
+    """
+    difference = float(count - correction)
+    return difference if difference > 0 else nan
 
 
 def kinds_of(op: str) -> tuple[str, ...]:

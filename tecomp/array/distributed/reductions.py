@@ -37,7 +37,7 @@ from tecomp.array.graph.node import Node, ShardedNode, local_type, materialized_
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement
 from tecomp.dist.partition.redistribution import redistribution
-from tecomp.operations.reductions import COMBINERS, Reduction
+from tecomp.operations.reductions import COMBINERS, Reduction, divisor_of
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp
 from tecomp.ptensor.operations.manipulation import Squeeze, Take, TakeAlongAxis
 from tecomp.ptensor.operations.reduction import (
@@ -181,11 +181,8 @@ def _merge_variances(
     sq_diff = record(call["square"], record(call["abs"], record(call["subtract"], means, mean)))
     deviations = record(call["add"], record(call["abs"], variances), sq_diff)
     total = record(rows, record(call["multiply"], deviations, weight))
-    divisor = max(count - op.correction, 0)
-    result = record(call["divide"], total, _number(divisor if count else 0, scalar_type))
-    if divisor == 0:
-        nan = _number(float("nan"), scalar_type)
-        result = record(call["add"], result, nan)
+    divisor = _number(divisor_of(count, op.correction), scalar_type)
+    result = record(call["divide"], total, divisor)
     return record(call["sqrt"], result) if op.kind == "std" else record(CastOp(type.dtype), result)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tecomp.operations.reductions import divisor_of
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp, WhereOp
 from tecomp.ptensor.operations.manipulation import Squeeze
 from tecomp.ptensor.operations.reduction import ReduceOp, te_accumulator_dtype, term_dtype
@@ -80,34 +81,34 @@ class GraphAlgebra:
 
 
 def expand_centered(
-    op: ReduceOp, type: PTensorType, x: Any, apply: Apply, constant: Callable[[Any], Any],
+    op: ReduceOp, operand_type: PTensorType, x: Any, apply: Apply, constant: Callable[[Any], Any],
     center_of: Callable[..., Any] | None = None,
 ) -> Any:
     """Expand a reduction around a center; return its result.
 
     Args:
         op: Reduction of real elements.
-        type: Type of the operand.
-        x: AlgebraOperand.
+        operand_type: Type of the operand.
+        x: Operand.
         apply: Function of an operation and values that adds the operation to the graph.
         constant: Function that adds a constant, given as an array.
         center_of: Function of the operand and the axes that adds the center, with kept axes.
             Default: reduce the operand.
     """
-    row, axes = op.row, axes_of(op.axis, type.rank, op.kind)
-    dtype = term_dtype(row, type.dtype, te_accumulator_dtype(type.dtype, type.device))
+    row, axes = op.row, axes_of(op.axis, operand_type.rank, op.kind)
+    dtype = term_dtype(
+        row, operand_type.dtype, te_accumulator_dtype(operand_type.dtype, operand_type.device))
     assert row.term is not None
     assert row.finish is not None
-    wide = x if dtype == type.dtype else apply(CastOp(dtype), x)
+    wide = x if dtype == operand_type.dtype else apply(CastOp(dtype), x)
     if center_of is None:
         center = apply(ReduceOp(row.center, axes, keepdims=True), wide)
     else:
         center = center_of(wide, axes)
 
     def count() -> AlgebraOperand:
-        divisor = prod([type.shape[axis] for axis in axes]) - op.correction
-        value = np.array(divisor if divisor > 0 else np.nan, numpy_dtype(dtype))
-        return AlgebraOperand(apply, constant(value))
+        divisor = divisor_of(prod([operand_type.shape[axis] for axis in axes]), op.correction)
+        return AlgebraOperand(apply, constant(np.array(divisor, numpy_dtype(dtype))))
 
     def reduced_center() -> AlgebraOperand:
         return AlgebraOperand(apply, center if op.keepdims else apply(Squeeze(axes), center))
@@ -116,4 +117,6 @@ def expand_centered(
     terms = row.term(m, AlgebraOperand(apply, wide), AlgebraOperand(apply, center))
     total = apply(ReduceOp(row.combiner, axes, op.keepdims), terms.value)
     result = row.finish(m, AlgebraOperand(apply, total), count, reduced_center)
-    return result.value if dtype == type.dtype else apply(CastOp(type.dtype), result.value)
+    if dtype == operand_type.dtype:
+        return result.value
+    return apply(CastOp(operand_type.dtype), result.value)

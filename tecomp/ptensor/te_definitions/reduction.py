@@ -9,7 +9,13 @@ from typing import Any, Literal
 
 from tecomp import te
 from tecomp.compute.expression_algebra import ExpressionAlgebra
-from tecomp.operations.reductions import COMBINERS, REDUCTIONS, TO_WIDE, Reduction
+from tecomp.operations.reductions import (
+    COMBINERS,
+    REDUCTIONS,
+    TO_WIDE,
+    Reduction,
+    divisor_of,
+)
 from tecomp.ptensor.formulas.tables import convert_element
 from tecomp.ptensor.operations.reduction import (
     AxisReduction,
@@ -218,8 +224,7 @@ def cast_to(part: te.Tensor, dtype: str, name: str) -> te.Tensor:
 def _corrected_count(count: Any, dtype: str, correction: float = 0) -> te.Expr:
     """Return a count of elements minus the correction; the count may be known only at run time."""
     if isinstance(count, int):
-        divisor = count - correction
-        return te.const(float(divisor) if divisor > 0 or not correction else float("nan"), dtype)
+        return te.const(divisor_of(count, correction), dtype)
     if not correction:
         return te.cast(count, dtype)
     difference = te.cast(count, dtype) - te.const(float(correction), dtype)
