@@ -81,8 +81,8 @@ An empty reduction gives the {limit} value of the dtype, {infinity} for floating
 """
 _LAST_INDEX = """
     select_last_index: If True, return the last of several equal elements, else the first."""
-_NOT_BOOL = """
-    TypeMismatchError: If `data` is not bool."""
+_UNSUPPORTED = """
+    TypeMismatchError: If `data` {problem}."""
 
 
 def _docstring(row: Reduction) -> str:
@@ -91,7 +91,7 @@ def _docstring(row: Reduction) -> str:
     empty = "" if is_index or not isinf(identity) else _EMPTY.format(
         limit="largest" if identity > 0 else "smallest",
         infinity="infinity" if identity > 0 else "-infinity")
-    words = ", bool." if row.of_truth else "."
+    words = ", bool." if row.of_truth else f", {row.takes.words}." if row.center else "."
     if is_wide:
         words = (
             ". Booleans count as 0 and 1 in int32. float16 and bfloat16 are\n"
@@ -103,10 +103,12 @@ def _docstring(row: Reduction) -> str:
         option=_LAST_INDEX if is_index else "",
         result="int32 indices." if is_index else
         "Tensor of dtype bool." if row.of_truth else
+        row.returns.replace("Array", "Tensor") if row.center else
         "Tensor of the dtype of `data`, or of int32 for bool." if is_wide else
         "Tensor of the dtype of `data`.",
         problem=", or if the reduction is\n        known to be empty" if is_index else "",
-        unsupported=_NOT_BOOL if row.of_truth else "",
+        unsupported=_UNSUPPORTED.format(problem="is not bool") if row.of_truth else
+        _UNSUPPORTED.format(problem="has an unsupported dtype") if row.center else "",
         dtype='"bool", ' if row.of_truth else "",
     )
 

@@ -124,16 +124,17 @@ def logsumexp(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor
     """Compute `log(sum(exp(x)))` along the given axes without intermediate overflow.
 
     Args:
-        data: Input tensor.
+        data: Input tensor, real floating-point dtype.
         axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
             also for an empty list.
         keepdims: If True, keep reduced axes with extent 1.
 
     Returns:
-        Tensor of the dtype of `data`.
+        Tensor of logarithms; an empty reduction gives -infinity.
 
     Raises:
         DefinitionError: If `axis` is out of bounds or contains duplicates.
+        TypeMismatchError: If `data` has an unsupported dtype.
 
     >>> from tecomp import te, topi
     >>> A = te.placeholder((4, 5, 6), name="A")

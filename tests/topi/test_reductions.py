@@ -84,6 +84,7 @@ def test_reductions_of_no_elements() -> None:
         topi.sum(A, 1): np.zeros(3, "float32"), topi.prod(A): np.float32(1),
         topi.max(A, 1): np.full(3, -np.inf, "float32"), topi.sum(A, 0): np.zeros(0, "float32"),
         topi.min(topi.cast(A, "int8"), 1): np.full(3, 127, "int8"),
+        topi.logsumexp(A, 1): np.full(3, -np.inf, "float32"),
     }, {A: a})
     assert_results({topi.all(B): np.True_, topi.any(B): np.False_}, {B: b})
 
@@ -266,6 +267,9 @@ def test_refusals() -> None:
     )
     assert refused(lambda: topi.all(A)) == (
         Diagnostic("dtype", where="topi.all", data="A", dtype="float32")
+    )
+    assert refused(lambda: topi.logsumexp(topi.cast(A, "int8"))) == (
+        Diagnostic("dtype", where="topi.logsumexp", x="T_cast", dtype="int8")
     )
     assert refused(lambda: topi.argmax(E, 1)) == (
         Diagnostic("shapes", where="topi.argmax", data="E", shape="(4, 0)", axes=(1,))
