@@ -427,7 +427,7 @@ BINARY = (
         "Compute `log(exp(x1) + exp(x2))` element-wise without intermediate overflow.", FLOATS,
         example="[0.0, 1000.0], [0.0, 1000.0]",
         shown="Array([6.93147181e-01, 1.00069315e+03], dtype=float64)", arity=2, cost=8,
-        formula=formulas.logaddexp,
+        formula=formulas.logaddexp, ulps=(1.5, 1.5),
         surfaces="te topi:log_add_exp array",
         texts={"te": "Compute `log(exp(x) + exp(y))` without intermediate overflow."},
     ),

@@ -61,7 +61,9 @@ class Op(NamedTuple):
         formula: Formula, called with an algebra and the operands (see `formulas`). It computes the
             intrinsic `call`; without `call`, expressions contain the formula itself. None: packages
             have functions of their own.
-        ulps: Maximum errors in float32 and float64, in units in the last place.
+        ulps: Maximum errors in float32 and float64, in units in the last place of the result, or of
+            larger terms that cancel: those of the reflection of gamma functions, and 1 for
+            `logaddexp`.
         of_integers: What `te` returns for an integer: the operand if `UNCHANGED`, or a constant.
             None: integers are not supported.
         cost: Estimated work per element, in additions, for the cost model and fusion: at least 8

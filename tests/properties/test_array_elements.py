@@ -20,7 +20,7 @@ ROUNDED = ("add", "multiply", "square", "subtract", "pow", "imag")
 # Functions with exactly rounded results that kernels do not contract to a fused multiply-add.
 EXACT = [
     kind for kind, row in sorted(elementwise_in("array").items())
-    if kind in ROUNDED or (not any(row.ulps) and kind != "logaddexp")
+    if kind in ROUNDED or not any(row.ulps)
 ]
 
 

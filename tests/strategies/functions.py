@@ -103,7 +103,7 @@ ROWS = MappingProxyType({
 EXACT: MappingProxyType[str, Callable[..., Array]] = MappingProxyType({
     name: _OWN.get(name) or getattr(np, row.numpy_name or "") for name, row in ROWS.items()
 })
-DYADIC = frozenset(name for name, row in ROWS.items() if row.arity == 2)
+DYADIC = frozenset(row.call or row.name for row in ELEMENTWISE if row.arity == 2)
 # Maximum errors in units in the last place, with and without fused multiply-add.
 BOUNDS = MappingProxyType({
     dtype: MappingProxyType({name: row.ulps[k] for name, row in ROWS.items()})
@@ -146,7 +146,8 @@ def exact(name: str, operands: list[Array]) -> Array:
     """Return the reference result of `name` in a wider dtype."""
     wider = _WIDER[operands[0].dtype.name]
     with np.errstate(all="ignore"):
-        return EXACT[name](*(operand.astype(wider) for operand in operands))
+        function = EXACT.get(name) or getattr(np, name)
+        return np.asarray(function(*(operand.astype(wider) for operand in operands)))
 
 
 def reference(row: Op, *operands: Array) -> Array:
@@ -164,7 +165,10 @@ def terms(name: str, operands: list[Array]) -> Array | float:
     """Return the magnitude of the terms that cancel near zeros of a function in float64.
 
     Functions of gamma reflect negative arguments. Their zeros have no relative bound in float64.
+    `logaddexp` is 0 where the larger operand and the logarithm, both less than 1, cancel.
     """
+    if name == "logaddexp":
+        return 1.0
     function = REFLECTED.get(name)
     if function is None or operands[0].dtype != np.float64:
         return 0.0
