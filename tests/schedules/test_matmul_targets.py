@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tecomp
-from tecomp import Target, te
+from tecomp import MatmulUnit, Target, te
 from tecomp.driver import ScheduledKernel
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir import DType
@@ -260,20 +260,22 @@ def test_padding_is_read_after_it_is_filled() -> None:
 
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", MATRIX_MACHINES)
-@pytest.mark.parametrize("divisor", [4, 24])
-def test_smaller_scratchpads(machine: str, divisor: int) -> None:
+@pytest.mark.parametrize("tiles", [1, 8])
+def test_smaller_scratchpads(machine: str, tiles: int) -> None:
     """Blocks fit the scratchpad; parts of the reduction axis are double-buffered."""
     target = load(machine)
-    (name,) = {unit.memory for unit in target.engine.values() if unit.kind == "matmul"}
-    small = target.overridden(memory={name: {
-        "capacity_bytes": 1 << 19 if divisor == 4 else 1 << 16, "reserved_bytes": 0}},
+    (unit,) = (each for each in target.engine.values() if isinstance(each, MatmulUnit))
+    # Both factors twice, and the sums; a quarter is left for padding to sticks and rows.
+    factors, sums = (unit.m + unit.n) * unit.k * 2, unit.m * unit.n * 4
+    small = target.overridden(memory={unit.memory: {
+        "capacity_bytes": tiles * (2 * factors + sums) * 5 // 4, "reserved_bytes": 0}},
         grid=dict.fromkeys(target.grid, 2))
-    kernel, s = run(small, 150, 400, 300)
+    kernel, s = run(small, unit.m + 22, 3 * unit.k + 16, unit.n + 44)
 
     report = kernel.report()
-    used = next(m for m in report.memories if m.memory == name)
-    assert used.peak_bytes <= (small.memory(name).usable_bytes or 0)
-    if divisor == 24:
+    used = next(m for m in report.memories if m.memory == unit.memory)
+    assert used.peak_bytes <= (small.memory(unit.memory).usable_bytes or 0)
+    if tiles == 1:
         assert "double_buffer" in str(s.trace)
 
 

@@ -196,8 +196,9 @@ def _pipeline(node: Stmt, ranges: Ranges) -> Stmt | None:
     while found := next(regions_of(loop, "ahead"), None):
         realize, conditions = found
         inside = {**ranges, loop.loop_var: (loop.min, loop.min + loop.extent - 1)}
-        local = _twice(local_buffer(realize, inside))
-        remap = _in_turn(realize.bounds, loop.loop_var)
+        single = local_buffer(realize, inside)
+        local = _twice(single)
+        remap = _in_turn(realize.bounds, loop.loop_var, _copy_axis(single))
         body = rebase_accesses(realize.body, realize.buffer, local, remap)
         produce, rest = _parts(body, local.data)
         _check(loop, realize, local, produce, rest)
@@ -214,19 +215,35 @@ def _pipeline(node: Stmt, ranges: Ranges) -> Stmt | None:
 
 
 def _twice(local: Buffer) -> Buffer:
-    """Return a buffer with an additional first axis of extent 2 that selects the copy."""
-    strides = local.strides
+    """Return a buffer with an additional axis of extent 2 that selects the copy."""
+    axis = _copy_axis(local)
+    shape, strides = local.shape, local.strides
     if strides is not None:
-        total = index_value(strides[0]) * local.shape[0]
-        strides = (int(total.value) if isinstance(total, Const) else total, *strides)
-    separators = tuple(separator + 1 for separator in local.axis_separators)
-    return replace(local, shape=(2, *local.shape), strides=strides, axis_separators=separators)
+        total = index_value(strides[axis]) * shape[axis]
+        stride = int(total.value) if isinstance(total, Const) else total
+        strides = (*strides[:axis], stride, *strides[axis:])
+    return replace(local, shape=(*shape[:axis], 2, *shape[axis:]), strides=strides)
 
 
-def _in_turn(bounds: tuple[Range, ...], loop: Var) -> Callable[[Indices], Indices]:
-    """Return the index function of the alternating copies of a region."""
+def _copy_axis(local: Buffer) -> int:
+    """Return the axis that selects the copy: the first of the last physical axis.
+
+    The other physical axes keep their extents, which memories with a fixed number of rows require.
+    """
+    return max(local.axis_separators, default=-1) + 1
+
+
+def _in_turn(
+    bounds: tuple[Range, ...], loop: Var, axis: int
+) -> Callable[[Indices], Indices]:
+    """Return the index function of the alternating copies of a region, selected by `axis`."""
     remap = from_start(bounds)
-    return lambda indices: (loop % 2, *remap(indices))
+
+    def place(indices: Indices) -> Indices:
+        rebased = remap(indices)
+        return (*rebased[:axis], loop % 2, *rebased[axis:])
+
+    return place
 
 
 def _parts(body: Stmt, data: Var) -> tuple[Stmt, Stmt]:

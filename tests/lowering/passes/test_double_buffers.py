@@ -60,6 +60,15 @@ def in_a_layout(s: Schedule) -> None:
     s[R].unroll(inner)
 
 
+def in_rows(s: Schedule) -> None:
+    s[Q].set_scope("global.texture")
+    s[Q].transform_layout(lambda i, j: [j % 4, te.AXIS_SEPARATOR, i, j // 4])
+    s[P].compute_inline()
+    outer, _ = s[R].split(R.op.axis[0], factor=3)
+    s[Q].compute_at(s[R], outer)
+    s[Q].double_buffer()
+
+
 def in_threads(s: Schedule) -> None:
     outer, inner = s[R].split(R.op.axis[0], factor=4)
     s[R].parallel(outer)
@@ -82,8 +91,8 @@ def overlapping(s: Schedule) -> None:
 
 
 CASES = [
-    (R, rows), (R, tiles_of_a_reduction), (R, one_in_the_other), (R, in_a_layout), (R, in_threads),
-    (R, a_single_iteration), (W, overlapping),
+    (R, rows), (R, tiles_of_a_reduction), (R, one_in_the_other), (R, in_a_layout), (R, in_rows),
+    (R, in_threads), (R, a_single_iteration), (W, overlapping),
 ]
 
 
@@ -116,7 +125,17 @@ def test_a_second_run_changes_nothing(output: Any, decide: Callable[[Schedule], 
     func = tecomp.lower(s, [A, output], stop_after="double_buffers")
 
     assert double_buffers(func) is func
-    assert ("(2, " in str(func)) is (decide is not a_single_iteration)
+    assert ("(2, " in str(func)) is (decide not in (a_single_iteration, in_rows))
+
+
+def test_both_copies_share_the_rows_of_a_memory() -> None:
+    """The copies extend the last physical axis, because a memory may have a fixed number of rows."""
+    s = te.create_schedule(R)
+    in_rows(s)
+
+    func = tecomp.lower(s, [A, R])
+
+    assert '"float32", (4, 18)' in str(func)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 9])
