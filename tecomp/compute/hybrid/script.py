@@ -1,4 +1,7 @@
-"""`te.hybrid.script`, and the conversion of hybrid functions to tensor definitions."""
+"""`te.hybrid.script`, and the conversion of hybrid functions to tensor definitions.
+
+The parser is imported with the first hybrid function, because most programs have none.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,12 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tecomp.compute.define import compute
 from tecomp.compute.extern import extern
-from tecomp.compute.hybrid.expression_parser import PYTHON, HybridArray, HybridSource
-from tecomp.compute.hybrid.statement_parser import StatementParser
 from tecomp.compute.intrinsics import cast as cast_value
 from tecomp.compute.ir_builder import IRBuilder
 from tecomp.compute.operators import if_then_else
@@ -37,6 +38,10 @@ from tecomp.ir.nodes.stmt import (
 )
 from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import bottom_up, nodes_of, substitute, walk
+
+if TYPE_CHECKING:
+    from tecomp.compute.hybrid.expression_parser import HybridArray, HybridSource
+    from tecomp.compute.hybrid.statement_parser import StatementParser
 
 _MAX_DEPTH = 100  # of nested lists: Python's recursion limit is 1,000 calls
 
@@ -83,6 +88,9 @@ def _read_once(
 
     Inputs in `changed` are copied first, so that the arrays of the caller are not modified.
     """
+    from tecomp.compute.hybrid.expression_parser import HybridArray
+    from tecomp.compute.hybrid.statement_parser import StatementParser
+
     inputs: dict[Tensor, Operand] = {}
     copies: dict[Tensor, Operand] = {}
     reader = StatementParser(function.source, IRBuilder())
@@ -290,6 +298,8 @@ class HybridFunction:
 
     def _python(self) -> Callable[..., Any]:
         """Return the Python function with the hybrid names in its globals."""
+        from tecomp.compute.hybrid.expression_parser import PYTHON
+
         known = {**self.function.__globals__, **PYTHON}
         return FunctionType(
             self.function.__code__, known, self.function.__name__, self.function.__defaults__,
@@ -348,6 +358,8 @@ def _is_array(value: Any) -> bool:
 
 
 def _source(function: FunctionType) -> HybridSource:
+    from tecomp.compute.hybrid.expression_parser import HybridSource
+
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):

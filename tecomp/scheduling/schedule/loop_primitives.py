@@ -15,7 +15,6 @@ from tecomp.scheduling import compute_location, loops
 from tecomp.scheduling.annotations import check_env_threads, pragma, prefetch
 from tecomp.scheduling.schedule.primitive_calls import StageCalls, primitive, tensor_of
 from tecomp.scheduling.state import ScheduleState
-from tecomp.scheduling.tensorize import tensorize
 from tecomp.scheduling.threads import ThreadAxis
 
 
@@ -501,6 +500,8 @@ class MarkPrimitives(StageCalls):
             B[i_outer * 4 + 2] = A[i_outer * 4 + 2] * float32(2.0)
             B[i_outer * 4 + 3] = A[i_outer * 4 + 3] * float32(2.0)
         """
+        from tecomp.scheduling.tensorize import tensorize
+
         self._apply(tensorize, "tensorize", var, tensor_intrin)
 
     @primitive

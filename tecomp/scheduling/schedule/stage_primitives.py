@@ -1,4 +1,7 @@
-"""Methods of `Schedule` that insert or rewrite stages."""
+"""Methods of `Schedule` that insert or rewrite stages.
+
+Primitives that few schedules use are imported by the methods.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,6 @@ from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.argument_checks import check_list
 from tecomp.scheduling import cache_stages
-from tecomp.scheduling.cache_subexpressions import cache_factor, cache_repeated, cache_terms
-from tecomp.scheduling.rewrite_reductions import merge_formula, merge_reduction, narrow_reduction
 from tecomp.scheduling.schedule.primitive_calls import (
     Handle,
     ScheduleCalls,
@@ -19,7 +20,6 @@ from tecomp.scheduling.schedule.primitive_calls import (
     primitive,
     tensor_of,
 )
-from tecomp.scheduling.tensorize import into_dots
 
 
 class CachePrimitives(ScheduleCalls):
@@ -237,6 +237,8 @@ class FormulaPrimitives(ScheduleCalls):
         >>> print(s[C].op)
         C[i, j] = sum(C_factor[i, k] * B[k, j], axis=[k])
         """
+        from tecomp.scheduling.cache_subexpressions import cache_factor
+
         where = "s.cache_factor"
         factor_list = list(factors) if isinstance(factors, list | tuple) else [factors]
         check_list(factor_list, int, f"{where}: factors", "pass integers >= 0", ScheduleError)
@@ -283,6 +285,8 @@ class FormulaPrimitives(ScheduleCalls):
         >>> print(s[D].op)
         D[i, j] = C_terms[i, j] / C[i]
         """
+        from tecomp.scheduling.cache_subexpressions import cache_terms
+
         reader_list = readers if isinstance(readers, list | tuple) else [readers]
         keys = [self.state.stage(operation_of(r, "s.cache_terms")).key for r in reader_list]
         result: Tensor = self._apply(
@@ -321,6 +325,8 @@ class FormulaPrimitives(ScheduleCalls):
         >>> print(s[B].op)
         B[i, j] = A[i, j] / B_repeated[i]
         """
+        from tecomp.scheduling.cache_subexpressions import cache_repeated
+
         arguments = (tensor_of(tensor, "s.cache_repeated"), axis, scope)
         result: Tensor = self._apply(cache_repeated, "cache_repeated", None, arguments)
         return result
@@ -356,6 +362,8 @@ class FormulaPrimitives(ScheduleCalls):
         >>> print(s[C].op)
         C[i] = sum(A[i, j, k], axis=[j, k])
         """
+        from tecomp.scheduling.rewrite_reductions import merge_reduction
+
         self._apply(merge_reduction, "merge_reduction", None,
                     (tensor_of(tensor, "s.merge_reduction"),))
 
@@ -390,6 +398,8 @@ class FormulaPrimitives(ScheduleCalls):
         >>> print(s, s[C].op)
         Schedule(A, C) C[i] = sum(A[j, i] * float32(2.0), axis=[j])
         """
+        from tecomp.scheduling.rewrite_reductions import merge_formula
+
         self._apply(merge_formula, "merge_formula", None, (tensor_of(tensor, "s.merge_formula"),))
 
     @primitive
@@ -423,6 +433,8 @@ class FormulaPrimitives(ScheduleCalls):
         >>> print(s[C].op)
         C[i] = cast("int64", C_narrow[i])
         """
+        from tecomp.scheduling.rewrite_reductions import narrow_reduction
+
         where = "s.narrow_reduction"
         result: Tensor = self._apply(
             narrow_reduction, "narrow_reduction", None, (tensor_of(tensor, where), dtype))
@@ -471,6 +483,8 @@ class FormulaPrimitives(ScheduleCalls):
         >>> [made.shape for made in s.into_dots(C, k, "uint8x4", "int8x4")]
         [(8, 16), (8, 16), (16, 16)]
         """
+        from tecomp.scheduling.tensorize import into_dots
+
         arguments = (tensor_of(tensor, "s.into_dots"), axis, first, second)
         result: tuple[Tensor, ...] = self._apply(into_dots, "into_dots", None, arguments)
         return result
