@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,35 @@ def test_formats_pack_two_elements_into_a_byte(name: str) -> None:
     assert np.array_equal(unpacked[0].view(np.uint8), a.view(np.uint8))
     assert np.array_equal(unpacked[1], a.astype(np.float32))
     assert np.array_equal(stored, packed)
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_packed_weights_of_products_are_unpacked_tile_by_tile(name: str) -> None:
+    """A kernel takes the packed bytes, and holds the weights of one tile in memory."""
+    storage = tecomp.storage_format(name)
+    per_byte = 8 // DType(name).bits
+    weights = values((48, 64), name)
+    x = np.random.default_rng(1).integers(-3, 4, (5, 64)).astype("float32")
+    packed = storage.encode_array(weights.astype("float32"))
+    X, W = te.placeholder((5, 64), name="X"), te.placeholder((48, 64 // per_byte), "uint8", name="W")
+    unpacked = storage.decode(W, "float32")
+    k = te.reduce_axis((0, 64), name="k")
+    Y = te.compute((5, 48), lambda i, j: te.sum(X[i, k] * unpacked[j, k], axis=k), name="Y")
+    s = te.create_schedule(Y)
+    i, j = s[Y].op.axis
+    tile, column = s[Y].split(j, 8)
+    s[Y].reorder(tile, i, column, k)
+    s[unpacked].compute_at(s[Y], tile)
+    y = np.empty((5, 48), "float32")
+
+    kernel = tecomp.build(s, [X, W, Y])
+    kernel(x, packed, y)
+
+    assert packed.nbytes == weights.size // per_byte
+    assert re.findall(r"Allocate\((.*?)\) as", str(kernel.lowered.final)) == [
+        f'Buffer("float32", ({8 * 64},))'
+    ]
+    assert np.array_equal(y, x @ weights.astype("float32").T)
 
 
 @pytest.mark.parametrize("name", INTEGERS)
