@@ -6,9 +6,9 @@ rows are combined vector by vector, a few rows at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from tecomp import Core, Target, accesses, te
 from tecomp.schedules.analysis.reduction import ReductionPattern, need_reduction
@@ -34,8 +34,8 @@ from tecomp.schedules.tiling.traversal import is_short
 
 Operation = Literal["sum", "mean", "prod", "max", "min"]
 
-_REDUCERS: dict[str, Callable[..., te.Expr]] = {
-    "sum": te.sum, "mean": te.sum, "prod": te.prod, "max": te.max, "min": te.min,
+_REDUCERS: Mapping[Operation, Callable[..., te.Expr]] = {
+    op: getattr(te, "sum" if op == "mean" else op) for op in get_args(Operation)
 }
 _ROWS_PER_UPDATE = 8
 """Rows that are combined in registers before the result in memory is updated."""

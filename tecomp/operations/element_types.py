@@ -121,5 +121,13 @@ NARROW = tuple([row.name for row in ELEMENT_TYPES if row.kind == "float" and row
 PART = {row.name: f"float{row.bits // 2}" for row in ELEMENT_TYPES if row.kind == "complex"}
 """Dtype of the real and imaginary parts, which are stored adjacently."""
 
+_MLIR_KINDS = {"bool": "i", "int": "i", "uint": "ui", "float": "f"}
+
+MLIR_NAMES = {
+    row.name: "bf16" if row.name == "bfloat16" else f"{_MLIR_KINDS[row.kind]}{row.bits}"
+    for row in ELEMENT_TYPES if row.kind in _MLIR_KINDS and row.in_arrays
+}
+"""Names of real array dtypes in MLIR."""
+
 WHOLE = {row.name: row.pair for row in ELEMENT_TYPES if row.pair}
 """Complex dtype that type promotion gives for a float and a complex number."""

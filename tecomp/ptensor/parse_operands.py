@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
+from tecomp.operations.element_types import MLIR_NAMES, SIGNED
 from tecomp.ptensor.operation import (
     AttributeOperand,
     PTensorOp,
@@ -29,11 +30,10 @@ from tecomp.ptensor.types import SCALARS, PTensorType, ValueType
 
 _PLACES = ("device", "dist", "team")
 MLIR_DTYPES: Mapping[str, str] = {
-    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)}, "bf16": "bfloat16", "i1": "bool",
-    **{f"{sign}i{bits}": f"int{bits}" for sign in ("", "s") for bits in (8, 16, 32, 64)},
-    **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    **{name: dtype for dtype, name in MLIR_NAMES.items()},
+    **{f"s{MLIR_NAMES[dtype]}": dtype for dtype in SIGNED},
 }
-"""Names of dtypes in MLIR."""
+"""Dtypes by their names in MLIR."""
 _POSITIONS: Mapping[str, tuple[str, ...]] = {
     "create": ("dtype", "device", "team"),
     "linspace": ("start", "stop", "n", "dtype", "device", "team"),

@@ -11,6 +11,7 @@ from tecomp.layout.notations.mlir_affine import map_text, parse_affine_map
 from tecomp.layout.notations.scanner import Scanner
 from tecomp.layout.sharding.shard_maps import collapse_map
 from tecomp.layout.sharding.virtual_grid import GridMap, parse_grid_map
+from tecomp.operations.element_types import MLIR_NAMES, SIGNED
 from tecomp.poly.maps.index_map import IndexMap
 
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
@@ -19,22 +20,12 @@ MEMORY_SPACES = ("system", "mmio", "dram", "l1")
 OOB_VALUES = {"undef": None, "zero": 0, "one": 1, "inf": float("inf"), "neginf": float("-inf")}
 """Padding values by keyword."""
 
-TYPES = {
-    "f64": "float64",
-    "f32": "float32",
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "i1": "bool",
-    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
-    **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+_DTYPES = {
+    **{name: dtype for dtype, name in MLIR_NAMES.items()},
+    **{f"s{MLIR_NAMES[dtype]}": dtype for dtype in SIGNED},
+    "u8": "uint8", "u16": "uint16", "u32": "uint32",
 }
-"""MLIR names of dtypes."""
-
-_ALSO = {
-    **{f"si{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32)},
-}
-_NAMES = {ours: theirs for theirs, ours in TYPES.items()}
+"""Dtypes by their names in MLIR, which may have a sign, and by names of tt-mlir."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +79,12 @@ def shard_text(layout: ShardNotation) -> str:
 
 
 def _type_name(dtype: str) -> str:
-    if dtype not in _NAMES:
+    if dtype not in MLIR_NAMES:
         raise LayoutError(
             "shard layout: {dtype} is not supported in #tt.layout<...>; supported dtypes: {names}",
-            kind="shards", dtype=dtype, names=", ".join(sorted(_NAMES)),
+            kind="shards", dtype=dtype, names=", ".join(sorted(MLIR_NAMES)),
         )
-    return _NAMES[dtype]
+    return MLIR_NAMES[dtype]
 
 
 def parse_shard(text: str) -> ShardNotation:
@@ -315,7 +306,7 @@ def _type(scanner: Scanner, *, stored: bool = False) -> str:
     name = scanner.word(expected)
     if stored and name in BFP_TILES:
         return name
-    found = TYPES.get(name) or _ALSO.get(name)
+    found = _DTYPES.get(name)
     return scanner.fail(expected, position) if found is None else found
 
 
