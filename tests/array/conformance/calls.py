@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from tecomp.operations.elementwise import elementwise_in
+from tecomp.operations.reductions import reductions_in
+from tecomp.operations.rows import ALL, BITS, FLOATING, FLOATS, NUMERIC, REAL, TO_BOOL, TRUTH
 from tests.array.conformance import draws
 from tests.array.conformance.draws import Draw
+from tests.operations import references
+from tests.strategies.functions import reference
 
 Oracle: TypeAlias = Callable[..., Any]
 
@@ -36,6 +42,19 @@ class Call:
 Maker: TypeAlias = Callable[[Draw, str], Call]
 
 MAKERS: dict[str, Maker] = {}
+"""Makers by function; functions of tables without a maker of their own are drawn by their rows."""
+
+ELEMENTWISE, REDUCTIONS = elementwise_in("array"), reductions_in("array")
+
+GROUPS = {
+    ALL: (("bool",), draws.INTEGERS, draws.FLOATING),
+    TRUTH: (("bool",), draws.INTEGERS, draws.FLOATING),
+    BITS: (("bool",), draws.INTEGERS),
+    NUMERIC: (draws.INTEGERS, draws.FLOATING),
+    REAL: (draws.INTEGERS, draws.FLOATS),
+    FLOATS: (draws.FLOATS,),
+}
+"""Dtypes of operands, in groups that promote to each other, by the dtypes of a row."""
 
 
 def _for(*names: str) -> Callable[[Maker], Maker]:
@@ -46,36 +65,19 @@ def _for(*names: str) -> Callable[[Maker], Maker]:
     return register
 
 
-@_for("abs", "negative", "positive", "square", "sign")
-def _numeric(draw: Draw, name: str) -> Call:
-    return Call(name, (draw.data(draw.shape(), draws.NUMERIC, special=True),))
+def _unary(draw: Draw, name: str) -> Call:
+    row = ELEMENTWISE[name]
+    # Special values of complex functions have their own tests, by the rules of the standard.
+    groups = (draws.FLOATS,) if row.takes is FLOATING else GROUPS[row.takes]
+    takes = [dtype for group in groups for dtype in group]
+    x = draw.data(draw.shape(), takes, special=True)
+    return Call(name, (x,), {}, None if hasattr(np, name) else partial(reference, row))
 
 
-@_for("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log",
-      "log10", "log1p", "log2", "reciprocal", "sin", "sinh", "sqrt", "tan", "tanh")
-def _floating(draw: Draw, name: str) -> Call:
-    return Call(name, (draw.data(draw.shape(), draws.FLOATS, special=True),))
-
-
-@_for("ceil", "floor", "trunc", "signbit", "nextafter")
-def _real(draw: Draw, name: str) -> Call:
-    takes = draws.REAL if name in ("ceil", "floor", "trunc") else draws.FLOATS
-    one = draw.data(draw.shape(), takes, special=True)
-    if name == "nextafter":
-        return Call(name, (one, draw.data(draw.part(one.shape), (one.dtype.name,), special=True)))
-    return Call(name, (one,))
-
-
-@_for("round", "isfinite", "isinf", "isnan", "conj", "real", "imag")
-def _any_number(draw: Draw, name: str) -> Call:
-    takes = draws.COMPLEX if name == "imag" else draws.NUMERIC
-    return Call(name, (draw.data(draw.shape(), takes, special=name.startswith("is")),))
-
-
-@_for("logical_not", "bitwise_invert")
-def _truth(draw: Draw, name: str) -> Call:
-    takes = draws.ALL if name == "logical_not" else ("bool", *draws.INTEGERS)
-    return Call(name, (draw.data(draw.shape(), takes),))
+def _binary(draw: Draw, name: str) -> Call:
+    row = ELEMENTWISE[name]
+    groups = (draws.FLOATS,) if row.takes is FLOATING else GROUPS[row.takes]
+    return Call(name, _pair(draw, groups, row.takes is not NUMERIC or row.gives == TO_BOOL))
 
 
 def _pair(draw: Draw, groups: tuple[tuple[str, ...], ...], special: bool = True) -> tuple[Any, Any]:
@@ -91,29 +93,10 @@ def _pair(draw: Draw, groups: tuple[tuple[str, ...], ...], special: bool = True)
     return (one, number) if kind else (number, one)
 
 
-@_for("add", "subtract", "multiply", "equal", "not_equal")
-def _arithmetic(draw: Draw, name: str) -> Call:
-    return Call(name, _pair(draw, (draws.INTEGERS, draws.FLOATING), "equal" in name))
-
-
-@_for("divide", "atan2", "copysign", "hypot", "logaddexp")
-def _of_floats(draw: Draw, name: str) -> Call:
-    return Call(name, _pair(draw, (draws.FLOATS,)))
-
-
-@_for("maximum", "minimum", "less", "less_equal", "greater", "greater_equal")
-def _ordered(draw: Draw, name: str) -> Call:
-    return Call(name, _pair(draw, (draws.INTEGERS, draws.FLOATS)))
-
-
-@_for("bitwise_and", "bitwise_or", "bitwise_xor")
-def _bits(draw: Draw, name: str) -> Call:
-    return Call(name, _pair(draw, (("bool",), draws.INTEGERS)))
-
-
-@_for("logical_and", "logical_or", "logical_xor")
-def _logic(draw: Draw, name: str) -> Call:
-    return Call(name, _pair(draw, (("bool",), draws.INTEGERS, draws.FLOATING)))
+@_for("nextafter")
+def _nextafter(draw: Draw, name: str) -> Call:
+    one = draw.data(draw.shape(), draws.FLOATS, special=True)
+    return Call(name, (one, draw.data(draw.part(one.shape), (one.dtype.name,), special=True)))
 
 
 @_for("bitwise_left_shift", "bitwise_right_shift")
@@ -159,19 +142,17 @@ def _where(draw: Draw, name: str) -> Call:
     return Call(name, (condition, one, two))
 
 
-@_for("sum", "prod", "mean", "var", "std", "max", "min", "all", "any", "count_nonzero")
 def _reduced(draw: Draw, name: str) -> Call:
-    takes = {
-        "mean": draws.FLOATS, "var": draws.FLOATS, "std": draws.FLOATS, "max": draws.REAL,
-        "min": draws.REAL, "sum": draws.ALL, "prod": draws.ALL,
-    }.get(name, draws.ALL)
-    x = draw.data(draw.full() if name in ("max", "min", "mean", "var", "std") else draw.shape(), takes)
+    row = REDUCTIONS[name]
+    takes = [dtype for dtype in draws.ALL if references.takes(row, dtype)]
+    x = draw.data(draw.full() if row.needs_elements or row.finish else draw.shape(), takes)
     options = {"axis": draw.axes(x.ndim), "keepdims": draw.chance()}
-    if name in ("sum", "prod") and draw.chance(0.3):
+    if row.option == "dtype" and draw.chance(0.3):
         options["dtype"] = np.dtype("complex128" if x.dtype.kind == "c" else "float64")
-    if name in ("var", "std") and draw.chance(0.3):
+    if row.option == "correction" and draw.chance(0.3):
         options["correction"] = 0.5
-    return Call(name, (x,), options, tolerance=512)
+    oracle = None if hasattr(np, name) else references.numpy_reduction(row)
+    return Call(name, (x,), options, oracle, tolerance=512)
 
 
 @_for("argmax", "argmin")
@@ -506,3 +487,9 @@ def _types(draw: Draw, name: str) -> Call:
 
 def _castable(x: Any, to: Any) -> Any:
     return np.can_cast(getattr(x, "dtype", x), to)
+
+
+for _name, _row in ELEMENTWISE.items():
+    MAKERS.setdefault(_name, _unary if _row.arity == 1 else _binary)
+for _name in REDUCTIONS:
+    MAKERS.setdefault(_name, _reduced)
