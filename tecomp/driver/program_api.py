@@ -71,10 +71,10 @@ class CompiledProgram(Protocol):
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the program to a folder that `tecomp.load` can read on the same machine."""
 
-    def report(self, *, measured: bool = False) -> Any:
+    def report(self, *, measured: bool = False, **sizes: int) -> Any:
         """Return the structure of the program and the cost of its kernels."""
 
-    def timeline(self, *, measured: bool = False) -> ChromeTrace:
+    def timeline(self, *, measured: bool = False, **sizes: int) -> ChromeTrace:
         """Return the timeline of the program as a trace for Perfetto and chrome://tracing."""
 
     def picture(self) -> Svg:
@@ -115,12 +115,16 @@ def compile(
             of an output is in `program.packed`.
         name: Name of the program.
 
+    Sizes may be symbolic (`te.var`) on processors: one compilation serves all sizes, which each
+    call takes from the shapes of its arrays. Targets with device layouts, and layouts and hints of
+    the caller, require constant sizes.
+
     Returns:
         The `tecomp.graph.program.Program`; call it with arrays: `y = program(x)`.
 
     Raises:
         DefinitionError: If an output depends on a placeholder that is neither an input nor a
-            constant, a tensor is given twice, or a size is symbolic.
+            constant, a tensor is given twice, or a size variable is no extent of an input.
         CallError: If a constant differs in shape or dtype from its placeholder.
         LayoutError: If the target supports no layouts for an operation or no consistent
             combination, or a required hint cannot be satisfied.

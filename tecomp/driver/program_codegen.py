@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import prod
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from tecomp.codegen.emit.kernel_sequence import (
     RowPitch,
     SequenceArgument,
     SequenceCall,
+    SequenceSize,
     sequence_text,
 )
 from tecomp.codegen.llvm.code_cache import get_or_compile_object
@@ -29,9 +31,11 @@ from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.auto_schedule import build_default_schedule
 from tecomp.driver.build_cache import BuildRequest
+from tecomp.driver.static_shapes import extent_at
 from tecomp.fork_gate import no_fork
 from tecomp.ir.extern.binding import bind
-from tecomp.ir.nodes.stmt import Buffer, PrimFunc, SeqStmt
+from tecomp.ir.nodes.expr import Var
+from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc, SeqStmt
 from tecomp.lowering.pipeline import LoweringResult
 from tecomp.lowering.storage.flatten_buffer import flatten_axis_groups
 from tecomp.machine.descriptor import Target
@@ -155,20 +159,21 @@ class ProgramKernel:
         params = (p for p in self.lowered.final.params if isinstance(p, Buffer))
         return tuple(_rows(p) if len(p.shape) > 1 else None for p in params)
 
-    def report(self) -> CostReport:
-        """Return the modelled cost of a call on the target.
+    def report(self, sizes: Mapping[str, int] = MappingProxyType({})) -> CostReport:
+        """Return the modelled cost of a call on the target for the given sizes.
 
         Raises:
             LowerError: If there are too many iterations to count.
         """
+        known = {var.name: sizes[var.name] for var in self.lowered.final.sizes}
         assert self.build.target is not None
         import tecomp.driver.profiling as reporting
         report: CostReport = reporting.report_of(
-            self.build.name, self.build.schedule.state, self.lowered, self.build.target, {}
+            self.build.name, self.build.schedule.state, self.lowered, self.build.target, known
         )
         return report
 
-    def measured(self) -> float:
+    def measured(self, sizes: Mapping[str, int] = MappingProxyType({})) -> float:
         """Measure the minimum time of a call on arrays of zeros, in seconds."""
         image = get_or_compile_object(self.module.source)
         linked = link([image], self.module.entry, bind(self.module.calls))
@@ -178,7 +183,8 @@ class ProgramKernel:
         params = [p for p in self.lowered.final.params if isinstance(p, Buffer)]
         # Write the zeros explicitly: untouched pages of `np.zeros` all map to one physical page,
         # which stays in the first-level cache.
-        arrays = [np.full([int(n) for n in p.shape], 0, p.dtype.numpy) for p in params]
+        shapes = [[extent_at(n, sizes) or 0 for n in p.shape] for p in params]
+        arrays = [np.full(n, 0, p.dtype.numpy) for n, p in zip(shapes, params, strict=True)]
         return kernel.timeit(*arrays, seconds=_MEASURE_SECONDS).min
 
 
@@ -209,7 +215,7 @@ def sequence_of(
     calls: Sequence[tuple[ProgramKernel, Sequence[SequenceArgument | ArenaValue]]],
     params: Sequence[Buffer],
     outputs: Container[Buffer],
-    bytes_held: int,
+    slots: Sequence[Extent],
     codes: BackgroundCompiler,
 ) -> SequenceCode:
     """Return the function that calls kernels in sequence.
@@ -217,22 +223,31 @@ def sequence_of(
     Args:
         name: Name of the function.
         calls: Kernel calls in order, each with its arguments.
-        params: Array parameters of the function.
+        params: Array parameters of the function; their symbolic extents are of dtype int64.
         outputs: Parameters that are written.
-        bytes_held: Size of the memory for intermediate values, in bytes.
+        slots: Bytes of each slot of the memory for intermediate values.
         codes: Compilation of the kernels.
 
     Raises:
         InternalError: If LLVM rejects a module.
     """
     parts = list({id(part): part for part, _ in calls}.values())
-    steps = [SequenceCall(p.module.entry, tuple(args), p.module.sites, p.rows) for p, args
-        in calls]
+    extents = [extent for buffer in params for extent in buffer.shape if isinstance(extent, Var)]
+    sizes = tuple(dict.fromkeys(extents))
+    head = PrimFunc(name, tuple(map(flatten_axis_groups, params)), SeqStmt(()), sizes)
+    positions = {var.name: SequenceSize(k) for k, var in enumerate(sizes)}
+    steps = [
+        SequenceCall(
+            part.module.entry,
+            (*args, *(positions[var.name] for var in part.lowered.final.sizes)),
+            part.module.sites, part.rows,
+        )
+        for part, args in calls
+    ]
     is_parallel = any(part.is_parallel for part in parts)
-    text = sequence_text(name, steps, len(params), bytes_held, is_parallel=is_parallel)
+    text = sequence_text(name, steps, len(params), slots, sizes, is_parallel=is_parallel)
     sequence_image = get_or_compile_object(text.source, is_fresh=codes.is_fresh)
     images = (*(codes.image(part.module) for part in parts), sequence_image)
-    head = PrimFunc(name, tuple(map(flatten_axis_groups, params)), SeqStmt(()), ())
     written = tuple(buffer.data for buffer in params if buffer in outputs)
     outside = tuple(dict.fromkeys(call for part in parts for call in part.module.calls))
     interface = KernelInterface(head, written, text.entry, text.sites, is_parallel, outside)

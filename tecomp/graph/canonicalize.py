@@ -18,7 +18,6 @@ from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.constraints.operation_view import loads_of
 from tecomp.graph.layout_candidates import lanes_of
-from tecomp.graph.sizes import elements_of
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType, represents_all
 from tecomp.ir.nodes.expr import Cast, Expr, const, is_const
@@ -300,9 +299,10 @@ def _is_rearranged(load: TensorLoad, axes: list[IterVar]) -> bool:
     Sliding windows have many more iterations than elements and are not rearrangements.
     """
     extents = constant_shape([axis.extent for axis in axes])
-    if extents is None or not all(is_const(axis.dom.min, 0) for axis in axes):
+    shape = constant_shape(load.tensor.shape)
+    if extents is None or shape is None or not all(is_const(axis.dom.min, 0) for axis in axes):
         return False
-    return prod(extents) <= elements_of(load.tensor)
+    return prod(extents) <= prod(shape)
 
 
 def _view(load: TensorLoad, axes: list[IterVar]) -> Tensor:

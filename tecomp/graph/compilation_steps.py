@@ -23,10 +23,12 @@ from tecomp.graph.planning import ProgramPlan, choose_program_layouts, plan_prog
 from tecomp.graph.report import ProgramDetails
 from tecomp.graph.serialization import NativeProgram
 from tecomp.graph.shard_selection import PlannedKernels, keep_between_kernels
-from tecomp.graph.sizes import bytes_of, plain_layout
+from tecomp.graph.sizes import bytes_of, in_int64, plain_layout
+from tecomp.graph.symbolic_memory import SymbolicArenaPlan
 from tecomp.graph.work_division import division_outcomes
 from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.stmt import Buffer
+from tecomp.ir.nodes.expr import Var
+from tecomp.ir.nodes.stmt import Buffer, Extent
 from tecomp.layout.core.layout import Layout
 from tecomp.progress import progress
 
@@ -153,7 +155,7 @@ def _written_over(outline: ProgramPlan, kernels: Sequence[FusedKernel]) -> Mappi
 
 
 def _details(
-    outline: ProgramPlan, kernels: Sequence[FusedKernel], plan: ArenaPlan
+    outline: ProgramPlan, kernels: Sequence[FusedKernel], plan: ArenaPlan | SymbolicArenaPlan
 ) -> ProgramDetails:
     pairs = [*zip(outline.groups, kernels, strict=True)]
     calls = [
@@ -177,7 +179,7 @@ def native_of(
     graph: ProgramGraph,
     kernels: Sequence[tuple[FusionGroup, FusedKernel]],
     known: frozenset[Tensor],
-    plan: ArenaPlan,
+    plan: ArenaPlan | SymbolicArenaPlan,
     codes: BackgroundCompiler,
     stored: Mapping[Tensor, Layout],
     packed: Sequence[Tensor] = (),
@@ -197,17 +199,24 @@ def native_of(
     arguments = (*graph.inputs, *graph.outputs)
     where: dict[Tensor, SequenceArgument | ArenaValue] = {x: SequenceArgument(k) for k, x
         in enumerate(arguments)}
-    where |= {value.tensor: ArenaValue(value.offset) for value in plan.values}
+    slots: tuple[Extent, ...]
+    variables: Mapping[Var, Var] = {}
+    if isinstance(plan, SymbolicArenaPlan):
+        where |= {value.tensor: ArenaValue(0, value.slot) for value in plan.values}
+        slots, variables = plan.slots, plan.variables
+    else:
+        where |= {value.tensor: ArenaValue(value.offset) for value in plan.values}
+        slots = (plan.bytes,)
     steps = _Steps(frozenset(graph.constants), known, where, len(arguments), stored)
     for group, kernel in kernels:
         steps.add(group, kernel)
-    params = [_buffer(tensor, stored) for tensor in arguments]
+    params = [_buffer(tensor, stored, variables) for tensor in arguments]
     data = Buffer("constants", (max(steps.room.end, 1),), DType("uint8"))
     results = params[len(graph.inputs) :]
-    run = sequence_of(name, steps.each, [*params, data], results, plan.bytes, codes)
-    sources = [_buffer(tensor, {}) for tensor in steps.sources]
+    run = sequence_of(name, steps.each, [*params, data], results, slots, codes)
+    sources = [_buffer(tensor, {}, {}) for tensor in steps.sources]
     pack = sequence_of(
-        f"{name}_constants", steps.once, [data, *sources], [data], 0, codes
+        f"{name}_constants", steps.once, [data, *sources], [data], (), codes
     ) if steps.once else None
     positions = {tensor: k for k, tensor in enumerate(graph.constants)}
     return NativeProgram(
@@ -296,7 +305,17 @@ def _text_of(layouts: Sequence[Layout]) -> str:
     return definitions_text(tuple(layouts)) if layouts else ""
 
 
-def _buffer(tensor: Tensor, stored: Mapping[Tensor, Layout]) -> Buffer:
-    """Return the buffer of an argument, in row-major order or in device layout."""
-    shape = stored[tensor].physical_shape if tensor in stored else tensor.shape
+def _buffer(
+    tensor: Tensor, stored: Mapping[Tensor, Layout], variables: Mapping[Var, Var]
+) -> Buffer:
+    """Return the buffer of an argument, in row-major order or in device layout.
+
+    Args:
+        tensor: Argument.
+        stored: Layouts of values that are not in row-major order.
+        variables: int64 variable of each size variable.
+    """
+    if tensor in stored:
+        return Buffer(tensor.name, stored[tensor].physical_shape, tensor.dtype)
+    shape = tuple(in_int64(extent, variables) for extent in tensor.shape)
     return Buffer(tensor.name, shape, tensor.dtype)

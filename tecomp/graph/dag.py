@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tecomp.compute.access_relations import variables_of
+from tecomp.compute.access_relations import variables_in, variables_of
 from tecomp.compute.expression_analysis import post_order, substitute_inputs
 from tecomp.compute.operation import Operation, PlaceholderOp
 from tecomp.compute.scan import ScanOp
@@ -19,7 +19,7 @@ from tecomp.graph.canonicalize import (
     with_factors_of_unit,
 )
 from tecomp.graph.top_k import top_k_on_cores
-from tecomp.ir.nodes.stmt import Extent
+from tecomp.ir.nodes.expr import Var
 from tecomp.ir.traversal.rewrite import nodes_of
 from tecomp.machine.descriptor import Target
 
@@ -46,6 +46,12 @@ class ProgramGraph:
     origins: Mapping[Tensor, Tensor]
 
     @property
+    def sizes(self) -> tuple[Var, ...]:
+        """Size variables, in the order of the inputs' extents."""
+        extents = (extent for x in self.inputs for extent in x.shape)
+        return tuple(dict.fromkeys(extent for extent in extents if isinstance(extent, Var)))
+
+    @property
     def computed(self) -> tuple[Tensor, ...]:
         """Results of all operations."""
         return tuple(x for op in self.operations for x in op.outputs)
@@ -66,25 +72,23 @@ def graph_of(
     Raises:
         DefinitionError: If a required placeholder is neither an input nor a constant, a tensor is
             given twice, an input or constant is computed, an output is a placeholder or an input,
-            there is no output, or a size is symbolic.
+            there is no output, or a variable is no extent of an input.
     """
     sources = (*inputs, *constants)
-    _check_given(sources)
+    sizes = _check_given(inputs, constants)
     _check_outputs(outputs, sources)
     known = {tensor.op for tensor in sources}
     all_ops = post_order([x.op for x in outputs])
     known |= {x.op for op in all_ops if isinstance(op, ScanOp) for x in op.states}
     ops = [op for op in all_ops if op not in known]
     for op in ops:
-        for shape in op.shapes:
-            _check_sizes(op.name, shape)
         if isinstance(op, PlaceholderOp):
             raise DefinitionError(
                 "compile: {op} is read, but is neither an input nor a constant; pass it in "
                 "`inputs`, or its values in `constants`",
                 kind="program", op=op.name,
             )
-        _check_variables(op)
+        _check_variables(op, sizes)
     steps = steps_of_scans(ops)
     split_casts = extract_casts(target) if target is not None else lambda op: op
     initial = ProgramGraph(
@@ -164,9 +168,10 @@ def steps_of_scans(operations: Sequence[Operation]) -> dict[Operation, Operation
     return found
 
 
-def _check_given(sources: Sequence[Tensor]) -> None:
+def _check_given(inputs: Sequence[Tensor], constants: Sequence[Tensor]) -> frozenset[Var]:
+    """Check the placeholders of a program, and return its size variables."""
     seen: set[Tensor] = set()
-    for tensor in sources:
+    for tensor in (*inputs, *constants):
         if not isinstance(tensor.op, PlaceholderOp):
             raise DefinitionError(
                 "compile: {tensor} is an input, but it is also computed; pass only placeholders as "
@@ -179,7 +184,31 @@ def _check_given(sources: Sequence[Tensor]) -> None:
                 kind="duplicate-argument", tensor=tensor.name,
             )
         seen.add(tensor)
-        _check_sizes(tensor.name, tensor.shape)
+    return _size_variables(inputs, constants)
+
+
+def _size_variables(inputs: Sequence[Tensor], constants: Sequence[Tensor]) -> frozenset[Var]:
+    """Return the checked size variables of a program."""
+    for tensor in constants:
+        for extent in tensor.shape:
+            if not isinstance(extent, int):
+                raise DefinitionError(
+                    "compile: the constant {name} has the extent `{extent}`; define constants with "
+                    "constant sizes",
+                    kind="unbound-size", name=tensor.name, extent=extent,
+                )
+    sizes = {extent for x in inputs for extent in x.shape if isinstance(extent, Var)}
+    names = Counter(var.name for var in sizes)
+    for name, count in names.items():
+        if count > 1:
+            raise DefinitionError(
+                "compile: {count} size variables have the name {name}; rename all but one",
+                kind="duplicate-argument", name=name, count=count,
+            )
+    for tensor in inputs:
+        for var in (var for extent in tensor.shape for var in variables_in(extent)):
+            _check_size(tensor.name, var, sizes)
+    return frozenset(sizes)
 
 
 def _check_outputs(outputs: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
@@ -207,20 +236,35 @@ def _check_outputs(outputs: Sequence[Tensor], sources: Sequence[Tensor]) -> None
             )
 
 
-def _check_variables(op: Operation) -> None:
+def _check_variables(op: Operation, sizes: Container[Var]) -> None:
     for var in variables_of(op):
+        _check_size(op.name, var, sizes)
+
+
+def _check_size(name: str, var: Var, sizes: Container[Var]) -> None:
+    if var not in sizes:
         raise DefinitionError(
-            "compile: {op} depends on the variable `{var}`, but a program requires constant sizes; "
-            "define it with constant sizes, or build a kernel for any size",
-            kind="unbound-size", op=op.name, var=var.name,
+            "compile: {op} depends on the variable `{var}`, which is not by itself an extent of an "
+            "input; define an input with the extent `{var}`, or use a constant size",
+            kind="unbound-size", op=name, var=var.name,
         )
 
 
-def _check_sizes(name: str, shape: Sequence[Extent]) -> None:
-    for extent in shape:
-        if not isinstance(extent, int):
-            raise DefinitionError(
-                "compile: {name} has the extent `{extent}`, but a program requires constant sizes; "
-                "define it with constant sizes, or build a kernel for any size",
-                kind="unbound-size", name=name, extent=extent,
-            )
+def check_constant_sizes(graph: ProgramGraph, reason: str) -> None:
+    """Check that a program has no symbolic sizes.
+
+    Args:
+        graph: Program.
+        reason: What requires constant sizes.
+
+    Raises:
+        DefinitionError: If an input has a symbolic size.
+    """
+    for tensor in graph.inputs:
+        for extent in tensor.shape:
+            if not isinstance(extent, int):
+                raise DefinitionError(
+                    "compile: {name} has the extent `{extent}`, but {reason} constant sizes; "
+                    "define it with constant sizes",
+                    kind="unbound-size", name=tensor.name, extent=extent, reason=reason,
+                )

@@ -20,7 +20,7 @@ from tecomp.graph.dag import ProgramGraph
 from tecomp.graph.fusion import FusionGroup, group_inputs
 from tecomp.graph.sizes import elements_of
 from tecomp.graph.value_placement import ResidentValue, Spill
-from tecomp.ir.arith.extents import round_up
+from tecomp.ir.arith.extents import constant_shape, round_up
 from tecomp.ir.nodes.expr import BufferLoad
 from tecomp.ir.nodes.printer import format_count
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
@@ -37,8 +37,8 @@ def in_place_candidates(
 ) -> tuple[int, ...]:
     """Return the positions of the operands of a group that its result may overwrite.
 
-    Such an operand has the same dtype and shape, is needed by no later kernel, and is read at the
-    index that is computed. Whether the schedule preserves this order is checked separately.
+    Such an operand has the same dtype and constant shape, is needed by no later kernel, and is read
+    at the index that is computed. Whether the schedule preserves this order is checked separately.
 
     Args:
         group: Operations of a kernel.
@@ -49,10 +49,13 @@ def in_place_candidates(
     if len(results) != 1 or results[0] not in lifetimes:
         return ()
     (result,) = results
+    shape = constant_shape(result.shape)
+    if shape is None:
+        return ()
     return tuple(
         k for k, x in enumerate(group_inputs(group))
         if x in lifetimes and lifetimes[x][1] == number and x.dtype == result.dtype
-        and x.shape == result.shape and _is_read_in_place(group, x)
+        and constant_shape(x.shape) == shape and _is_read_in_place(group, x)
     )
 
 
@@ -82,7 +85,11 @@ def reuse_input_buffer(lowered: LoweringResult, position: int) -> LoweringResult
     func = lowered.final
     flat = lowered.functions["flatten_buffer"]
     old, new = func.params[position], func.params[-1]
-    if not (isinstance(old, Buffer) and isinstance(new, Buffer)) or old.shape != new.shape:
+    if not (isinstance(old, Buffer) and isinstance(new, Buffer)):
+        return None
+    # The stores are counted, so sizes must be constant.
+    shape = constant_shape(new.shape)
+    if shape is None or constant_shape(old.shape) != shape:
         return None
     if not _stores_last(flat, position):
         return None

@@ -10,7 +10,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint
 from tecomp.errors import LayoutError
 from tecomp.graph.compile_options import CompileRequest
-from tecomp.graph.dag import ProgramGraph, graph_of
+from tecomp.graph.dag import ProgramGraph, check_constant_sizes, graph_of
 from tecomp.graph.fusion import FusionGroup, form_fusion_groups, group_inputs, scan_only_operations
 from tecomp.graph.insert_relayouts import ProgramWithLayouts, insert_relayouts
 from tecomp.graph.kernels import compile_time_constants
@@ -28,6 +28,7 @@ from tecomp.graph.memory_plan import (
 from tecomp.graph.physical_order import layouts_between_kernels
 from tecomp.graph.scratchpad_residency import Residency, residency
 from tecomp.graph.sizes import bytes_of, elements_of, plain_layout, sizes_of
+from tecomp.graph.symbolic_memory import SymbolicArenaPlan, plan_symbolic_memory
 from tecomp.graph.value_placement import ReshardError, ResidencyExclusions, Shards, ValueLocations
 from tecomp.graph.work_division import KernelDivision, apply_division_hints
 from tecomp.layout.core.layout import Layout
@@ -254,13 +255,15 @@ class ProgramPlan:
             of_hints={hint: replacements.get(x, x).op for hint, x in hinted.items()},
         )
 
-    def plan(self, in_place: Mapping[Tensor, Tensor]) -> ArenaPlan:
+    def plan(self, in_place: Mapping[Tensor, Tensor]) -> ArenaPlan | SymbolicArenaPlan:
         """Compute the memory plan of the values between kernels, with the given in-place results.
 
         Raises:
             CapacityError: If the memory of the target is too small.
         """
         request, graph = self.request, self.graph
+        if graph.sizes:
+            return plan_symbolic_memory(self.lifetimes, graph.sizes, in_place)
         sizes = {x: bytes_of(x, self.stored) for x in self.lifetimes}
         demand = MemoryDemand(self.lifetimes, sizes, in_place)
         plan = replace(
@@ -281,6 +284,10 @@ class ProgramPlan:
 def requested_graph(request: CompileRequest) -> ProgramGraph:
     """Build the operation graph of a compile request, with copies of inputs to scratchpads."""
     graph = graph_of(request.outputs, request.inputs, list(request.constants), request.target)
+    if request.target.core is None:
+        check_constant_sizes(graph, f"{request.target.name} requires")
+    elif request.is_laid_out or request.hints:
+        check_constant_sizes(graph, "layouts and hints require")
     return copy_resident_inputs(graph, request.target, request.layouts, request.packed)
 
 

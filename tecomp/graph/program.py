@@ -15,11 +15,13 @@ from tecomp.codegen.dispatch.kernel import Timing, time_call
 from tecomp.compute.tensor import Tensor
 from tecomp.drawing.drawable import Pictured, call_drawing_function
 from tecomp.driver.program_api import CompiledProgram, compile
+from tecomp.driver.static_shapes import check_sizes
 from tecomp.errors import CallError
 from tecomp.graph.compile_options import CompileRequest
 from tecomp.graph.serialization import NativeProgram, save
 from tecomp.graph.sizes import sizes_of
 from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.printer import format_count
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from tecomp.graph.layout_result import ProgramLayouts
     from tecomp.graph.memory_plan import ArenaPlan
     from tecomp.graph.report import ProgramDetails, ProgramReport
+    from tecomp.graph.symbolic_memory import SymbolicArenaPlan
     from tecomp.ir.nodes.stmt import Buffer
     from tecomp.layout.core.layout import Layout
 
@@ -63,8 +66,8 @@ class Program(Pictured):
     _drawn_by: ClassVar[str] = "program:draw_program"
 
     __slots__ = (
-        "_asked", "_constants", "_details", "_kernel", "_make", "_native", "inputs", "outputs",
-        "target",
+        "_asked", "_constants", "_details", "_kernel", "_make", "_native", "_sizes", "inputs",
+        "outputs", "target",
     )
 
     def __init__(
@@ -80,6 +83,10 @@ class Program(Pictured):
         self._make = details
         self._details: ProgramDetails | None = None
         self.target = request.target
+        self._sizes = {
+            extent.name: (k, axis) for k, x in reversed([*enumerate(request.inputs)])
+            for axis, extent in enumerate(x.shape) if isinstance(extent, Var)
+        }
 
     @property
     def details(self) -> ProgramDetails:
@@ -111,8 +118,8 @@ class Program(Pictured):
         return dict(zip(self._asked.packed, found, strict=True))
 
     @property
-    def memory(self) -> ArenaPlan:
-        """Memory plan of the values between kernels."""
+    def memory(self) -> ArenaPlan | SymbolicArenaPlan:
+        """Memory plan of the values between kernels; its method `at` takes symbolic sizes."""
         return self.details.memory
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -148,13 +155,19 @@ class Program(Pictured):
                 kind="argument-mismatch", kernel=self._kernel.name, expected=expected, names=names,
                 array_count=len(arrays),
             )
-        results = self._results(out)
+        results = self._results(arrays, out)
         self._kernel(*arrays, *results, self._constants)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _results(self, out: Any) -> Sequence[Any]:
+    def _results(self, arrays: Sequence[Any], out: Any) -> Sequence[Any]:
         if out is None:
-            return [_empty(buffer) for buffer in self._native.run.params[len(self.inputs) : -1]]
+            buffers = self._native.run.params[len(self.inputs) : -1]
+            if not self._sizes:
+                return [_empty(buffer, {}) for buffer in buffers]
+            sizes = {
+                name: self._extent(arrays, k, axis) for name, (k, axis) in self._sizes.items()
+            }
+            return [_empty(buffer, sizes) for buffer in buffers]
         results = list(out) if isinstance(out, list | tuple) else [out]
         if len(results) != len(self.outputs):
             names = ", ".join(tensor.name for tensor in self.outputs)
@@ -165,6 +178,23 @@ class Program(Pictured):
                 given_count=len(results),
             )
         return results
+
+    def _extent(self, arrays: Sequence[Any], number: int, axis: int) -> int:
+        """Return an extent of an input array."""
+        shape = arrays[number].shape if hasattr(arrays[number], "shape") else np.shape(
+            arrays[number])
+        tensor = self.inputs[number]
+        if len(shape) != len(tensor.shape):
+            raise CallError(
+                "{kernel}: {tensor} has {rank} axes, got an array of shape {shape}",
+                kind="argument-mismatch", kernel=self.name, tensor=tensor.name,
+                rank=len(tensor.shape), shape=tuple(shape),
+            )
+        return int(shape[axis])
+
+    def _checked_sizes(self, sizes: Mapping[str, int], method: str) -> Mapping[str, int]:
+        """Check the values of size variables that a caller passes to a method."""
+        return check_sizes(self._native.run.interface.head, sizes, f"{self.name}.{method}")
 
     def timeit(self, *arrays: Any, out: Any = None, seconds: float = 0.5) -> Timing:
         """Measure the time of a call, including argument checks.
@@ -207,25 +237,27 @@ class Program(Pictured):
             return
         save(self._asked, self._native, folder)
 
-    def report(self, *, measured: bool = False) -> ProgramReport:
+    def report(self, *, measured: bool = False, **sizes: int) -> ProgramReport:
         """Report the structure of the program and the cost of its kernels.
 
         Args:
+            sizes: Values of all size variables, by name.
             measured: Whether to time each kernel briefly on arrays of its own. The report then
                 also states the share of the time for which the limiting resource was busy:
                 compute units, or memory if the operands exceed all caches.
 
         Raises:
-            CallError: If `measured` is not a bool.
+            CallError: If `measured` is not a bool, or a size is missing, negative or unknown.
             LowerError: If there are too many iterations to count.
         """
+        known = self._checked_sizes(sizes, "report")
         check_kind(
             measured, bool, f"{self._kernel.name}: measured", "give True or False", CallError)
         head = self._kernel.name, self.target, self._native.constant_bytes
-        return self.details.report(*head, measured=measured)
+        return self.details.report(*head, known, measured=measured)
 
     def picture(self) -> Svg:
-        """Draw the program as SVG: kernels, values between them, relayouts and memory use.
+        """Draw a program of constant sizes as SVG: kernels, values, relayouts and memory use.
 
         Time runs downwards. A value is drawn as a line from its producer to its readers, and as a
         box at its addresses over its live range.
@@ -233,6 +265,7 @@ class Program(Pictured):
         Returns:
             SVG text; notebooks display it.
         """
+        self._checked_sizes({}, "picture")
         svg: Svg = call_drawing_function(self._drawn_by, self)
         return svg
 
@@ -241,21 +274,22 @@ class Program(Pictured):
         """Program name."""
         return self._kernel.name
 
-    def timeline(self, *, measured: bool = False) -> ChromeTrace:
+    def timeline(self, *, measured: bool = False, **sizes: int) -> ChromeTrace:
         """Return a trace of kernels and live bytes for Perfetto and chrome://tracing.
 
         Args:
             measured: Whether to time each kernel briefly. Default: use the lower bounds of the cost
                 model.
+            sizes: Values of all size variables, by name.
 
         Returns:
             JSON text; notebooks display it as a figure.
 
         Raises:
-            CallError: If `measured` is not a bool.
+            CallError: If `measured` is not a bool, or a size is missing, negative or unknown.
             LowerError: If there are too many iterations to count.
         """
-        return self.details.timeline(self.report(measured=measured))
+        return self.details.timeline(self.report(measured=measured, **sizes), sizes)
 
     def __repr__(self) -> str:
         inputs = ", ".join(tensor.name for tensor in self.inputs)
@@ -264,5 +298,5 @@ class Program(Pictured):
         return f"<Program {self._kernel.name}({inputs}) -> {outputs}: {kernels}>"
 
 
-def _empty(buffer: Buffer) -> np.ndarray[Any, Any]:
-    return np.empty(sizes_of(buffer), buffer.dtype.numpy)
+def _empty(buffer: Buffer, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
+    return np.empty(sizes_of(buffer, sizes), buffer.dtype.numpy)

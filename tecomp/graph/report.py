@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from tecomp.compute.tensor import Tensor
@@ -16,6 +17,7 @@ from tecomp.graph.layout_candidates import is_one_to_a_row
 from tecomp.graph.layout_result import DivisionHintOutcome, ProgramLayouts
 from tecomp.graph.memory_plan import ArenaPlan
 from tecomp.graph.sizes import bytes_of
+from tecomp.graph.symbolic_memory import SymbolicArenaPlan
 from tecomp.graph.value_placement import ResidentValue, Spill
 from tecomp.ir.nodes.printer import format_count
 from tecomp.layout.core.layout import Layout
@@ -294,7 +296,7 @@ def _table(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
 
 def edges_of(
     inputs: Sequence[Tensor], outputs: Sequence[Tensor], calls: Sequence[KernelCall],
-    stored: Mapping[Tensor, Layout],
+    stored: Mapping[Tensor, Layout], sizes: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[EdgeReport, ...]:
     """Report the values that kernels read or compute, in order of first use.
 
@@ -303,6 +305,7 @@ def edges_of(
         outputs: Outputs.
         calls: Kernel calls in order.
         stored: Layouts of values that are not in row-major order.
+        sizes: Values of all size variables. Default: none.
     """
     found: dict[object, EdgeReport] = {}
     labels = labels_of(calls)
@@ -310,7 +313,7 @@ def edges_of(
     def enter(x: Tensor, kind: Kind, made_by: str = "") -> None:
         layout = stored.get(x)
         found[x] = EdgeReport(
-            x.name, kind, made_by, (), bytes_of(x, stored), _text(layout),
+            x.name, kind, made_by, (), bytes_of(x, stored, sizes), _text(layout),
             layout is not None and is_one_to_a_row(layout),
         )
 
@@ -406,18 +409,27 @@ class ProgramDetails:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     kernels: tuple[KernelCall, ...]
-    memory: ArenaPlan
+    memory: ArenaPlan | SymbolicArenaPlan
     layouts: ProgramLayouts | None
     stored: Mapping[Tensor, Layout]
     division_outcomes: tuple[DivisionHintOutcome, ...]
 
-    def report(self, name: str, target: Target, constants: int, *, measured: bool) -> ProgramReport:
+    def arena(self, sizes: Mapping[str, int]) -> ArenaPlan:
+        """Return the memory plan for the given values of all size variables."""
+        memory = self.memory
+        return memory.at(sizes) if isinstance(memory, SymbolicArenaPlan) else memory
+
+    def report(
+        self, name: str, target: Target, constants: int,
+        sizes: Mapping[str, int] = MappingProxyType({}), *, measured: bool,
+    ) -> ProgramReport:
         """Report the cost of the program.
 
         Args:
             name: Program name.
             target: Target.
             constants: Size of the constants in bytes.
+            sizes: Values of all size variables. Default: none.
             measured: Whether to time each kernel briefly.
 
         Raises:
@@ -426,34 +438,33 @@ class ProgramDetails:
         costs: dict[int, tuple[CostReport, float | None]] = {}
         for call in self.kernels:
             if id(call.kernel) not in costs:
-                seconds = call.kernel.measured() if measured else None
-                costs[id(call.kernel)] = call.kernel.report(), seconds
+                seconds = call.kernel.measured(sizes) if measured else None
+                costs[id(call.kernel)] = call.kernel.report(sizes), seconds
         # The memory bandwidth of the host does not describe an emulated target.
         rate = copy_rate(target) if measured and target.core is not None else None
-        labels = labels_of(self.kernels)
+        labels, memory = labels_of(self.kernels), self.arena(sizes)
         kernels = tuple(
-            _kernel_report(call, name, self.stored, *costs[id(call.kernel)], rate)
+            _kernel_report(call, name, self.stored, sizes, *costs[id(call.kernel)], rate)
             for call, name in ((call, labels[call.group.result]) for call in self.kernels)
         )
         return ProgramReport(
-            name, target.name, kernels, len(costs), self.memory.bytes, self.memory.lower_bound,
-            constants, edges_of(self.inputs, self.outputs, self.kernels, self.stored),
-            tuple(relayouts_of(self.layouts)), self.memory.residents, self.memory.spills, rate,
+            name, target.name, kernels, len(costs), memory.bytes, memory.lower_bound,
+            constants, edges_of(self.inputs, self.outputs, self.kernels, self.stored, sizes),
+            tuple(relayouts_of(self.layouts)), memory.residents, memory.spills, rate,
         )
 
-    def timeline(self, report: ProgramReport) -> ChromeTrace:
-        """Build the trace of the program with the times of a report."""
-        return trace(report, self.memory)
+    def timeline(self, report: ProgramReport, sizes: Mapping[str, int]) -> ChromeTrace:
+        """Build the trace of the program with the times of a report for the given sizes."""
+        return trace(report, self.arena(sizes))
 
 
 def _kernel_report(
-    call: KernelCall, name: str, stored: Mapping[Tensor, Layout], report: CostReport, seconds: float
-    | None,
-    copy_rate: float | None,
+    call: KernelCall, name: str, stored: Mapping[Tensor, Layout], sizes: Mapping[str, int],
+    report: CostReport, seconds: float | None, copy_rate: float | None,
 ) -> KernelReport:
     group, target = call.group, call.kernel.build.target
-    reads = sum(bytes_of(x, stored) for x in group_inputs(group))
-    writes = sum(bytes_of(x, stored) for x in group.result.outputs)
+    reads = sum(bytes_of(x, stored, sizes) for x in group_inputs(group))
+    writes = sum(bytes_of(x, stored, sizes) for x in group.result.outputs)
     core = None if target is None else target.core
     # Targets without a cached core have many cores with memories of their own.
     cache_size = 0 if core is None else max(core.cache_bytes, default=0)

@@ -127,7 +127,7 @@ def draw_program(program: Program) -> Svg:
     for number, row in enumerate(rows):
         _draw_row(canvas, _y(number), row, width)
     right = max(_draw_values(canvas, rows, MARGIN + width), end)
-    _draw_memory(canvas, details.memory, len(details.inputs), len(rows), right + 40)
+    _draw_memory(canvas, details.arena({}), len(details.inputs), len(rows), right + 40)
     has_relayouts = any(call.is_relayout or call.packed for call in details.kernels)
     fills = [
         *[(NEUTRAL, "an input")] * bool(details.inputs),

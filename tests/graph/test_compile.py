@@ -218,10 +218,6 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
             ),
         ),
         (
-            lambda: tecomp.compile(T, [S]),
-            Diagnostic("unbound-size", name="S", extent="n"),
-        ),
-        (
             lambda: tecomp.compile(T, [], constants={S: np.zeros(3, "float32")}),
             Diagnostic("unbound-size", name="S", extent="n"),
         ),

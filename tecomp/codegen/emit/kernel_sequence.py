@@ -11,8 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from tecomp.codegen.emit.expr import emit
 from tecomp.codegen.llvm.compiled import ModuleText
-from tecomp.codegen.llvm.ir_builder import TAIL, LlvmFunction, LlvmSource, plain_name
+from tecomp.codegen.llvm.ir_builder import (
+    TAIL,
+    FunctionBuilder,
+    LlvmFunction,
+    LlvmSource,
+    ModuleBuilder,
+    Options,
+    PassSelection,
+    plain_name,
+)
 from tecomp.codegen.runtime.runtime_structs import (
     FAILURE,
     FIRST_ARGUMENT_WORD,
@@ -20,6 +30,7 @@ from tecomp.codegen.runtime.runtime_structs import (
     RECORD_WORD,
     TABLE,
 )
+from tecomp.ir.nodes.expr import Expr, Var
 
 _POINTER = 8
 _FILLER = "fill.rows"
@@ -37,10 +48,18 @@ class SequenceArgument:
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceSize:
+    """Size variable `position` of the sequence, passed as a word."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class ArenaValue:
-    """Intermediate value between kernels, at `offset` bytes in the memory of the sequence."""
+    """Intermediate value between kernels, at `offset` bytes in slot `slot` of the arena."""
 
     offset: int
+    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +82,7 @@ class SequenceCall:
     """
 
     entry: str
-    arguments: tuple[SequenceArgument | ArenaValue, ...]
+    arguments: tuple[SequenceArgument | ArenaValue | SequenceSize, ...]
     sites: tuple[str, ...] = ()
     rows: tuple[RowPitch | None, ...] = ()
 
@@ -74,19 +93,22 @@ class SequenceCall:
 
 
 def sequence_text(
-    name: str, steps: Sequence[SequenceCall], count: int, bytes_held: int, *, is_parallel: bool
+    name: str, steps: Sequence[SequenceCall], count: int, slots: Sequence[int | Expr],
+    sizes: Sequence[Var] = (), *, is_parallel: bool,
 ) -> ModuleText:
     """Return LLVM IR that calls the kernels in order; it must be linked with their entries.
 
     Args:
         name: Name of the sequence.
         steps: Kernel calls.
-        count: Number of arguments of the sequence, all of them arrays.
-        bytes_held: Bytes of memory for intermediate values between kernels.
+        count: Number of arrays among the arguments of the sequence; the sizes follow them.
+        slots: Bytes of each slot of the arena, the memory of values between kernels. Symbolic slots
+            are functions of the sizes, evaluated in each call.
+        sizes: Size variables of the sequence. Default: none.
         is_parallel: Whether a kernel can use more than one thread.
     """
     max_args = max((len(step.arguments) for step in steps), default=0)
-    tables, bytes_held = bytes_held, bytes_held + max((s.table_bytes for s in steps), default=0)
+    table_bytes = max((step.table_bytes for step in steps), default=0)
     sites = (*(site for step in steps for site in step.sites), _ARENA_NAME)
     lines = [
         "entry:",
@@ -94,12 +116,16 @@ def sequence_text(
         f"  %record = {_word('%arguments', RECORD_WORD)}",
         "  %thread = load ptr, ptr %arguments",
         *(line for k in range(count) for line in _argument(k)),
+        *(line for k in range(len(sizes)) for line in _size(k, count)),
     ]
-    lines += _emit_allocation(bytes_held, len(sites) - 1)
+    starts, functions = _emit_slots(lines, slots, sizes)
+    tables = starts.pop()
+    amount = _emit_sum(lines, tables, table_bytes)
+    lines += _emit_allocation(amount, len(sites) - 1)
     lines += ["  br label %step.0", "step.0:"]
     first_sites = [0, *accumulate(len(step.sites) for step in steps)][: len(steps)]
     for number, step in enumerate(steps):
-        lines += _emit_call(number, step, tables)
+        lines += _emit_call(number, step, starts, tables)
     lines += [
         "  br label %end",
         "failed:",
@@ -108,7 +134,7 @@ def sequence_text(
         "end:",
     ]
     lines += ["  %kind = load i64, ptr %record", "  %status = trunc i64 %kind to i32"]
-    if bytes_held:
+    if amount != "0":
         lines += _call_of_table("release", ["ptr %held"])
     lines.append("  ret i32 %status")
     body = "".join(f"{line}\n" for line in lines)
@@ -117,7 +143,8 @@ def sequence_text(
     # The suffix distinguishes the sequence from every kernel name.
     function = LlvmFunction(f"{plain_name(name)}.sequence", "i32", "ptr %arguments", body)
     filled = _filler().text() if any(any(step.rows) for step in steps) else ""
-    text = "\n".join([filled, function.text(), entries, TAIL])
+    evaluated = [slot_function.text() for slot_function in functions]
+    text = "\n".join([filled, *evaluated, function.text(), entries, TAIL])
     return ModuleText(LlvmSource(text), function.name, sites, is_parallel)
 
 
@@ -133,9 +160,58 @@ def _argument(position: int) -> list[str]:
     ]
 
 
-def _emit_allocation(amount: int, site: int) -> list[str]:
+def _size(position: int, count: int) -> list[str]:
+    slot = f"%word.{position}"
+    return [
+        f"  {slot} = {_word('%arguments', FIRST_ARGUMENT_WORD + count + position)}",
+        f"  %size.{position} = load i64, ptr {slot}",
+    ]
+
+
+def _emit_slots(
+    lines: list[str], slots: Sequence[int | Expr], sizes: Sequence[Var]
+) -> tuple[list[str], list[LlvmFunction]]:
+    """Emit the start of each slot, and return the starts, the end, and functions that they call.
+
+    Starts are operands: numbers as far as all slots before are constant.
+    """
+    functions = list[LlvmFunction]()
+    starts = ["0"]
+    for number, slot in enumerate(slots):
+        operand = str(slot)
+        if isinstance(slot, Expr):
+            functions.append(_size_function(f"slot.{number}", slot, sizes))
+            operand = f"%bytes.{number}"
+            arguments = ", ".join(f"i64 %size.{k}" for k in range(len(sizes)))
+            lines.append(f"  {operand} = call i64 @{functions[-1].name}({arguments})")
+        starts.append(_emit_sum(lines, starts[-1], operand))
+    return starts, functions
+
+
+def _emit_sum(lines: list[str], a: str, b: str | int) -> str:
+    """Emit the sum of two operands, folded for numbers; return its operand."""
+    if a.isdecimal() and str(b).isdecimal():
+        return str(int(a) + int(b))
+    if str(b) == "0":
+        return a
+    operand = f"%sum.{len(lines)}"
+    lines.append(f"  {operand} = add i64 {a}, {b}")
+    return operand
+
+
+def _size_function(name: str, value: Expr, sizes: Sequence[Var]) -> LlvmFunction:
+    """Return a function that evaluates an expression of the sizes."""
+    module = ModuleBuilder(name, Options(), [])
+    code = FunctionBuilder(module, {}, passes=PassSelection.NONE)
+    code.env.update({var: f"%{code.name(var.name)}" for var in sizes})
+    parameters = ", ".join(f"i64 {code.env[var]}" for var in sizes)
+    code.do(f"ret i64 {emit(code, value)}")
+    return code.function("internal i64", name, parameters)
+
+
+def _emit_allocation(amount: str, site: int) -> list[str]:
     """Emit the allocation of intermediate memory, or the out-of-memory failure."""
-    if not amount:
+    if amount == "0":
         return []
     failure = [f"i64 {word}" for word in (OUT_OF_MEMORY, site, amount, 0)]
     return [
@@ -162,15 +238,27 @@ def _call_of_table(function: str, arguments: Sequence[str], result: str = "") ->
     ]
 
 
-def _emit_call(number: int, step: SequenceCall, tables: int) -> list[str]:
+def _emit_call(
+    number: int, step: SequenceCall, starts: Sequence[str], tables: str
+) -> list[str]:
     """Emit the call of a kernel; its row tables start at byte `tables` of the held memory."""
     lines = ["  store ptr %thread, ptr %block"]
     lines += [f"  %failure.{number} = {_word('%block', RECORD_WORD)}"]
     lines += [f"  store i64 0, ptr %failure.{number}"]
     for k, argument in enumerate(step.arguments):
-        base = f"%given.{argument.position}" if isinstance(argument, SequenceArgument) else "%held"
         address, slot = f"%address.{number}.{k}", f"%place.{number}.{k}"
-        lines.append(f"  {address} = getelementptr i8, ptr {base}, i64 {argument.offset}")
+        if isinstance(argument, SequenceSize):
+            lines += [
+                f"  {slot} = {_word('%block', FIRST_ARGUMENT_WORD + k)}",
+                f"  store i64 %size.{argument.position}, ptr {slot}",
+            ]
+            continue
+        base, offset = "%held", str(argument.offset)
+        if isinstance(argument, SequenceArgument):
+            base = f"%given.{argument.position}"
+        elif starts[argument.slot] != "0":
+            offset = _emit_sum(lines, starts[argument.slot], argument.offset)
+        lines.append(f"  {address} = getelementptr i8, ptr {base}, i64 {offset}")
         if k < len(step.rows) and (rows := step.rows[k]) is not None:
             table = f"%table.{number}.{k}"
             args = f"ptr {table}, ptr {address}, i64 {rows.count}, i64 {rows.bytes}"
@@ -178,7 +266,7 @@ def _emit_call(number: int, step: SequenceCall, tables: int) -> list[str]:
                 f"  {table} = getelementptr i8, ptr %held, i64 {tables}",
                 f"  call void @{_FILLER}({args})",
             ]
-            address, tables = table, tables + _POINTER * rows.count
+            address, tables = table, _emit_sum(lines, tables, _POINTER * rows.count)
         lines += [
             f"  {slot} = {_word('%block', FIRST_ARGUMENT_WORD + k)}",
             f"  store ptr {address}, ptr {slot}",
