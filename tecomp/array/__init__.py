@@ -89,8 +89,6 @@ from tecomp.array.functions.sorting_and_sets import unique_all as unique_all
 from tecomp.array.functions.sorting_and_sets import unique_counts as unique_counts
 from tecomp.array.functions.sorting_and_sets import unique_inverse as unique_inverse
 from tecomp.array.functions.sorting_and_sets import unique_values as unique_values
-from tecomp.array.functions.statistical import cumulative_prod as cumulative_prod
-from tecomp.array.functions.statistical import cumulative_sum as cumulative_sum
 from tecomp.array.functions.statistical import diff as diff
 from tecomp.array.interop.numpy_dispatch import unsupported_function_error as _missing_error
 from tecomp.array.jit import jit as jit

@@ -285,6 +285,10 @@ def kinds_of(op: str) -> tuple[str, ...]:
     return tuple([row.name for row in _ROWS if row.op == op])
 
 
+CUMULATIVE = tuple([row.name for row in _ROWS if row.gives == TO_WIDE])
+"""Reductions whose partial results `cumulative_sum` and `cumulative_prod` of arrays return."""
+
+
 def reductions_in(surface: str) -> dict[str, Reduction]:
     """Return the rows of the functions that a namespace has, by name.
 

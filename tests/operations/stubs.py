@@ -90,6 +90,7 @@ def declaration(module: ModuleType, name: str) -> str:
 
 def row_name(name: str) -> str:
     """Return the name of the row of a function, which differs for some functions of topi."""
+    name = name.removeprefix("cumulative_")
     return next((row.name for row in ELEMENTWISE if f"topi:{name}" in row.surfaces.split()), name)
 
 
@@ -104,6 +105,8 @@ def line_of(name: str, signature: str) -> str:
     if len(line) > WIDTH:
         parameters, result = signature.removeprefix("(").rsplit(") -> ", 1)
         line = f"def {name}(\n    {parameters}\n) -> {result}:"
+        if len(parameters) + 4 > WIDTH:
+            line = line.replace(parameters, parameters.replace(", ", ",\n    ") + ",")
     return line
 
 

@@ -17,6 +17,8 @@ __all__ = [  # noqa: RUF022
     "argmax",
     "argmin",
     "count_nonzero",
+    "cumulative_prod",
+    "cumulative_sum",
     "logsumexp",
     "max",
     "mean",
@@ -135,6 +137,66 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> 
     >>> import tecomp.array as xp
     >>> xp.count_nonzero(xp.asarray([[1, 0, 3], [0, 0, 6]]), axis=1)
     Array([2, 1], dtype=int64)
+    """
+
+# tecomp/operations/reductions.py: "prod"
+def cumulative_prod(
+    x: Array,
+    /,
+    *,
+    axis: SupportsIndex | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+) -> Array:
+    """Compute the cumulative product along an axis.
+
+    Args:
+        x: Input array of numeric or boolean dtype. Booleans count as 0 and 1.
+        axis: Axis along which to accumulate. Default: the only axis of a one-dimensional array.
+        dtype: Result dtype. Default: the dtype of `x`; 64-bit for integers and booleans.
+        include_initial: If True, the result begins with the initial value 1.
+
+    Returns:
+        Array of the shape of `x`; with `include_initial`, the axis is longer by 1.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` is None and `x` does not have exactly one axis.
+
+    >>> import tecomp.array as xp
+    >>> xp.cumulative_prod(xp.asarray([1, 2, 3]), include_initial=True)
+    Array([1, 1, 2, 6], dtype=int64)
+    """
+
+# tecomp/operations/reductions.py: "sum"
+def cumulative_sum(
+    x: Array,
+    /,
+    *,
+    axis: SupportsIndex | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+) -> Array:
+    """Compute the cumulative sum along an axis.
+
+    Args:
+        x: Input array of numeric or boolean dtype. Booleans count as 0 and 1.
+        axis: Axis along which to accumulate. Default: the only axis of a one-dimensional array.
+        dtype: Result dtype. Default: the dtype of `x`; 64-bit for integers and booleans.
+        include_initial: If True, the result begins with the initial value 0.
+
+    Returns:
+        Array of the shape of `x`; with `include_initial`, the axis is longer by 1.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If `axis` is None and `x` does not have exactly one axis.
+
+    >>> import tecomp.array as xp
+    >>> xp.cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int64)
     """
 
 # tecomp/operations/reductions.py: "logsumexp"

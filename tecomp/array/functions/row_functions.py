@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import accumulate
+from operator import add, mul
 from typing import Any, SupportsIndex
 
 from tecomp.array.array_object import Array, apply_binary, from_node, node_of, nodes_of_pair
@@ -13,14 +15,20 @@ from tecomp.array.indexing.getitem import truth_of
 from tecomp.array.validation import check_bool, dtype_name, float64_of
 from tecomp.array.weak_scalars import Scalar
 from tecomp.caches import memoize
-from tecomp.errors import ArrayTypeError
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.operations.elementwise import elementwise_in
-from tecomp.operations.reductions import Reduction, reductions_in
+from tecomp.operations.reductions import COMBINERS, CUMULATIVE, Reduction, reductions_in
 from tecomp.operations.rows import ALL, FLOATING, TRUTH, Op, with_name
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp
-from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex, ReduceOp, TruthTest
+from tecomp.ptensor.operations.reduction import (
+    CountNonzero,
+    Cumulative,
+    FindIndex,
+    ReduceOp,
+    TruthTest,
+)
 from tecomp.ptensor.types import COMPLEX, Axes, axes_of, axis_of
 
 
@@ -117,9 +125,15 @@ def reductions(module: str) -> dict[str, Callable[..., Array]]:
     >>> reductions("tecomp.array")["mean"].__name__
     'mean'
     """
+    rows = reductions_in("array")
+    functions = {name: (_define_reduction(row), _reduction_docstring(row))
+                 for name, row in rows.items()}
+    for kind in CUMULATIVE:
+        name, text = f"cumulative_{kind}", _cumulative_docstring(rows[kind])
+        functions[name] = (_define_cumulative(kind), text)
     return {
-        name: with_name(_define_reduction(row), name, module, _reduction_docstring(row))
-        for name, row in sorted(reductions_in("array").items())
+        name: with_name(function, name, module, text)
+        for name, (function, text) in sorted(functions.items())
     }
 
 
@@ -172,6 +186,39 @@ def _define_reduction(row: Reduction) -> Callable[..., Array]:
     return options.get(row.option, apply)
 
 
+def _define_cumulative(kind: str) -> Callable[..., Array]:
+    where = f"cumulative_{kind}"
+
+    def apply(
+        x: Array,
+        /,
+        *,
+        axis: SupportsIndex | None = None,
+        dtype: Any = None,
+        include_initial: bool = False,
+    ) -> Array:
+        node = node_of(x, where)
+        rank = node.type.rank
+        if rank == 0:
+            raise ArrayValueError(
+                "{where}: x must have at least 1 axis, got 0; reshape it: xp.reshape(x, (1,))",
+                kind="array-shapes", where=where,
+            )
+        if axis is None and rank > 1:
+            raise ArrayValueError(
+                "{where}: axis must be specified, because x has shape {shape} with {rank} axes; "
+                "for example, pass axis=0",
+                kind="array-shapes", where=where, shape=node.type.shape, rank=rank,
+            )
+        dim = 0 if axis is None else axis_of(axis, rank, where)
+        requested = None if dtype is None else dtype_name(dtype, where)
+        initial = check_bool(include_initial, where, "include_initial")
+        operation = Cumulative(kind, dim, initial, requested)
+        return from_node(record(operation, number_of(node, requested)))
+
+    return apply
+
+
 _reduce = memoize("array.reductions", typed=True)(ReduceOp)
 """Cached `ReduceOp` operations: lookups keyed by an identical object are faster."""
 
@@ -211,6 +258,25 @@ Raises:{unsupported}
 >>> xp.{name}(xp.asarray({example}){options})
 {shown}
 """
+_CUMULATIVE = """Compute the cumulative {noun} along an axis.
+
+Args:
+    x: Input array of numeric or boolean dtype. Booleans count as 0 and 1.
+    axis: Axis along which to accumulate. Default: the only axis of a one-dimensional array.{dtype}
+    include_initial: If True, the result begins with the initial value {initial}.
+
+Returns:
+    Array of the shape of `x`; with `include_initial`, the axis is longer by 1.
+
+Raises:
+    ArrayTypeError: If `x` has an unsupported dtype.
+    ArrayIndexError: If `axis` is out of bounds.
+    ArrayValueError: If `axis` is None and `x` does not have exactly one axis.
+
+>>> import tecomp.array as xp
+>>> xp.cumulative_{kind}(xp.asarray([1, 2, 3]), include_initial=True)
+Array({shown}, dtype=int64)
+"""
 _OPTIONS = {
     "dtype": """
     dtype: Result dtype. Default: the dtype of `x`; 64-bit for integers and booleans.""",
@@ -218,6 +284,15 @@ _OPTIONS = {
     correction: Number subtracted from the count of elements in the divisor. 1 gives the
         sample estimate. Default: 0.""",
 }
+
+
+def _cumulative_docstring(row: Reduction) -> str:
+    combiner = COMBINERS[row.combiner]
+    noun = row.text.removeprefix("Compute the ").partition(" ")[0]
+    function: Callable[[int, int], int] = add if combiner.operator == "+" else mul
+    shown = [*accumulate([int(combiner.identity), 1, 2, 3], function)]
+    return _CUMULATIVE.format(
+        noun=noun, dtype=_OPTIONS["dtype"], initial=combiner.identity, kind=row.name, shown=shown)
 
 
 def _reduction_docstring(row: Reduction) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.operations.element_types import NARROW
 from tecomp.operations.reductions import (
+    CUMULATIVE,
     REDUCTIONS,
     TO_COUNT,
     TO_WIDE,
@@ -210,7 +211,7 @@ class Cumulative(Kinded):
 
     name = "cumulative"
     counts = True
-    kinds = ("prod", "sum")
+    kinds = CUMULATIVE
     axis: int = 0
     include_initial: bool = False
     dtype: str | None = None
