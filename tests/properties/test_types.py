@@ -57,11 +57,12 @@ def is_saturated(dtype: DType, value: float) -> bool:
 
     ml_dtypes converts such values to the largest number. Codes of ties are even.
     """
-    limits = ml_dtypes.finfo(dtype.numpy)
+    finfo: Any = ml_dtypes.finfo
+    limits = finfo(dtype.numpy)
     if not np.isfinite(np.array(np.inf).astype(dtype.numpy)):
         return False
     half_unit = 2.0 ** (np.frexp(float(limits.max))[1] - 2 - limits.nmant)
-    return abs(value) >= float(limits.max) + half_unit
+    return bool(abs(value) >= float(limits.max) + half_unit)
 
 
 def operators_of(dtype: DType) -> list[tuple[Operator, Operator]]:
