@@ -99,6 +99,12 @@ def indexes_registers(loop: For) -> bool:
 
 LIMIT = 4096
 _MAX_GUARDED_COPIES = 16
+_GUARDED_PER_VERSION = 4
+"""Guarded copies in each version of a loop around them.
+
+With 15 guarded copies in the loop along the depth, a partial tile of a product takes about 8 times
+as long as a full one.
+"""
 _DIVISIONS = (BinOp.DIV, BinOp.FLOORDIV, BinOp.MOD)
 
 
@@ -218,7 +224,50 @@ def _loop(loop: For, limit: int, max_counts: Mapping[Var, int]) -> Task:
             return IfThenElse(condition, first, second)
         case Let(var, value, body) if _stays_the_same(value, loop) and _is_defined(value):
             return Let(var, value, (yield _loop(replace(loop, body=body), limit, max_counts)))
+        case SeqStmt(parts) if loop.kind is ForKind.SERIAL:
+            return _versions_by_extent(loop, parts)
     return loop if loop.kind is ForKind.SERIAL else _unroll(loop, limit, max_counts)
+
+
+def _versions_by_extent(loop: For, parts: Sequence[Stmt]) -> Stmt:
+    """Split a serial loop around guarded copies by the loop-invariant extent that guards them.
+
+    Each version has at most `_GUARDED_PER_VERSION` guards per iteration of the loop:
+
+        if extent > 4:                    # for copies 0 to 7
+            for k: copy 0; ...; copy 4; if extent > 5: copy 5; ...
+        else:
+            for k: if extent > 0: copy 0; ...; if extent > 3: copy 3
+
+    Other loops are returned unchanged.
+    """
+    limits = [_guard(part) for part in parts]
+    extent = None if limits[0] is None else limits[0][0]
+    counts = [limit[1] for limit in limits if limit is not None and limit[0] is extent]
+    is_split = extent is not None and _stays_the_same(extent, loop)
+    if not is_split or counts != list(range(len(parts))) or len(parts) <= _GUARDED_PER_VERSION:
+        return loop
+    assert extent is not None
+    result: Stmt | None = None
+    for low in range(0, len(parts), _GUARDED_PER_VERSION):
+        copies = [
+            part.then_case if low and count <= low else part
+            for count, part in enumerate(parts[: low + _GUARDED_PER_VERSION])
+            if isinstance(part, IfThenElse)
+        ]
+        version = replace(loop, body=seq(*copies))
+        condition = Compare(CmpOp.GT, extent, index_value(low))
+        result = version if result is None else IfThenElse(condition, version, result)
+    assert result is not None
+    return result
+
+
+def _guard(part: Stmt) -> tuple[Expr, int] | None:
+    """Return `extent` and `count` of a statement `if extent > count: ...`, else None."""
+    match part:
+        case IfThenElse(Compare(CmpOp.GT, extent, Const(count)), _, None):
+            return extent, int(count)
+    return None
 
 
 def _stays_the_same(condition: Expr, loop: For) -> bool:

@@ -10,7 +10,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LowerError
-from tecomp.ir import PrimFunc, parse
+from tecomp.ir import BufferStore, For, IfThenElse, PrimFunc, parse, walk
 from tecomp.lowering import unroll_loops
 from tests.messages import Diagnostic, diagnostic
 
@@ -317,3 +317,96 @@ def f(A: Buffer("float32", (8,)), B: Buffer("float32", (8,)), m: "int64"):
         if A[0] > float32(1.0):
             A[i] = float32(0.0)
 """, {"m": 3}, {"m": 9})
+
+
+def test_loops_around_many_guarded_copies_are_split_by_the_extent(check: Check) -> None:
+    """Sums of a partial tile of 6 rows; each version of the loop `k` tests at most 4 extents."""
+    func = check(unroll_loops, """
+def f(A: Buffer("float32", (n * 5,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    for io in range((n + 5) // 6):
+        with Allocate(Buffer("float32", (6,), scope="local")) as T:
+            for ii in unrolled(min(6, n - io * 6)):
+                T[ii] = float32(0.0)
+            for k in range(5):
+                for ii in unrolled(min(6, n - io * 6)):
+                    T[ii] = T[ii] + A[(io * 6 + ii) * 5 + k]
+            for ii in unrolled(min(6, n - io * 6)):
+                B[io * 6 + ii] = T[ii]
+""", """
+def f(A: Buffer("float32", (n * 5,)), B: Buffer("float32", (n,)), *, n: "int64"):
+    for io in range((n + 5) // 6):
+        with Allocate(Buffer("float32", (6,), scope="local")) as T:
+            if n - io * 6 >= 6:
+                T[0] = float32(0.0)
+                T[1] = float32(0.0)
+                T[2] = float32(0.0)
+                T[3] = float32(0.0)
+                T[4] = float32(0.0)
+                T[5] = float32(0.0)
+            else:
+                if n - io * 6 > 0:
+                    T[0] = float32(0.0)
+                if n - io * 6 > 1:
+                    T[1] = float32(0.0)
+                if n - io * 6 > 2:
+                    T[2] = float32(0.0)
+                if n - io * 6 > 3:
+                    T[3] = float32(0.0)
+                if n - io * 6 > 4:
+                    T[4] = float32(0.0)
+                if n - io * 6 > 5:
+                    T[5] = float32(0.0)
+            if n - io * 6 >= 6:
+                for k in range(5):
+                    T[0] = T[0] + A[io * 6 * 5 + k]
+                    T[1] = T[1] + A[(io * 6 + 1) * 5 + k]
+                    T[2] = T[2] + A[(io * 6 + 2) * 5 + k]
+                    T[3] = T[3] + A[(io * 6 + 3) * 5 + k]
+                    T[4] = T[4] + A[(io * 6 + 4) * 5 + k]
+                    T[5] = T[5] + A[(io * 6 + 5) * 5 + k]
+            else:
+                if n - io * 6 > 4:
+                    for k in range(5):
+                        T[0] = T[0] + A[io * 6 * 5 + k]
+                        T[1] = T[1] + A[(io * 6 + 1) * 5 + k]
+                        T[2] = T[2] + A[(io * 6 + 2) * 5 + k]
+                        T[3] = T[3] + A[(io * 6 + 3) * 5 + k]
+                        T[4] = T[4] + A[(io * 6 + 4) * 5 + k]
+                        if n - io * 6 > 5:
+                            T[5] = T[5] + A[(io * 6 + 5) * 5 + k]
+                else:
+                    for k in range(5):
+                        if n - io * 6 > 0:
+                            T[0] = T[0] + A[io * 6 * 5 + k]
+                        if n - io * 6 > 1:
+                            T[1] = T[1] + A[(io * 6 + 1) * 5 + k]
+                        if n - io * 6 > 2:
+                            T[2] = T[2] + A[(io * 6 + 2) * 5 + k]
+                        if n - io * 6 > 3:
+                            T[3] = T[3] + A[(io * 6 + 3) * 5 + k]
+            if n - io * 6 >= 6:
+                B[io * 6] = T[0]
+                B[io * 6 + 1] = T[1]
+                B[io * 6 + 2] = T[2]
+                B[io * 6 + 3] = T[3]
+                B[io * 6 + 4] = T[4]
+                B[io * 6 + 5] = T[5]
+            else:
+                if n - io * 6 > 0:
+                    B[io * 6] = T[0]
+                if n - io * 6 > 1:
+                    B[io * 6 + 1] = T[1]
+                if n - io * 6 > 2:
+                    B[io * 6 + 2] = T[2]
+                if n - io * 6 > 3:
+                    B[io * 6 + 3] = T[3]
+                if n - io * 6 > 4:
+                    B[io * 6 + 4] = T[4]
+                if n - io * 6 > 5:
+                    B[io * 6 + 5] = T[5]
+""", *({"n": n} for n in range(14)))
+    loops = [node for node in walk(func.body) if isinstance(node, For) and node.loop_var.name == "k"]
+    stores = [sum(isinstance(node, BufferStore) for node in walk(loop.body)) for loop in loops]
+    guards = [sum(isinstance(node, IfThenElse) for node in walk(loop.body)) for loop in loops]
+    assert stores == [6, 6, 4], str(func)
+    assert guards == [0, 1, 4], str(func)
