@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
+from tecomp.array.graph import computable
+from tecomp.array.kernels import ExecutionPlan, select_kernel
 from tecomp.array.statistics import counters
 from tests.numerics import assert_close
 
@@ -279,3 +281,33 @@ def test_sums_of_products_down_columns(name: str, dtype: str) -> None:
         ours = _DOWN_COLUMNS[name](xp, xp.asarray(x), xp.asarray(v))
         wanted = _DOWN_COLUMNS[name](np, x, v)
         np.testing.assert_array_equal(np.asarray(ours), wanted)
+
+
+@pytest.mark.exhaustive(keep=3)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("seed", range(3))
+def test_products_of_drawn_axis_orders(seed: int, dtype: str) -> None:
+    """Factors are passed in the order of their strides, which can be negative or with gaps."""
+    rng = random.Random(seed)
+    for _ in range(6):
+        batch = rng.choice([(), (2,), (3, 2)])
+        m, k, n = (rng.choice([1, 2, 3, 5, 8, 17, 33, 79, 300]) for _ in range(3))
+        factors = []
+        for shape in ((*batch, m, k), (*batch, k, n)):
+            order = rng.sample(range(len(shape)), len(shape))
+            memory = numbers(*[shape[axis] * 2 for axis in order], dtype=dtype)
+            steps = [rng.choice([slice(0, shape[axis]), slice(None, None, 2), slice(None, None, -2)])
+                     for axis in order]
+            factors.append(memory[tuple(steps)].transpose(np.argsort(order)))
+        x, y = factors
+        assert x.shape == (*batch, m, k)
+        np.testing.assert_array_equal(np.asarray(xp.asarray(x) @ xp.asarray(y)), x @ y)
+
+
+def test_transposed_factors_are_passed_in_memory_order() -> None:
+    """The kernel of `x.T @ y` reads adjacent rows of the transpose at constant offsets."""
+    x, y = xp.asarray(numbers(4000, 67)), xp.asarray(numbers(4000, 3))
+    plan = select_kernel(computable([(x.T @ y)._node]))
+    assert isinstance(plan, ExecutionPlan)
+    (recipe,) = plan.recipes
+    assert [(spec.axes, spec.strided) for spec in recipe.operands] == [((1, 0), False), ((1, 2), False)]

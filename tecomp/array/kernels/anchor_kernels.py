@@ -198,14 +198,18 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
     full_strides = [_expand_strides(s, parts.kept_axes, len(kinds)) for s in (*after, dense(small))]
     groups = merge_axes(parts.shape, [*before, *full_strides], kinds)
     op, sources = work.steps[parts.anchor_position]
-    if isinstance(op, ContractionCore) and _is_down_columns(groups, kinds, before):
+    is_product = isinstance(op, ContractionCore)
+    if is_product and _is_down_columns(groups, kinds, before):
         # `x.T @ v` adds up rows of x; the order of the results does not change.
         *outer, column, row = groups
         groups = (*outer, row, column)
     loops = tuple([prod(parts.shape[axis] for axis in group) for group in groups])
     operands: dict[int, KernelOperand] = {}
     for k, strides in zip(parts.prologue_leaves, before, strict=True):
-        operands[k] = operand_of(work.leaves[k], groups, loops, strides)
+        # Schedules of products choose loops by the axis along which each factor is contiguous.
+        operands[k] = operand_of(
+            work.leaves[k], groups, loops, strides, in_memory_order=is_product
+        )
     for k, strides in zip(parts.epilogue_leaves, full_strides, strict=False):
         operands[k] = operand_of(work.leaves[k], groups, loops, strides)
     passed = tuple([operands[k] for k in range(len(work.leaves))])
@@ -240,7 +244,7 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
         dtypes,
         prod(loops),
         is_slow=is_slow(op),
-        is_product=isinstance(op, ContractionCore),
+        is_product=is_product,
         short=short,
     )
 

@@ -121,7 +121,12 @@ def merge_axes(
 
 
 def operand_of(
-    node: Node, groups: Sequence[Sequence[int]], loops: Shape, strides: Strides
+    node: Node,
+    groups: Sequence[Sequence[int]],
+    loops: Shape,
+    strides: Strides,
+    *,
+    in_memory_order: bool = False,
 ) -> KernelOperand:
     """Return how an array is passed.
 
@@ -130,17 +135,22 @@ def operand_of(
         groups: Axes of each loop.
         loops: Extents of the loops.
         strides: Strides of the array along the axes.
+        in_memory_order: Whether the axes are passed in the order of their strides instead of the
+            order of the loops. Default: False.
     """
     data = node.data
     assert data is not None
     steps = [strides[group[-1]] for group in groups]
-    axes = tuple([k for k, step in enumerate(steps) if step])
+    loop_order = list(range(len(groups)))
+    if in_memory_order:
+        loop_order.sort(key=lambda k: -abs(steps[k]))
+    axes = tuple([k for k in loop_order if steps[k]])
     extents = tuple([loops[k] for k in axes])
     entries = [0 if extent > 1 and stride == 0 else slice(None) for extent, stride in zip(
         data.shape, data.strides, strict=True)]
     index = (*entries, ...) if 0 in entries else None  # `...` keeps the result an array
     dims = [k for k, part in enumerate(entries) if part != 0]
-    position = {axis: k for k, axis in enumerate([axis for group in groups for axis in group])}
+    position = {axis: k for k, axis in enumerate([a for loop in loop_order for a in groups[loop]])}
     missing = len(strides) - data.ndim
     # Axes of size 1 have no loop and stay first.
     order = tuple(sorted(range(len(dims)), key=lambda k: position.get(dims[k] + missing, -1)))
