@@ -129,10 +129,15 @@ def plan_blocks(d: Product, target: Target, step_terms: int) -> GemmBlocking:
 
 
 def _open_row_tiles(d: Product, tile: RegisterTile, pack_rows: bool) -> int:
-    """Return the row tiles of a block if the number of rows is symbolic."""
-    if pack_rows or not isinstance(d.n, int):
-        return _OPEN_ROW_TILES
+    """Return the row tiles of a block if the number of rows is symbolic.
+
+    A symbolic depth of transposed rows, as in `x.T @ y`, is assumed to be long and the rows to be
+    few: a larger block would keep all of them on one core.
+    """
     extents = [axis.extent for axis in d.depth]
+    is_open_depth = not all(isinstance(n, int) for n in extents)
+    if pack_rows or not isinstance(d.n, int) or (is_open_depth and d.rows.ends_in(d.row)):
+        return _OPEN_ROW_TILES
     terms = product(n if isinstance(n, int) else OPEN_EXTENT for n in extents)
     vectors: int = tile.rows * tile.vectors * ceil_div(d.n, tile.columns) * terms
     return max(_OPEN_BLOCK_VECTORS // max(vectors, 1), _OPEN_ROW_TILES)

@@ -107,6 +107,14 @@ def test_few_rows_of_an_open_number_are_shared_among_cores(n: int | str) -> None
     assert p.block_rows == 2 * p.tile.rows if n == "n" else 1 << 14 < products <= 1 << 16
 
 
+def test_rows_of_transposes_are_shared_among_cores_where_the_depth_is_open() -> None:
+    A = te.placeholder((te.size_var("k"), te.size_var("m")), name="A")
+    B = te.placeholder((A.shape[0], 3), name="B")
+    p = matmul.plan(matmul.define(A, B, transpose_a=True), CORES[0])
+
+    assert p.block_rows == 2 * p.tile.rows
+
+
 def stores_in(func: PrimFunc) -> Iterator[tuple[For, BufferStore]]:
     """Yield each loop of a function with each store inside it."""
     for loop in walk(func.body):
