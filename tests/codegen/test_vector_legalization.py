@@ -127,6 +127,35 @@ def test_sums_stay_where_nothing_overlaps(more: str, *, is_kept: bool) -> None:
     means_the_same(func, made)
 
 
+@pytest.mark.parametrize(("more", "is_promoted"), [
+    ("T[ramp(0, 1, 3)] = T[ramp(0, 1, 3)] * broadcast(float32(2.0), 3)", True),
+    ("T[ramp(2, 1, 3)] = T[ramp(2, 1, 3)] * broadcast(float32(2.0), 3)", False),
+    ("T[k] = T[k] * float32(2.0)", False),
+])
+def test_conditional_sums_in_local_memory_are_promoted(more: str, *, is_promoted: bool) -> None:
+    """Each of two rows of three lanes becomes a vector of its own, without masks."""
+    func = parse(f"""
+def f(A: Buffer("float32", (60,)), C: Buffer("float32", (60,))):
+    for i in range(10):
+        with Allocate(Buffer("float32", (6,), scope="local")) as T:
+            T[ramp(0, 1, 3)] = broadcast(float32(0.0), 3)
+            if i > 4:
+                T[ramp(3, 1, 3)] = broadcast(float32(1.0), 3)
+            for k in range(2):
+                T[ramp(0, 1, 3)] = T[ramp(0, 1, 3)] + A[ramp(i * 6 + k, 1, 3)]
+                if i > 4:
+                    T[ramp(3, 1, 3)] = T[ramp(3, 1, 3)] + A[ramp(i * 6 + k + 1, 1, 3)]
+                    {more}
+            C[ramp(i * 6, 1, 3)] = T[ramp(0, 1, 3)]
+            if i > 4:
+                C[ramp(i * 6 + 3, 1, 3)] = T[ramp(3, 1, 3)]
+""")
+    made = promote_accumulators(legalize_vectors(func))
+    accesses = [node for node in walk(made.body) if isinstance(node, BufferLoad | BufferStore)]
+    assert any(node.buffer.name == "T" for node in accesses) != is_promoted, str(made)
+    means_the_same(func, made)
+
+
 @pytest.mark.parametrize("lanes", [*range(1, 16), 24, 31])
 @pytest.mark.parametrize("kind", ["float32", "float64", "int8"])
 def test_known_active_lanes_need_no_remainder(lanes: int, kind: str) -> None:

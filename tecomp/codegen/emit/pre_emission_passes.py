@@ -213,9 +213,11 @@ def promote_accumulators(func: PrimFunc) -> PrimFunc:
 def _sort_key(terms: TermTable, node: Stmt) -> Task:
     vectors: _Places = {}
     if isinstance(node, For) and node.kind is ForKind.SERIAL:
-        vectors = _places(terms, node, node.body)
+        vectors = _places(terms, node, list(_always(node.body)))
     elif isinstance(node, Allocate):
-        found = _places(terms, node.body, node.body)
+        # No value is loaded before or stored after, so the stores may be conditional.
+        stores = [store for store in nodes_of(BufferStore, node.body) if _is_prefix(store)]
+        found = _places(terms, node.body, stores)
         vectors = {
             where: vector for where, vector in found.items()
             if vector.store.buffer.data is node.buffer.data
@@ -281,15 +283,14 @@ def _where(terms: TermTable, node: BufferLoad | BufferStore) -> tuple[_Row, _Spa
     return row, (start.const, count, lanes if is_prefix else 0)
 
 
-def _places(terms: TermTable, node: Stmt, body: Stmt) -> _Places:
+def _places(terms: TermTable, node: Stmt, stores: Sequence[BufferStore]) -> _Places:
     """Return loop-invariant places that are read and stored, and overlap with no other access.
 
     Args:
         terms: Terms of index expressions.
         node: Loop, or body of an allocation.
-        body: Body of the loop; equal to `node` for an allocation.
+        stores: Stores to leading lanes whose places may be promoted.
     """
-    stores = list(_always(body))
     if not stores:
         return {}
     memory = {store.buffer.data for store in stores} - _escaping_memory(node)
@@ -347,8 +348,12 @@ def _always(body: Stmt) -> Iterator[BufferStore]:
         return (node.body,) if isinstance(node, Let | Allocate | DeclBuffer) or _runs(node) else ()
 
     for node in walk(body, parts=inside):
-        if isinstance(node, BufferStore) and active_prefix(node.predicate) is not None:
+        if isinstance(node, BufferStore) and _is_prefix(node):
             yield node
+
+
+def _is_prefix(store: BufferStore) -> bool:
+    return active_prefix(store.predicate) is not None
 
 
 def _runs(node: Any) -> bool:
