@@ -8,7 +8,7 @@ memory order. A reduction whose inputs exceed the scratchpad is processed in pie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -295,7 +295,43 @@ class _GenericBudget:
         sizes = self.sizes(block, depth)
         next_bytes = sum(sizes[x] for x in self.copied) if doubled else 0
         required: int = sum(sizes.values()) + next_bytes
-        return bool(required <= self.where.scratchpad_bytes)
+        if required <= self.where.scratchpad_bytes:
+            return True
+        # The copies of double-buffered inputs outlive the block, so their memory is not reused.
+        is_whole = not doubled and tuple(block) == self.core
+        reused = self._in_place_bytes(block, depth, sizes) if is_whole else 0
+        return bool(required - reused <= self.where.scratchpad_bytes)
+
+    def _in_place_bytes(
+        self, block: Sequence[int], depth: Sizes, sizes: Mapping[te.Tensor, int]
+    ) -> int:
+        """Return the bytes of the operand whose memory an elementwise result reuses; else 0.
+
+        The operand is read last by the result, at the index of each element, and has the same
+        scratchpad layout. The part of a core is the same on all cores, in whole sticks or tiles, so
+        that one statement computes all of its elements.
+        """
+        w, where, output = self.w, self.where, self.w.output
+        shape, units = sizes_of(output), where.units(output)
+        is_uniform = all(
+            n % extent == 0 and extent % unit == 0
+            for n, extent, unit in zip(shape, self.core, units, strict=True)
+        )
+        if w.total == output or output in where.resident_tensors or not is_uniform:
+            return 0
+        boxes = w.boxes(block, depth)
+        lane, operands = where.lane_of(output), [x for x in self.copied if self._dies_at_output(x)]
+        return max((
+            sizes[x] for x in (*operands, *([w.total] if w.total else []))
+            if boxes[x] == boxes[output] and sizes[x] == sizes[output]
+            and width_of(x) == width_of(output)
+            and order_of(boxes[x], _lane_of(w, where)) == list(range(len(shape)))
+            and _lane_in(x, boxes[x], w, where) == lane
+        ), default=0)
+
+    def _dies_at_output(self, x: te.Tensor) -> bool:
+        """Return whether only the result and its inlined stages read the copy of an operand."""
+        return all(is_beside(self.w, reader) for reader in self.w.readers(x))
 
     def check(self, block: Sequence[int], depth: Sizes) -> None:
         """Raise if a block does not fit the scratchpad.

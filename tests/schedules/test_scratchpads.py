@@ -270,3 +270,33 @@ def test_rules_of_the_machine_are_kept(kind: str, name: str) -> None:
     target = Target.load(MACHINES[name])
 
     assert tecomp.check_constraints(auto(output, target), target) == ()
+
+
+@pytest.mark.parametrize("machine", ["stick128", "tensix_wh", "neuroncore_v2"])
+@pytest.mark.parametrize("terms", [1, 2])
+def test_results_are_written_over_operands_that_die(machine: str, terms: int) -> None:
+    """The part of a core is a single block if the scratchpad holds all of it but the result."""
+    target = Target.load(machine)
+    where = placement_of(target)
+    assert where is not None
+    shape, part_bytes = (128 * target.cores, 128), 128 * 128 * 2
+    buffers = 2 if terms == 1 else terms + 2  # operands of the maximum, and terms of a sum
+    small = target.overridden(memory={where.scratchpad: {
+        "capacity_bytes": buffers * part_bytes, "reserved_bytes": 0}})
+    A, B = te.placeholder((terms, *shape), "float16", "A"), te.placeholder(shape, "float16", "B")
+    k = te.reduce_axis((0, terms), name="k")
+    S = te.compute(shape, lambda i, j: te.sum(A[k, i, j], axis=k), name="S")
+    P = te.placeholder(shape, "float16", "P")
+    X = P if terms == 1 else S
+    C = te.compute(shape, lambda i, j: te.max(X[i, j], B[i, j]), name="C")
+    a = RANDOM.integers(-9, 10, (terms, *shape)).astype("f2")
+    b = RANDOM.integers(-9, 10, shape).astype("f2")
+    s = auto(C, small)
+
+    found, report = run(
+        s, [P if terms == 1 else A, B, C], [a[0] if terms == 1 else a, b], small)
+
+    np.testing.assert_array_equal(found, np.maximum(a.sum(0), b))
+    used = next(m for m in report.memories if m.memory == where.scratchpad)
+    assert used.peak_bytes == (terms + 1) * part_bytes
+    assert "double_buffer" not in str(s.trace)

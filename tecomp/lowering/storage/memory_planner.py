@@ -9,8 +9,9 @@ from math import lcm, prod
 
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.arith.quasi_affine_conversion import TermTable
+from tecomp.ir.arith.simplify import constant_upper_bound
 from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Ramp, Var, cast, is_const
+from tecomp.ir.nodes.expr import BufferLoad, Expr, Ramp, Var, cast, is_const
 from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
@@ -25,6 +26,7 @@ from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import (
     Task,
     children,
+    free_variables,
     nodes_of,
     run_trampoline,
     statements_in,
@@ -463,16 +465,20 @@ def is_written_over(parent: LiveRange, child: LiveRange) -> bool:
 
     This holds if one statement is the last to read `parent` and the first to store `child`, and if
     each element is stored once, at the index at which it is read. Then no overwritten element is
-    read again. Both buffers must be allocated at the same loop depth.
+    read again. Both buffers must be allocated at the same loop depth, and have rows of equal shape
+    if they have several physical axes.
     """
     if not (parent.accesses and child.accesses) or parent.depth != child.depth:
         return False
     (last, loops), (first, _) = parent.accesses[-1], child.accesses[0]
     if last is not first or not isinstance(last, BufferStore):
         return False
-    if last.buffer.data is not child.buffer.data or len(last.indices) != 1:
+    if last.buffer.data is not child.buffer.data:
         return False
     if parent.views or child.views or parent.buffer.dtype.bytes != child.buffer.dtype.bytes:
+        return False
+    is_flat = len(parent.buffer.shape) == len(child.buffer.shape) == 1
+    if not is_flat and parent.buffer.shape[1:] != child.buffer.shape[1:]:
         return False
     nest = loops[0] if loops else None
     if any(enclosing[:1] == (nest,) for _, enclosing in parent.accesses[:-1]):
@@ -482,25 +488,48 @@ def is_written_over(parent: LiveRange, child: LiveRange) -> bool:
     return all(
         node.buffer.data is parent.buffer.data and structural_equal(node.indices, last.indices)
         for node in reads
-    ) and _stores_once(last.indices[0], loops)
+    ) and _stores_once(last.indices, loops)
 
 
-def _stores_once(index: Expr, loops: Sequence[For]) -> bool:
+def _stores_once(indices: Sequence[Expr], loops: Sequence[For]) -> bool:
+    """Return whether indices are injective over loops, each over the loops that it depends on."""
+    extents = _max_extents(loops)
+    if extents is None:
+        return False
+    for index in indices:
+        used: dict[Expr, int] = {
+            var: extents.pop(var) for var in free_variables(index) if var in extents
+        }
+        if not _is_injective(index, used):
+            return False
+    return all(extent <= 1 for extent in extents.values())
+
+
+def _max_extents(loops: Sequence[For]) -> dict[Var, int] | None:
+    """Return the maximum extent of each loop, outer loops first; None if an extent is unbounded."""
+    ranges: dict[Var, tuple[Expr, Expr]] = {}
+    found: dict[Var, int] = {}
+    for loop in loops:
+        extent = constant_upper_bound(loop.extent, ranges)
+        if extent is None:
+            return None
+        found[loop.loop_var] = extent
+        ranges[loop.loop_var] = loop.min, loop.min + loop.extent - 1
+    return found
+
+
+def _is_injective(index: Expr, extents: Mapping[Expr, int]) -> bool:
     """Return whether an index is injective over loops: its terms are mixed-radix digits."""
     lanes = index.dtype.lanes
     if lanes > 1 and not (isinstance(index, Ramp) and is_const(index.stride, 1)):
         return False
-    extents: dict[Expr, int] = {}
-    for loop in loops:
-        if not isinstance(loop.extent, Const):
-            return False
-        extents[loop.loop_var] = int(loop.extent.value)
     terms = TermTable()
     total = terms.sum_of(cast(INT64, index.base if isinstance(index, Ramp) else index))
     steps: list[tuple[int, int]] = []
+    missing = {**extents}
     for expr, step in terms.listed(total):
-        if expr in extents:
-            steps.append((abs(step), extents.pop(expr)))
+        if expr in missing:
+            steps.append((abs(step), missing.pop(expr)))
         elif any(node in extents for node in walk(expr)):
             return False
     span = lanes
@@ -508,7 +537,7 @@ def _stores_once(index: Expr, loops: Sequence[For]) -> bool:
         if extent > 1 and step < span:
             return False
         span = max(span, step * (extent - 1) + span)
-    return all(extent <= 1 for extent in extents.values())
+    return all(extent <= 1 for extent in missing.values())
 
 
 def _step(live: LiveRange, memory: Memory) -> int:
