@@ -121,7 +121,7 @@ def _is_transfer(output: te.Tensor, where: Placement) -> bool:
 def _transfer(output: te.Tensor, where: Placement, s: te.Schedule) -> None:
     """Schedule a copy without cores: links of the whole device connect it to the host."""
     where.put(s, output)
-    contraction.walk(s, output, output.op.axis, where)
+    contraction.traverse(s, output, output.op.axis, where)
 
 
 def _product(w: TiledComputation, product: Product, where: Placement) -> CoreScheduleCandidate:

@@ -13,7 +13,7 @@ from tecomp.schedules.common import ceil_div, round_up
 from tecomp.schedules.intrinsics.accelerator import TileProduct, tile_product
 from tecomp.schedules.scratchpad.footprint import Reach, reach_of
 from tecomp.schedules.scratchpad.placement import Map, Placement, number, sizes_of
-from tecomp.schedules.scratchpad.traversal import walk, walk_parts
+from tecomp.schedules.scratchpad.traversal import traverse, traverse_parts
 from tecomp.schedules.scratchpad.work_division import (
     DivisionPlan,
     DivisionSpec,
@@ -379,7 +379,7 @@ def schedule(
     elif p.sums_memory is not None:
         stages.append(s.cache_write(stages[0], p.sums_memory))
     core, block = ([sizes[axis] for axis in c.axes] for sizes in (p.core, p.block))
-    loop = walk_parts(s, output, core, block, p.shares, where)
+    loop = traverse_parts(s, output, core, block, p.shares, where)
     for x in stages:
         s[x].compute_at(s[output], loop)
     sums = stages[-1]
@@ -450,7 +450,7 @@ def _copy_block(
         s[copy].transform_layout(_place(c, p, where, copy, operand), loops="logical", pad_value=0)
         # Read in memory order; a factor that is padded on the way has another shape than its
         # source.
-        walk(s, copy, s[copy].op.axis, where, None if x in c.padded else x)
+        traverse(s, copy, s[copy].op.axis, where, None if x in c.padded else x)
         s[copy].compute_at(s[sums], part)
     if p.is_doubled:
         s[copies[-1]].double_buffer()

@@ -30,7 +30,7 @@ from tecomp.schedules.scratchpad.footprint import (
     reach_of,
 )
 from tecomp.schedules.scratchpad.placement import Placement, number, sizes_of
-from tecomp.schedules.scratchpad.traversal import walk, walk_parts
+from tecomp.schedules.scratchpad.traversal import traverse, traverse_parts
 from tecomp.schedules.scratchpad.work_division import (
     DivisionPlan,
     DivisionSpec,
@@ -87,7 +87,7 @@ def schedule_parts(s: te.Schedule, w: TiledComputation, where: Placement) -> Non
     # A resident pointwise result is computed in place.
     in_place = output in where.resident_tensors and w.total != output
     result = output if in_place else s.cache_write(output.op.outputs, where.scratchpad)[0]
-    loop = walk_parts(s, output, p.core, p.block, p.division.shares, where)
+    loop = traverse_parts(s, output, p.core, p.block, p.division.shares, where)
     part = None
     if w.total is not None:
         total = result if w.total == output else w.total
@@ -169,7 +169,7 @@ def _copy_inputs(
             s[copy].set_scope(where.scratchpad)
             s[copy].transform_layout(where.near_layout(copy, lane_dim), loops="logical")
             s[copy].compute_at(s[stage], site)
-            walk(s, copy, s[copy].op.axis, where, x)
+            traverse(s, copy, s[copy].op.axis, where, x)
         if p.is_doubled:
             s[copy].double_buffer()
 

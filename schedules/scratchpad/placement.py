@@ -396,7 +396,7 @@ class Placement:
         layout = self.layout([shape[dim] for dim in order], x.dtype)
         return lambda *i: layout(*(i[dim] for dim in order))
 
-    def walk(
+    def traverse(
         self, s: te.Schedule, x: te.Tensor, rows: Sequence[te.IterVar], column: te.IterVar
     ) -> None:
         """Write a region of a whole tensor in memory order, vectorized over lanes.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from tecomp import Layout, accesses, te
 from tecomp.schedules.analysis.stages import is_same
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
-from tecomp.schedules.scratchpad.traversal import walk_parts
+from tecomp.schedules.scratchpad.traversal import traverse_parts
 from tecomp.schedules.scratchpad.work_division import DivisionSpec, divide_as
 
 
@@ -95,4 +95,4 @@ def _on_own_cores(
         where.target, where.device, where.scratchpad, where.scratchpad_bytes,
         {**where.tensor_layouts, x: where.tensor_layouts[source]},
     )
-    walk_parts(s, x, core, core, division.shares, where)
+    traverse_parts(s, x, core, core, division.shares, where)

@@ -13,7 +13,7 @@ from math import prod
 from tecomp import CapacityError, TargetError, te
 from tecomp.schedules.common import ceil_div, round_up
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
-from tecomp.schedules.scratchpad.traversal import walk_parts
+from tecomp.schedules.scratchpad.traversal import traverse_parts
 from tecomp.schedules.scratchpad.work_division import (
     DivisionPlan,
     DivisionSpec,
@@ -220,7 +220,7 @@ class _Rows:
             )
         where.put(s, output)
         result = s.cache_write(output, where.scratchpad)
-        step: te.IterVar = walk_parts(s, output, core, block, division.shares, where)
+        step: te.IterVar = traverse_parts(s, output, core, block, division.shares, where)
         where.keep(s, result, output, step)
         self.sites[output] = result, output, step
         return step
@@ -234,7 +234,7 @@ class _Rows:
         if self.columns is not None:
             piece_loop, column = s[x].split(column, factor=self.columns)
             s[x].reorder(piece_loop, *rows, column)
-        self.where.walk(s, x, rows, column)
+        self.where.traverse(s, x, rows, column)
         assert piece_loop is not None
         return piece_loop
 

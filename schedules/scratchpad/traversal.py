@@ -9,7 +9,7 @@ from tecomp.schedules.scratchpad.placement import Placement, sizes_of
 from tecomp.schedules.scratchpad.work_division import Shares
 
 
-def walk_parts(
+def traverse_parts(
     s: te.Schedule, output: te.Tensor, core: Sequence[int], block: Sequence[int], shares: Shares,
     where: Placement,
 ) -> te.IterVar:
@@ -49,11 +49,11 @@ def walk_parts(
     for name, loops in cores.items():
         if loops and not is_near:
             stage.bind(stage.fuse(*loops), te.thread_axis(name))
-    walk(s, output, inside, where)
+    traverse(s, output, inside, where)
     return blocks[-1]
 
 
-def walk(
+def traverse(
     s: te.Schedule, x: te.Tensor, loops: Sequence[te.IterVar], where: Placement,
     source: te.Tensor | None = None,
 ) -> None:

@@ -121,11 +121,11 @@ class DivisionPlan:
     read: int
 
 
-Reason = Literal["host", "steps", "reduction", "room"]
+Reason = Literal["host", "steps", "reduction", "capacity"]
 """Reason why a result is not divided.
 
 "host": it is copied over links to the host. "steps": it is computed in several steps. "reduction":
-several cores share each element. "room": it exceeds the scratchpad.
+several cores share each element. "capacity": it exceeds the scratchpad.
 """
 
 

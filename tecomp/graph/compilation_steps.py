@@ -137,7 +137,7 @@ def _kernels_of(
 
 def _kernel_of(group: FusionGroup, outline: ProgramPlan, kernels: KernelBuilder) -> FusedKernel:
     try:
-        return kernels.of(group, outline.known, outline.over(group))
+        return kernels.of(group, outline.known, outline.in_place_positions(group))
     except InternalError:
         raise
     except TecompError as error:
@@ -211,7 +211,7 @@ def native_of(
     for group, kernel in kernels:
         steps.add(group, kernel)
     params = [_buffer(tensor, stored, variables) for tensor in arguments]
-    data = Buffer("constants", (max(steps.room.end, 1),), DType("uint8"))
+    data = Buffer("constants", (max(steps.constant_pool.end, 1),), DType("uint8"))
     results = params[len(graph.inputs) :]
     run = sequence_of(name, steps.each, [*params, data], results, slots, codes)
     sources = [_buffer(tensor, {}, {}) for tensor in steps.sources]
@@ -221,8 +221,9 @@ def native_of(
     positions = {tensor: k for k, tensor in enumerate(graph.constants)}
     return NativeProgram(
         run, pack, tuple(positions[x] for x in steps.sources),
-        tuple((positions[x], offset) for x, offset in steps.copied.items()), steps.room.end,
-        len(steps.each), _text_of([stored.get(x, plain_layout(x)) for x in packed]),
+        tuple((positions[x], offset) for x, offset in steps.copied.items()),
+        steps.constant_pool.end, len(steps.each),
+        _text_of([stored.get(x, plain_layout(x)) for x in packed]),
     )
 
 
@@ -236,7 +237,7 @@ class _Steps:
         where: Locations of call arguments and of values between kernels.
         last: Position of the constant pool among the call arguments.
         stored: Layouts of values that are not in row-major order.
-        room: Allocator of the constant pool.
+        constant_pool: Allocator of the constant pool.
         once: Kernel calls that pack constants; their first argument is the constant pool.
         each: Kernel calls of a program call.
         sources: Positions of constants among the arguments of the packing code.
@@ -248,7 +249,7 @@ class _Steps:
     where: Mapping[Tensor, SequenceArgument | ArenaValue]
     last: int
     stored: Mapping[Tensor, Layout]
-    room: ConstantPool = field(default_factory=lambda: ConstantPool(ALIGNMENT))
+    constant_pool: ConstantPool = field(default_factory=lambda: ConstantPool(ALIGNMENT))
     once: list[Step] = field(default_factory=list)
     each: list[Step] = field(default_factory=list)
     sources: dict[Tensor, int] = field(default_factory=dict)
@@ -271,8 +272,8 @@ class _Steps:
         folded = kernel.folded[number]
         sources = [border[k] for k in folded.sources]
         key = (id(kernel), number, *sources)
-        is_new = key not in self.room.places
-        offset = self.room.offset(key, _result_bytes(folded.kernel))
+        is_new = key not in self.constant_pool.places
+        offset = self.constant_pool.offset(key, _result_bytes(folded.kernel))
         if is_new:
             self.once.append(
                 (folded.kernel, [*map(self._once, sources), SequenceArgument(0, offset)]))
@@ -282,13 +283,13 @@ class _Steps:
         """Return the location of a value during packing."""
         if tensor in self.constants:
             return SequenceArgument(self.sources.setdefault(tensor, len(self.sources) + 1))
-        return SequenceArgument(0, self.room.offset(tensor, bytes_of(tensor, self.stored)))
+        return SequenceArgument(0, self.constant_pool.offset(tensor, bytes_of(tensor, self.stored)))
 
     def _each(self, tensor: Tensor) -> SequenceArgument | ArenaValue:
         """Return the location of a value during a program call."""
         if tensor not in self.known:
             return self.where[tensor]
-        offset = self.room.offset(tensor, bytes_of(tensor, self.stored))
+        offset = self.constant_pool.offset(tensor, bytes_of(tensor, self.stored))
         if tensor in self.constants:
             self.copied[tensor] = offset
         return SequenceArgument(self.last, offset)

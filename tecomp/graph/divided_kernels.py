@@ -112,7 +112,7 @@ def division_of(result: Tensor, where: Placement) -> DividedResult | UndividedRe
     try:
         found = divide_result(result, where)
     except CapacityError as error:
-        return "room", error.message
+        return "capacity", error.message
     except TargetError as error:
         return "division", error.message
     return (found.kind, found.reason) if isinstance(found, UndividedResult) else found

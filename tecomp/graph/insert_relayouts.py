@@ -102,15 +102,17 @@ class ProgramWithLayouts:
             {**copies, copy.op: (x, tuple(map(replaced, readers)))},
         )
 
-    def homes(self, layouts: ProgramLayouts, groups: Sequence[FusionGroup]) -> ProgramLayouts:
+    def with_fused_kernels(
+        self, layouts: ProgramLayouts, groups: Sequence[FusionGroup]
+    ) -> ProgramLayouts:
         """Return the layouts, with the kernels into which hinted values were fused."""
         return replace(layouts, wishes=tuple(
-            replace(wish, fused_kernels=self._inside(layouts, wish, groups))
+            replace(wish, fused_kernels=self._fused_kernels(layouts, wish, groups))
             if isinstance(wish, HintOutcome) else wish
             for wish in layouts.wishes
         ))
 
-    def _inside(
+    def _fused_kernels(
         self, layouts: ProgramLayouts, wish: HintOutcome, groups: Sequence[FusionGroup]
     ) -> tuple[str, ...]:
         op = self.replacements[layouts.graph.of(wish.hint.tensor)].op

@@ -81,7 +81,7 @@ class ProgramPlan:
         """Layouts of all values, and kernels of hinted values; None if layouts do not matter."""
         if self.assigned_layouts is None or self.laid_out_program is None:
             return None
-        found = self.laid_out_program.homes(self.assigned_layouts, self.groups)
+        found = self.laid_out_program.with_fused_kernels(self.assigned_layouts, self.groups)
         if not self.shards:
             return found
         local: dict[Tensor, Layout] = {x: shards.layout for x, shards in self.shards.items()}
@@ -142,7 +142,7 @@ class ProgramPlan:
         program = self.laid_out_program
         return x if program is None else program.replacements.get(x, x)
 
-    def over(self, group: FusionGroup) -> tuple[int, ...]:
+    def in_place_positions(self, group: FusionGroup) -> tuple[int, ...]:
         """Return the positions of the operands that the result of a group may overwrite."""
         lifetime = self.lifetimes.get(group.result.output(0))
         return in_place_candidates(group, lifetime[0], self.lifetimes) if lifetime else ()
@@ -170,7 +170,7 @@ class ProgramPlan:
             self.division_hints.keys(),
             refused,
             {replacements.get(x, x): shards for x, shards in self.shards.items()}
-            | self._copies_near(),
+            | self._resident_copies(),
             frozenset() if program is None else frozenset(program.copies),
         )
         parts = [group for group in self.parts if not self.runs_once(group)]
@@ -179,7 +179,7 @@ class ProgramPlan:
             found = residency(parts, self.graph, locations, exclusions)
         except ReshardError as reshard:
             assert program is not None
-            if reshard.tensor in self._copies_near():
+            if reshard.tensor in self._resident_copies():
                 raise LayoutError(
                     "layouts: the copy {x} in shards {count} has a reader of other parts; use "
                     "another grid, or remove its layout",
@@ -193,7 +193,7 @@ class ProgramPlan:
             self, residency=found, lifetimes=lifetimes_of(self.graph, found.groups)
         )
 
-    def _copies_near(self) -> dict[Tensor, Shards]:
+    def _resident_copies(self) -> dict[Tensor, Shards]:
         """Return the copies for readers of other parts that are in scratchpads."""
         program = self.laid_out_program
         if program is None or not self.copy_shards:
@@ -336,6 +336,6 @@ def plan_program(request: CompileRequest) -> ProgramPlan:
     # Check capacity with all possible in-place results: if this does not fit, nothing does.
     found.plan({
         group.result.output(0): group_inputs(group)[position]
-        for group in found.residency.groups for position in found.over(group)[:1]
+        for group in found.residency.groups for position in found.in_place_positions(group)[:1]
     })
     return found

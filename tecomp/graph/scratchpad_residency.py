@@ -99,7 +99,7 @@ def residency(
         return Residency(tuple(groups))
     return _Chooser(groups, graph, locations, placement, exclusions).choose()
 
-_BETWEEN_KERNELS: Container[SpillKind] = ("readers", "many", "room", "division", "copied")
+_BETWEEN_KERNELS: Container[SpillKind] = ("readers", "many", "capacity", "division", "copied")
 """Reasons for which a value may still stay in scratchpads from kernel to kernel."""
 
 _MAX_RESIDENT_VALUES = 8
@@ -222,7 +222,7 @@ class _Chooser:
                 return
             if isinstance(self._view(m, view.cut, size + others).division, DividedResult):
                 return
-        raise self._refusal(x, self._no_room(size, others))
+        raise self._refusal(x, self._capacity_reason(size, others))
 
     def _divisions(self, k: int) -> tuple[tuple[int, ...], ...]:
         """Return the numbers of parts of a result for which a reader finds its part on its core."""
@@ -400,7 +400,7 @@ class _Chooser:
         if view.operand_placeholders[x] not in view.division.input_boxes:
             return "copied", f"{op.name} reads a permuted copy of it"
         refused = self.barred.refused.get(self.groups[self.joints[r].last].result)
-        return None if refused is None else ("room", refused)
+        return None if refused is None else ("capacity", refused)
 
     def _joined(self, k: int, best: DividedKernel) -> FusedKernels | UndividedReason | None:
         """Return the core loop of the readers with a kernel added, or the reason why that fails."""
@@ -490,8 +490,8 @@ class _Chooser:
         cut = DivisionSpec(dict(enumerate(division.count)))
         kernel = self._view(k, cut, size) if size < self.where.scratchpad_bytes else best
         if not isinstance(kernel.division, DividedResult) or kernel is best:
-            is_full = kernel is best or kernel.division[0] == "room"
-            return ("room", self._no_room(size, 0)) if is_full else kernel.division
+            is_full = kernel is best or kernel.division[0] == "capacity"
+            return ("capacity", self._capacity_reason(size, 0)) if is_full else kernel.division
         parts = zip(division.count, kernel.division.outline.core, first.part_of(x), strict=True)
         if any(count > 1 and actual != part for count, actual, part in parts):
             return "division", (
@@ -504,9 +504,9 @@ class _Chooser:
                 f"it is divided {best.parts}, but {division_text(first)} reads it divided "
                 f"{kernel.parts}; this division costs {total:_} bytes and saves {saved:_}"
             )
-        return self._with_room(k, replace(kernel, cores=division.cores), joint, size)
+        return self._within_capacity(k, replace(kernel, cores=division.cores), joint, size)
 
-    def _with_room(
+    def _within_capacity(
         self, k: int, kernel: DividedKernel, joint: FusedKernels, size: int
     ) -> FusedKernels | UndividedReason:
         """Add a kernel to a core loop if its result fits into the scratchpads while it is live."""
@@ -519,17 +519,17 @@ class _Chooser:
         other_bytes = max(self.resident_bytes[m] for m in (k, *joint.members))
         for m in (k, *(m for m in joint.members if m <= last)):
             if used[m] + other_bytes >= self.where.scratchpad_bytes:
-                return "room", self._no_room(size, used[m] + other_bytes - size)
+                return "capacity", self._capacity_reason(size, used[m] + other_bytes - size)
         for r in self.readers[x]:
             view = self._view(r, joint.members[r].cut, used[r] + other_bytes)
             if not isinstance(view.division, DividedResult):
-                return "room", self._no_room(size, used[r] + other_bytes - size)
+                return "capacity", self._capacity_reason(size, used[r] + other_bytes - size)
         cuts = {**joint.cuts, x: DivisionSpec(kernel.cut.cores)}
         return FusedKernels(
             joint.last, {k: kernel, **joint.members}, {**joint.resident_bytes, x: size}, used, cuts
         )
 
-    def _no_room(self, size: int, others: int) -> str:
+    def _capacity_reason(self, size: int, others: int) -> str:
         others_text = f" and {others:_} bytes of other values" if others else ""
         return (
             f"its {size:_} bytes per core{others_text} leave no space for its readers in "

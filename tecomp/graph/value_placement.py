@@ -117,7 +117,7 @@ class ReshardError(Exception):
 
 SpillKind: TypeAlias = Literal[
     "host", "result", "relayout", "asked", "padding", "hint", "steps", "reduction", "gather",
-    "copied", "division", "readers", "room", "many", "cost",
+    "copied", "division", "readers", "capacity", "many", "cost",
 ]
 """Reason why a value is stored in device memory.
 
@@ -127,7 +127,7 @@ defines the padding value; `hint`: a division hint applies to it or to its reade
 computed or read sequentially, step by step; `reduction`: several cores share the reduction that
 computes or reads it; `gather`: the elements read depend on data; `copied`: its reader packs it
 first; `division`: the cores of its reader read other parts than cores compute; `readers`: several
-kernels with different divisions read it; `room`: it does not fit into a scratchpad; `many`: its
+kernels with different divisions read it; `capacity`: it does not fit into a scratchpad; `many`: its
 reader already has the maximum number of resident values; `cost`: the program would take at least as
 many modelled cycles with the value in scratchpads from kernel to kernel.
 """

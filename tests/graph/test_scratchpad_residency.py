@@ -283,7 +283,7 @@ def test_values_with_pad_values_are_in_memory() -> None:
 def test_large_values_are_spilled() -> None:
     output, inputs, _ = rows(512)
     check_spill(
-        tecomp.compile(output, inputs, of_scratchpads(4096)), "powers", "room",
+        tecomp.compile(output, inputs, of_scratchpads(4096)), "powers", "capacity",
         "its 4_096 bytes per core leave no space for its readers in lx, which has 4_096 bytes per "
         "core",
     )

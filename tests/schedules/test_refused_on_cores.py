@@ -25,7 +25,7 @@ from tecomp.schedules.scratchpad import (
     work_of,
 )
 from tests.messages import Diagnostic, diagnostic
-from tests.schedules.test_scratchpads import with_room
+from tests.schedules.test_scratchpads import with_capacity
 
 HALF = DivisionSpec(cores={0: 2})
 
@@ -151,14 +151,14 @@ def of_a_formula() -> te.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("output", "room", "expected"),
+    ("output", "capacity", "expected"),
     [
         (FIRST, 256, Diagnostic("indivisible", output="first")),
         (of_a_formula(), 2**20, Diagnostic("indivisible", output="C", x="root")),
     ],
 )
-def test_operations_unsupported_by_units(output: te.Tensor, room: int, expected: Diagnostic) -> None:
-    s, way = first_way(output, with_room("stick128", room))
+def test_operations_unsupported_by_units(output: te.Tensor, capacity: int, expected: Diagnostic) -> None:
+    s, way = first_way(output, with_capacity("stick128", capacity))
     attempts: list[Callable[[], object]] = [lambda: way.walk(s), way.outline]
     for attempt in attempts:
         with pytest.raises(TecompError) as error:

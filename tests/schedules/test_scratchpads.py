@@ -33,7 +33,7 @@ def run(s: te.Schedule, args: list[te.Tensor], given: list[Any], target: Target)
     return kernel.unpack(args[-1], result), kernel.report()
 
 
-def with_room(name: str, size: int) -> Target:
+def with_capacity(name: str, size: int) -> Target:
     """Return a target with the given scratchpad capacity in bytes."""
     target = Target.load(MACHINES[name])
     where = placement_of(target)
@@ -67,7 +67,7 @@ def test_random_programs(name: str, seed: int) -> None:
 )
 def test_random_programs_in_small_scratchpads(name: str, seed: int) -> None:
     """Random programs in small scratchpads: blocks, split reductions and double buffering."""
-    check(seed, with_room(name, SMALL[name]))
+    check(seed, with_capacity(name, SMALL[name]))
 
 
 def axis(extent: int, name: str) -> te.IterVar:
@@ -195,7 +195,7 @@ def test_products_of_a_program_are_those_of_the_unit() -> None:
 def test_loads_overlap_with_computation() -> None:
     A = te.placeholder((64, 4096), name="A")
     C = te.compute(A.shape, lambda i, j: A[i, j] + 1.0, name="C")
-    target = with_room("stick128", 8192)
+    target = with_capacity("stick128", 8192)
     s = auto(C, target)
 
     text = str(tecomp.lower(s, [A, C], stop_after="double_buffers"))
@@ -241,7 +241,7 @@ def test_scratchpad_too_small_for_one_element() -> None:
     A, B = te.placeholder((8, 100), name="A"), te.placeholder((100,), name="B")
     C = te.compute(A.shape, lambda i, j: A[i, j] + B[j], name="C")
     with pytest.raises(CapacityError) as error:
-        auto(C, with_room("stick128", 256))
+        auto(C, with_capacity("stick128", 256))
 
     assert diagnostic(error.value) == (
         Diagnostic(
@@ -255,7 +255,7 @@ def test_scattered_reads_stay_in_memory() -> None:
     """A matrix times its transpose has no scratchpad copy if row and column blocks do not fit."""
     A, k = te.placeholder((300, 40), name="A"), te.reduce_axis((0, 40), name="k")
     C = te.compute((300, 300), lambda i, j: te.sum(A[i, k] * A[j, k], axis=k), name="C")
-    target = with_room("stick128", 4096)
+    target = with_capacity("stick128", 4096)
     a = RANDOM.random((300, 40), np.float32)
 
     found, _ = run(auto(C, target), [A, C], [a], target)
