@@ -187,6 +187,10 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, loop: te.IterVar,
         width //= 2
     if rows >= VECTOR_OF_ROWS:
         _combine_pairs(s, result, loop)
+    elif rows > 1:
+        # LLVM would vectorize a loop, which waits for stores of several rows before it loads them.
+        *_, row, _ = s[result].leaf_iter_vars
+        s[result].unroll(row)
     s[result].unroll(s[result].op.reduce_axis[0])
     return partial
 

@@ -197,6 +197,17 @@ def test_lanes_of_short_rows_are_reduced_together(
     assert max(inside, default=0) <= (4 if rows == 1 else 1)
 
 
+@pytest.mark.parametrize("columns", [5, 8])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float64"])
+def test_results_of_interleaved_rows_are_combined_without_a_loop(dtype: str, columns: int) -> None:
+    """A loop over rows would load lanes together that were stored row by row."""
+    A = te.placeholder((te.size_var("m"), columns), dtype, name="A")
+    B = reduce.define(A, 1, "max")
+    func = tecomp.lower(reduce.schedule(B, CPU), [A, B])
+
+    assert [node.kind for node in walk(func.body) if isinstance(node, For)] == [ForKind.PARALLEL]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", ["sum", "max", "min"])
 def test_lengths_beyond_their_expected_bound(op: Any, dtype: str) -> None:
