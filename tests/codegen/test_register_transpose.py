@@ -13,6 +13,7 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel, emit_assembly
 from tecomp.ir import DType, parse
+from tecomp.machine import host_vector_bytes
 from tecomp.schedules import argreduce
 from tests.strategies.pairwise import pairwise
 
@@ -196,7 +197,10 @@ def test_squares_that_are_not_complete(
 @pytest.mark.exhaustive(keep=10)
 @pytest.mark.parametrize("columns", range(1, 40))
 def test_rows_of_any_length_are_transposed_without_gathers(columns: int) -> None:
-    """Up to three columns next to the whole squares are loaded element by element."""
+    """The last of two squares overlaps with the first; rows of two or three are shuffled.
+
+    A loop over more squares is followed by up to three columns that are loaded element by element.
+    """
     A = te.placeholder((64, columns), "float32", name="A")
     places = argreduce.define(A, op="argmax")
 
@@ -206,4 +210,16 @@ def test_rows_of_any_length_are_transposed_without_gathers(columns: int) -> None
     kernel(a, found)
     np.testing.assert_array_equal(found, a.argmax(axis=1))
     gathers = re.findall(r"= call .*llvm\.masked\.gather", kernel.source("llvm"))
-    assert len(gathers) == 0 or (columns % 4 and len(gathers) <= 3)
+    is_loop = columns > 2 * (host_vector_bytes() // 4)
+    assert not gathers or (is_loop and columns % 4 and len(gathers) <= 3)
+
+
+def test_columns_of_comparisons_are_transposed(both: Both) -> None:
+    body = copies(8, f"ramp(i + COLUMN, {ROW}, V)", "ramp(i * 64 + COLUMN * V, 1, V)", [*range(8)])
+    body = body.replace("\n", " < broadcast(float32(0), 8)\n")
+    text = f'''def f(A: Buffer("float32", (2000,)), B: Buffer("bool", (2000,))):
+    for i in range(3):
+{body}'''
+    kernel = both(text, some("float32", 2000), np.zeros(2000, np.bool_))
+
+    assert "gather" not in kernel.source("llvm")

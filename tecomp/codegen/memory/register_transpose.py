@@ -8,7 +8,7 @@ multiple of 8, loads or stores only the leading values of each row.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from tecomp.ir.nodes.expr import (
     BufferLoad,
     Call,
     Cast,
+    Compare,
     Const,
     Expr,
     Ramp,
@@ -165,7 +166,7 @@ def _read_always(value: Expr) -> list[BufferLoad]:
 
 def _computed_always(node: Any) -> Sequence[Any]:
     """Return the operands of a node that are computed unconditionally."""
-    is_eager = isinstance(node, Binary | Cast | Select) or (
+    is_eager = isinstance(node, Binary | Cast | Compare | Select) or (
         isinstance(node, Call) and node.name not in _LAZY)
     return children(node) if is_eager else ()
 
@@ -210,13 +211,29 @@ def _columns(group: Sequence[Access]) -> Iterator[ColumnAccess]:
         starts = sorted(by_start)
         while starts:
             size = by_start[starts[0]][0].indices[-1].dtype.lanes
-            access = by_start[starts[0]][0]
             width = next((k for k in range(size) if starts[0] + k not in by_start), size)
-            if width >= min(_MIN_COLUMNS, size) and not _overlap(access, starts):
-                square = _square(access, width)
-                for number, offset in enumerate(starts[:width]):
-                    yield from (ColumnAccess(member, square, number) for member in by_start[offset])
+            first = _first_column(by_start, starts[0], width, size)
+            access, n_columns = by_start[first][0], starts[0] + width - first
+            if n_columns >= min(_MIN_COLUMNS, size) and not _overlap(access, starts):
+                square = _square(access, n_columns)
+                for offset in starts[:width]:
+                    yield from (
+                        ColumnAccess(member, square, offset - first) for member in by_start[offset]
+                    )
             starts = starts[width:]
+
+
+def _first_column(
+    by_start: Mapping[int, Sequence[Access]], start: int, width: int, size: int
+) -> int:
+    """Return the first column of the square that contains the next `width` columns.
+
+    An incomplete square of loads starts earlier if its columns then are complete: loading values
+    of another square again takes fewer instructions than masked loads or loads of single values.
+    """
+    first = start + width - size
+    is_read = isinstance(by_start[start][0], BufferLoad)
+    return first if is_read and all(k in by_start for k in range(first, start)) else start
 
 
 def _overlap(access: Access, starts: Sequence[int]) -> bool:
