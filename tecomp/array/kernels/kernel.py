@@ -76,6 +76,8 @@ _MIN_PRODUCTS = 1 << 16
 """Minimum number of products for specialization; a product takes less time than other elements."""
 SHORT = 16
 """Maximum extent of a short loop of any kind: one or two vectors."""
+_SHORT_ROW = 32
+"""Minimum row length up to which the loop extent is compiled into kernels, on any machine."""
 _SHORT_VECTORS = 4
 """Number of vectors that a size-polymorphic kernel computes per step of a row.
 
@@ -89,7 +91,7 @@ def short_row(dtype: str) -> int:
     Args:
         dtype: dtype of the computation along the row.
     """
-    return max(SHORT, _SHORT_VECTORS * host_vector_bytes() // numpy_dtype(dtype).itemsize)
+    return max(_SHORT_ROW, _SHORT_VECTORS * host_vector_bytes() // numpy_dtype(dtype).itemsize)
 
 
 _MAX_SYMBOLIC_EXTENT = 2**31 - 1
