@@ -114,7 +114,7 @@ def describe(output: te.Tensor) -> Product:
     return need_product(output, "matmul.describe")
 
 
-def plan(op: te.Tensor | Product, target: str | Path | Target, each: int = 1) -> GemmBlocking:
+def plan(op: te.Tensor | Product, target: str | Path | Target, step_terms: int = 1) -> GemmBlocking:
     """Choose the block sizes of a matrix product of any size.
 
     * A column tile over one block of the depth occupies an eighth of the second-level cache.
@@ -127,13 +127,13 @@ def plan(op: te.Tensor | Product, target: str | Path | Target, each: int = 1) ->
     Args:
         op: Matrix product, or its description.
         target: Target whose vector registers and caches decide the sizes.
-        each: Number of terms that one step along the depth accumulates. Default: 1.
+        step_terms: Number of terms that one step along the depth accumulates. Default: 1.
 
     Raises:
         ScheduleError: If `op` is not a matrix product.
     """
     target = Target.of(target)
-    return plan_blocks(need_product(op, "matmul.plan"), target, each)
+    return plan_blocks(need_product(op, "matmul.plan"), target, step_terms)
 
 
 def schedule(

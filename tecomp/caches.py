@@ -25,11 +25,11 @@ class CacheLimit:
     """Limit of a bounded cache.
 
     Attributes:
-        most: Maximum number of entries.
+        limit: Maximum number of entries.
         content: Description of an entry, with the work that a hit saves.
     """
 
-    most: int
+    limit: int
     content: str
 
 
@@ -93,7 +93,7 @@ class LRUCache(Generic[Key, Value]):
     The cache has two generations. A value that is stored or found moves to the first generation;
     when that is full, it becomes the second generation, and the old second generation is dropped. A
     lookup hashes the key only once, where an order by last use would hash it twice. At least half
-    of `most` values are kept.
+    of `limit` values are kept.
 
     A key that is a tuple with many entries, such as the key of a graph of thousands of operations,
     belongs to a value that takes more memory, and counts as several values.
@@ -102,7 +102,7 @@ class LRUCache(Generic[Key, Value]):
 
     Attributes:
         name: Name in `CACHE_LIMITS`.
-        most: Maximum number of values with small keys.
+        limit: Maximum number of values with small keys.
         recent: First generation. Frequent callers may look a key up here before they call `get`.
 
     >>> squares: LRUCache[int, int] = LRUCache("squares", 4)
@@ -112,17 +112,17 @@ class LRUCache(Generic[Key, Value]):
     [0, None, None, 9, 16]
     """
 
-    __slots__ = ("__weakref__", "_before", "_moving", "_weight", "most", "name", "recent")
+    __slots__ = ("__weakref__", "_before", "_moving", "_weight", "limit", "name", "recent")
 
-    def __init__(self, name: str, most: int | None = None) -> None:
+    def __init__(self, name: str, limit: int | None = None) -> None:
         """Create an empty cache.
 
         Args:
-            name: Name in `CACHE_LIMITS`; other names need `most`.
-            most: Maximum number of values with small keys. Default: the limit of the table.
+            name: Name in `CACHE_LIMITS`; other names need `limit`.
+            limit: Maximum number of values with small keys. Default: the limit of the table.
         """
         self.name = name
-        self.most = CACHE_LIMITS[name].most if most is None else most
+        self.limit = CACHE_LIMITS[name].limit if limit is None else limit
         self.recent: dict[Key, Value] = {}
         self._before: dict[Key, Value] = {}
         self._moving = leaf_lock()
@@ -142,7 +142,7 @@ class LRUCache(Generic[Key, Value]):
         weight = 1 + _entries(key) // _ENTRIES
         dropped = None  # values are destroyed after the lock is released
         with self._moving:
-            if self.recent and self._weight + weight > self.most // 2:
+            if self.recent and self._weight + weight > self.limit // 2:
                 dropped, self._before, self.recent = self._before, self.recent, {}
                 self._weight = 0
             self.recent[key] = value
@@ -205,7 +205,7 @@ def memoize(
     """
 
     def decorate(function: Callable[..., Result]) -> _lru_cache_wrapper[Result]:
-        found = lru_cache(CACHE_LIMITS[name].most, typed)(function)
+        found = lru_cache(CACHE_LIMITS[name].limit, typed)(function)
         _functions.append((name, found))
         return found
 
@@ -219,20 +219,20 @@ class CacheUsage:
     Attributes:
         name: Name in `CACHE_LIMITS`.
         entries: Number of entries of all caches of the name.
-        most: Maximum number of entries of one cache.
+        limit: Maximum number of entries of one cache.
         content: Description of an entry.
     """
 
     name: str
     entries: int
-    most: int
+    limit: int
     content: str
 
 
 def cache_usage() -> list[CacheUsage]:
     """Return the use of each cache of `CACHE_LIMITS` in this process, sorted by name.
 
-    >>> {row.name: row.most for row in cache_usage()}["array.kernels"]
+    >>> {row.name: row.limit for row in cache_usage()}["array.kernels"]
     1024
     """
     entries = dict.fromkeys(sorted(CACHE_LIMITS), 0)
@@ -242,6 +242,6 @@ def cache_usage() -> list[CacheUsage]:
     for name, function in _functions:
         entries[name] += function.cache_info().currsize
     return [
-        CacheUsage(name, count, CACHE_LIMITS[name].most, CACHE_LIMITS[name].content)
+        CacheUsage(name, count, CACHE_LIMITS[name].limit, CACHE_LIMITS[name].content)
         for name, count in entries.items()
     ]

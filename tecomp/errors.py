@@ -395,14 +395,14 @@ class MissingError(TecompError, AttributeError):
         return MissingError.near(called, name, known, f"module {module!r}")
 
     @staticmethod
-    def near(called: str, name: str, known: Sequence[str], what: str) -> AttributeError:
+    def near(called: str, name: str, known: Sequence[str], description: str) -> AttributeError:
         """Return the error for an unknown attribute, with the nearest known name if there is one.
 
         Args:
             called: Expression of the object in user code.
             name: Requested attribute.
             known: Attributes of the object.
-            what: Description of the object in the message if no known name is close.
+            description: Description of the object in the message if no known name is close.
 
         >>> MissingError.near("s[C]", "vectorise", ["split", "vectorize"], "'Stage' object").message
         "s[C] has no 'vectorise'; did you mean s[C].vectorize?"
@@ -411,7 +411,7 @@ class MissingError(TecompError, AttributeError):
         """
         nearest = _nearest(name, known)
         if nearest is None:
-            return AttributeError(f"{what} has no attribute {name!r}")
+            return AttributeError(f"{description} has no attribute {name!r}")
         return MissingError(
             "{called} has no {name!r}; did you mean {called}.{suggestion}?",
             called=called, name=name, suggestion=nearest,

@@ -56,7 +56,7 @@ def test_usage_counts_entries_of_caches() -> None:
     rows = {row.name: row for row in cache_usage()}
 
     assert rows["array.jit"].entries == before["array.jit"] + 3
-    assert rows["array.jit"].most == first.most == CACHE_LIMITS["array.jit"].most
+    assert rows["array.jit"].limit == first.limit == CACHE_LIMITS["array.jit"].limit
     assert list(rows) == sorted(CACHE_LIMITS)
     del first, second
     gc.collect()
@@ -71,14 +71,14 @@ def test_memoized_functions_forget_results() -> None:
         computed.append(x)
         return 2 * x
 
-    most = CACHE_LIMITS["machine.entry_points"].most
-    assert [double(x) for x in (*range(most), 0)] == [*range(0, 2 * most, 2), 0]
-    assert computed == list(range(most))
-    assert double(most) == 2 * most  # evicts 1, which was used before 0
+    limit = CACHE_LIMITS["machine.entry_points"].limit
+    assert [double(x) for x in (*range(limit), 0)] == [*range(0, 2 * limit, 2), 0]
+    assert computed == list(range(limit))
+    assert double(limit) == 2 * limit  # evicts 1, which was used before 0
     assert [double(0), double(1)] == [0, 2]
-    assert computed == [*range(most), most, 1]
+    assert computed == [*range(limit), limit, 1]
     rows = {row.name: row.entries for row in cache_usage()}
-    assert rows["machine.entry_points"] >= most
+    assert rows["machine.entry_points"] >= limit
     caches._functions.pop()
 
 
@@ -111,5 +111,5 @@ def test_values_are_destroyed_without_the_lock() -> None:
 def test_limits_have_a_description() -> None:
     for name, limit in CACHE_LIMITS.items():
         assert isinstance(limit, CacheLimit), name
-        assert limit.most > 1
+        assert limit.limit > 1
         assert limit.content

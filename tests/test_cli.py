@@ -105,7 +105,7 @@ def test_limits_of_caches_in_memory_are_listed(tmp_path: Path) -> None:
 
     assert [row.split()[0] for row in rows] == sorted(CACHE_LIMITS)
     assert {row["cache"]: row["limit"] for row in json.loads(record)["memory"]} == {
-        name: limit.most for name, limit in CACHE_LIMITS.items()
+        name: limit.limit for name, limit in CACHE_LIMITS.items()
     }
 
 

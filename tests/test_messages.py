@@ -433,7 +433,7 @@ CASES |= {
         lambda: te.compute((8,), lambda i: ANY.gcd(A[i], 1)),
         "TypeMismatchError",
         Diagnostic(
-            "symbolic-value", word="np.gcd", value="A[i]",
+            "symbolic-value", where="np.gcd", value="A[i]",
             instead="use the operators and functions of te",
         ),
     ),
@@ -441,7 +441,7 @@ CASES |= {
         lambda: te.compute((8,), lambda i: np.add.reduce(A[i])),
         "TypeMismatchError",
         Diagnostic(
-            "symbolic-value", word="np.add.reduce", value="A[i]",
+            "symbolic-value", where="np.add.reduce", value="A[i]",
             instead="reduce with te.sum, te.prod, te.min or te.max over a te.reduce_axis",
         ),
     ),
@@ -449,7 +449,7 @@ CASES |= {
         lambda: te.compute((8,), lambda i: ANY.add(A[i], 1.0, dtype="float32")),
         "TypeMismatchError",
         Diagnostic(
-            "symbolic-value", word="np.add", value="A[i]",
+            "symbolic-value", where="np.add", value="A[i]",
             instead="use the operator, without further arguments",
         ),
     ),

@@ -471,10 +471,10 @@ def _members(heads: Sequence[te.Tensor], p: StageGraph, where: Placement) -> Ite
         if free_bytes <= 0:
             raise CapacityError(
                 "auto: values that stay in memory `{scratchpad}` while {head} is computed require "
-                "{required_bytes} bytes, but each core of target {target} has {free_bytes}; "
+                "{required_bytes} bytes, but each core of target {target} has {capacity_bytes}; "
                 "divide them among more cores, or remove the largest from near",
                 required_bytes=used_bytes, scratchpad=where.scratchpad, head=head.name,
-                target=where.target.name, free_bytes=where.scratchpad_bytes,
+                target=where.target.name, capacity_bytes=where.scratchpad_bytes,
             )
         yield GroupMember(groups, program, replace(where, scratchpad_bytes=free_bytes))
 

@@ -443,9 +443,9 @@ class Array(Drawable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle all elements, because the reader may not belong to the team.
-        type = self._node.type
-        layout = None if type.team is not None or self._node.stored is None else self.layout
-        return _restore, (data_of(self._node), local_type(type, type.shape), layout)
+        ptype = self._node.type
+        layout = None if ptype.team is not None or self._node.stored is None else self.layout
+        return _restore, (data_of(self._node), local_type(ptype, ptype.shape), layout)
 
     def __repr__(self) -> str:
         return text_of(data_of(self._node), self.device)
@@ -528,10 +528,10 @@ def permuted_view(array: Array, op: PTensorOp) -> Array:
     return part_of(array, base_node, MovedView(op, base_node.type), apply_view(op, base_node))
 
 
-def _restore(data: Buffer, type: PTensorType, layout: Any = None) -> Array:
+def _restore(data: Buffer, ptype: PTensorType, layout: Any = None) -> Array:
     """Restore an array from its pickled state."""
-    node = materialized_node(data, type)
-    return _create(node if layout is None else on_device(node, type.device or "cpu", layout))
+    node = materialized_node(data, ptype)
+    return _create(node if layout is None else on_device(node, ptype.device or "cpu", layout))
 
 
 def from_node(node: Node) -> Array:
@@ -577,7 +577,7 @@ def nodes_of_pair(x1: Array | Scalar, x2: Array | Scalar, where: str) -> tuple[N
     return node_or_weak_scalar(second.type, x1, where, "x1"), second
 
 
-def node_or_weak_scalar(type: PTensorType, value: object, where: str, arg_name: str) -> Node:
+def node_or_weak_scalar(ptype: PTensorType, value: object, where: str, arg_name: str) -> Node:
     """Return the node of an array, or of a Python scalar converted to the dtype of an array type.
 
     Raises:
@@ -585,7 +585,7 @@ def node_or_weak_scalar(type: PTensorType, value: object, where: str, arg_name: 
     """
     if isinstance(value, Array):
         return value._node
-    node = weak_scalar(type, value, where)
+    node = weak_scalar(ptype, value, where)
     if node is not None:
         return node
     raise ArrayTypeError(

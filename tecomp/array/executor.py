@@ -119,8 +119,8 @@ def _bind_parameter(parameter: Parameter, argument: Any, function: str) -> Any:
     _check_type(shape, data.dtype.name, parameter.type, where)
     if team is not None:
         _check_usual(team, gid, where)
-    type = PTensorType(data.shape, data.dtype.name, device)
-    return materialized_node(data, type), device, team, gid
+    ptype = PTensorType(data.shape, data.dtype.name, device)
+    return materialized_node(data, ptype), device, team, gid
 
 
 def _check_type(shape: Shape, dtype: str, expected: PTensorType, where: str) -> None:
@@ -158,13 +158,13 @@ def _has_places_of(actual: dist.Partition, expected: dist.Partition) -> bool:
     )
 
 
-def _is_same_part(one: Places, other: Places) -> bool:
+def _is_same_part(a: Places, b: Places) -> bool:
     """Return whether two index sets of an axis have the same indices in the same order."""
-    if count_of(one) != count_of(other):
+    if count_of(a) != count_of(b):
         return False
-    if isinstance(one, slice) and isinstance(other, slice):
-        return one == other or not count_of(one)
-    return np.array_equal(indices_as_array(one), indices_as_array(other))
+    if isinstance(a, slice) and isinstance(b, slice):
+        return a == b or not count_of(a)
+    return np.array_equal(indices_as_array(a), indices_as_array(b))
 
 
 def _given_back(value: Any) -> Any:
@@ -207,9 +207,10 @@ def _(value: Together, values: Values) -> Any:
 def _(value: ScalarCall, values: Values) -> Any:
     operands = [_operand(operand, values) for operand in value.operands]
     if value.function == "linalg.init_tensor":
-        shape, type = operands[0], value.type
-        assert type is not None
-        return materialized_node(np.empty(shape, numpy_dtype(type.dtype)), local_type(type, shape))
+        shape, ptype = operands[0], value.type
+        assert ptype is not None
+        data = np.empty(shape, numpy_dtype(ptype.dtype))
+        return materialized_node(data, local_type(ptype, shape))
     return _CALLS[value.function](*operands)
 
 
@@ -269,11 +270,11 @@ def _(value: Compute, values: Values) -> Any:
 @_value.register
 def _(value: ImportStatement, values: Values) -> Node:
     (inputs,) = [_operand(operand, values) for operand in value.operands]
-    op, type = value.op, value.type
-    dtype, copy = (type.dtype, op.copy) if isinstance(op, AsArray) else (None, False)
-    node = as_node(inputs, dtype, type.device or CPU, copy, op.name, is_read_now=True)
-    _check_type(node.type.shape, node.type.dtype, type, f"{op.name}: the imported data is")
-    if type.device is not None:
+    op, ptype = value.op, value.type
+    dtype, copy = (ptype.dtype, op.copy) if isinstance(op, AsArray) else (None, False)
+    node = as_node(inputs, dtype, ptype.device or CPU, copy, op.name, is_read_now=True)
+    _check_type(node.type.shape, node.type.dtype, ptype, f"{op.name}: the imported data is")
+    if ptype.device is not None:
         return node
     # Tensors without a device can only be combined with other tensors without a device.
     return materialized_node(data_of(node), PTensorType(node.type.shape, node.type.dtype))

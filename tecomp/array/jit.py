@@ -245,7 +245,7 @@ def _record(
     function: Callable[..., Any], name: str, structure: Any, types: list[PTensorType]
 ) -> _Recorded | None:
     """Record the operations of a function; return None if it must be called every time."""
-    nodes = [Node(type, None, (), None, 0, 0) for type in types]
+    nodes = [Node(ptype, None, (), None, 0, 0) for ptype in types]
     with _Recording():
         arguments = [from_node(node) for node in nodes]
         args, kwargs = _insert_arrays(structure, arguments)
@@ -385,7 +385,7 @@ def _run(recorded: _Recorded, arrays: list[Array], arguments: list[Node]) -> Any
 
 def _replay(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
     """Run the recorded operations and return the remaining nodes by position."""
-    is_divided = any([type.team is not None for type in recorded.types])
+    is_divided = any([ptype.team is not None for ptype in recorded.types])
     if not is_divided:
         evaluate(leaves)
     nodes = {-1 - k: leaf for k, leaf in enumerate(leaves)}

@@ -41,7 +41,7 @@ def call_library(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
     device = types[0].device
     if is_apart(device):
         dtypes = {operand.type.dtype for operand in operands}
-        types = tuple([on_its_device(type, op.where, None, dtypes) for type in types])
+        types = tuple([on_its_device(ptype, op.where, None, dtypes) for ptype in types])
     if tracing.depth:
         return _library_call_later(op, types, operands)
     if is_apart(device):
@@ -64,10 +64,10 @@ def call_library(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
     call = LibraryCallRecord(op, tuple([operand.type for operand in operands]), types)
     results: tuple[Node, ...] = tuple([
         CallResult(
-            type.like(data.shape, type.dtype), data.astype(numpy_dtype(type.dtype), copy=False),
+            ptype.like(data.shape, ptype.dtype), data.astype(numpy_dtype(ptype.dtype), copy=False),
             call, number,
         )
-        for number, (data, type) in enumerate(zip(found, types, strict=True))
+        for number, (data, ptype) in enumerate(zip(found, types, strict=True))
     ])
     return distributed_hooks().like_operands(results, operands) if types[
         0].team is not None else results
@@ -76,7 +76,7 @@ def call_library(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
 def _library_call_later(
     op: LibraryOperation, types: Sequence[PTensorType], operands: tuple[Node, ...]
 ) -> tuple[Node, ...]:
-    if any([extent is None for type in types for extent in type.shape]):
+    if any([extent is None for ptype in types for extent in ptype.shape]):
         check_recordable(op.where)
 
     def run(*inputs: Node) -> tuple[Node, ...]:

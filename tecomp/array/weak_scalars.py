@@ -48,18 +48,18 @@ _kinds: LRUCache[tuple[PTensorType, type], _Kind] = LRUCache("array.scalars")
 _MAX_FLOAT64 = float(np.finfo("float64").max)
 
 
-def weak_scalar(type: PTensorType, value: object, where: str) -> Node | None:
+def weak_scalar(ptype: PTensorType, value: object, where: str) -> Node | None:
     """Convert a Python scalar to a node next to an array; return None for other objects.
 
     Args:
-        type: Type of the array.
+        ptype: Type of the array.
         value: Python or NumPy scalar.
         where: Function name for error messages.
 
     Raises:
         ArrayTypeError: If an int is out of range for the dtype of the array.
     """
-    key = type, value.__class__
+    key = ptype, value.__class__
     kind = _kinds.recent.get(key) or _kinds.get(key, None)
     if kind is not None and (
         kind.least is None or kind.least <= value <= kind.most  # type: ignore[operator]
@@ -69,13 +69,13 @@ def weak_scalar(type: PTensorType, value: object, where: str) -> Node | None:
         value = value.item()
     if not isinstance(value, Scalar):
         return None
-    name = of_scalar(value, type.dtype, where)
-    if name not in dtypes_of(type.device):
-        name = default_dtype(name, type.device)
+    name = of_scalar(value, ptype.dtype, where)
+    if name not in dtypes_of(ptype.device):
+        name = default_dtype(name, ptype.device)
     dtype = numpy_dtype(name)
-    scalar = PTensorType((), name, type.device, type.team)
+    scalar = PTensorType((), name, ptype.device, ptype.team)
     if name != "complex64" or not isinstance(value, complex):
-        _kinds.keep((type, value.__class__), _Kind(scalar, dtype, *_range(name, value)))
+        _kinds.keep((ptype, value.__class__), _Kind(scalar, dtype, *_range(name, value)))
     return materialized_node(_create(value, dtype, where), scalar)
 
 

@@ -42,7 +42,7 @@ def cache(context: click.Context, as_json: bool) -> None:
         record = {"folder": str(store.folder), "entries": stored.entries}
         size = {"bytes": stored.bytes, "limit": store.limit}
         limited = {"bytes": f"{stored.bytes} of {store.limit}"}
-        memory = [{"cache": name, "limit": limit.most, "content": limit.content}
+        memory = [{"cache": name, "limit": limit.limit, "content": limit.content}
                   for name, limit in sorted(CACHE_LIMITS.items())]
         if as_json:
             show_record(record | size | {"memory": memory}, as_json=True)

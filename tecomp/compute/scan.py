@@ -322,7 +322,7 @@ def _check_shapes(
         )
 
 
-def _are_equal_shapes(one: Sequence[Extent], other: Sequence[Extent]) -> bool:
-    return len(one) == len(other) and all(
-        structural_equal(as_expr(a), as_expr(b)) for a, b in zip(one, other, strict=True)
+def _are_equal_shapes(left: Sequence[Extent], right: Sequence[Extent]) -> bool:
+    return len(left) == len(right) and all(
+        structural_equal(as_expr(a), as_expr(b)) for a, b in zip(left, right, strict=True)
     )

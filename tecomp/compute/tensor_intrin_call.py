@@ -400,9 +400,9 @@ def _check_part(param: Tensor, part: TensorRegion, sizes: dict[Var, int], where:
     """
     if part.tensor.dtype != param.dtype:
         raise DefinitionError(
-            "{where}: {operand} is {dtype}, but {text} is {tensor_dtype}; convert it in a "
+            "{where}: {param} is {dtype}, but {text} is {tensor_dtype}; convert it in a "
             "preceding te.compute",
-            kind="intrinsic", where=where, operand=param.name, dtype=param.dtype, text=part.text,
+            kind="intrinsic", where=where, param=param.name, dtype=param.dtype, text=part.text,
             tensor_dtype=part.tensor.dtype,
         )
     shape = part.shape_as(param.ndim)
@@ -411,9 +411,9 @@ def _check_part(param: Tensor, part: TensorRegion, sizes: dict[Var, int], where:
         for extent, n in zip(param.shape, shape, strict=True)
     ):
         raise DefinitionError(
-            "{where}: {operand} has shape {shape}, but {text} has shape {slice_shape}; pass slices "
+            "{where}: {param} has shape {shape}, but {text} has shape {slice_shape}; pass slices "
             "first:end with that many elements",
-            kind="intrinsic", where=where, operand=param.name, shape=shape_text(param.shape),
+            kind="intrinsic", where=where, param=param.name, shape=shape_text(param.shape),
             text=part.text, slice_shape=shape_text(shape),
         )
 

@@ -133,14 +133,14 @@ class Violation:
 
 
 def check_constraints(
-    what: Schedule | Operation | Tensor,
+    subject: Schedule | Operation | Tensor,
     target: str | Target,
     layouts: Mapping[Tensor, Layout] | None = None,
 ) -> tuple[Violation, ...]:
     """Return the violations of a target's operand constraints by an operation or a schedule.
 
     Args:
-        what: Schedule, with its layouts and memory scopes; or a `te.compute` operation or its
+        subject: Schedule, with its layouts and memory scopes; or a `te.compute` operation or its
             tensor.
         target: Target or its name.
         layouts: Layouts of tensors; they override those of the schedule. Default: row-major.
@@ -176,7 +176,7 @@ def check_constraints(
             )
     found: list[Violation] = []
     with isl_work("check_constraints", LayoutError):
-        for view in _computations(what, explicit):
+        for view in _computations(subject, explicit):
             try:
                 found += _violations(view, machine)
             except NotAffine as error:

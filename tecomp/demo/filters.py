@@ -353,11 +353,11 @@ class _Device:
             if self._tile_bytes(1, columns) > self.where.scratchpad_bytes:
                 raise CapacityError(
                     "filters: a part of {columns} pixels requires {needed} bytes of memory "
-                    "`{scratchpad}`, but a core of target {target} has {free_bytes}; use a target "
-                    "with larger scratchpads",
+                    "`{scratchpad}`, but a core of target {target} has {capacity_bytes}; use a "
+                    "target with larger scratchpads",
                     columns=columns, needed=self._tile_bytes(1, columns),
                     scratchpad=self.where.scratchpad, target=self.where.target.name,
-                    free_bytes=self.where.scratchpad_bytes,
+                    capacity_bytes=self.where.scratchpad_bytes,
                 )
         strips = ceil_div(self.width, columns)
         even = ceil_div(self.height * strips, self.where.target.cores)

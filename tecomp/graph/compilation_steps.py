@@ -211,18 +211,18 @@ def native_of(
     for group, kernel in kernels:
         steps.add(group, kernel)
     params = [_buffer(tensor, stored, variables) for tensor in arguments]
-    data = Buffer("constants", (max(steps.constant_pool.end, 1),), DType("uint8"))
+    data = Buffer("constants", (max(steps.pool.end, 1),), DType("uint8"))
     results = params[len(graph.inputs) :]
-    run = sequence_of(name, steps.each, [*params, data], results, slots, codes)
+    run = sequence_of(name, steps.program_calls, [*params, data], results, slots, codes)
     sources = [_buffer(tensor, {}, {}) for tensor in steps.sources]
     pack = sequence_of(
-        f"{name}_constants", steps.once, [data, *sources], [data], (), codes
-    ) if steps.once else None
+        f"{name}_constants", steps.packing_calls, [data, *sources], [data], (), codes
+    ) if steps.packing_calls else None
     positions = {tensor: k for k, tensor in enumerate(graph.constants)}
     return NativeProgram(
         run, pack, tuple(positions[x] for x in steps.sources),
         tuple((positions[x], offset) for x, offset in steps.copied.items()),
-        steps.constant_pool.end, len(steps.each),
+        steps.pool.end, len(steps.program_calls),
         _text_of([stored.get(x, plain_layout(x)) for x in packed]),
     )
 
@@ -237,9 +237,9 @@ class _Steps:
         where: Locations of call arguments and of values between kernels.
         last: Position of the constant pool among the call arguments.
         stored: Layouts of values that are not in row-major order.
-        constant_pool: Allocator of the constant pool.
-        once: Kernel calls that pack constants; their first argument is the constant pool.
-        each: Kernel calls of a program call.
+        pool: Allocator of the constant pool.
+        packing_calls: Kernel calls that pack constants; their first argument is the constant pool.
+        program_calls: Kernel calls of a program call.
         sources: Positions of constants among the arguments of the packing code.
         copied: Offsets of the constants that program calls read unpacked.
     """
@@ -249,47 +249,48 @@ class _Steps:
     where: Mapping[Tensor, SequenceArgument | ArenaValue]
     last: int
     stored: Mapping[Tensor, Layout]
-    constant_pool: ConstantPool = field(default_factory=lambda: ConstantPool(ALIGNMENT))
-    once: list[Step] = field(default_factory=list)
-    each: list[Step] = field(default_factory=list)
+    pool: ConstantPool = field(default_factory=lambda: ConstantPool(ALIGNMENT))
+    packing_calls: list[Step] = field(default_factory=list)
+    program_calls: list[Step] = field(default_factory=list)
     sources: dict[Tensor, int] = field(default_factory=dict)
     copied: dict[Tensor, int] = field(default_factory=dict)
 
     def add(self, group: FusionGroup, kernel: FusedKernel) -> None:
         """Append a kernel call; the kernels that it depends on must have been added."""
-        border = group_inputs(group)
+        operands = group_inputs(group)
         results = group.result.outputs
-        folded = [self._folded(kernel, number, border) for number in range(len(kernel.folded))]
-        is_once = self.known.issuperset(results)
-        argument_of = self._once if is_once else self._each
-        reads = [argument_of(border[k]) for k in kernel.reads]
-        folded_args = [SequenceArgument(0 if is_once else self.last, offset) for offset in folded]
+        folded = [self._folded(kernel, number, operands) for number in range(len(kernel.folded))]
+        is_constant = self.known.issuperset(results)
+        argument_of = self._packing_argument if is_constant else self._call_argument
+        reads = [argument_of(operands[k]) for k in kernel.reads]
+        pool = 0 if is_constant else self.last
+        folded_args = [SequenceArgument(pool, offset) for offset in folded]
         step = kernel.kernel, [*reads, *folded_args, *map(argument_of, results)]
-        (self.once if is_once else self.each).append(step)
+        (self.packing_calls if is_constant else self.program_calls).append(step)
 
-    def _folded(self, kernel: FusedKernel, number: int, border: Sequence[Tensor]) -> int:
+    def _folded(self, kernel: FusedKernel, number: int, inputs: Sequence[Tensor]) -> int:
         """Return the offset of a folded operand, and add its kernel call on first use."""
         folded = kernel.folded[number]
-        sources = [border[k] for k in folded.sources]
+        sources = [inputs[k] for k in folded.sources]
         key = (id(kernel), number, *sources)
-        is_new = key not in self.constant_pool.places
-        offset = self.constant_pool.offset(key, _result_bytes(folded.kernel))
+        is_new = key not in self.pool.places
+        offset = self.pool.offset(key, _result_bytes(folded.kernel))
         if is_new:
-            self.once.append(
-                (folded.kernel, [*map(self._once, sources), SequenceArgument(0, offset)]))
+            operands = [*map(self._packing_argument, sources), SequenceArgument(0, offset)]
+            self.packing_calls.append((folded.kernel, operands))
         return offset
 
-    def _once(self, tensor: Tensor) -> SequenceArgument | ArenaValue:
+    def _packing_argument(self, tensor: Tensor) -> SequenceArgument | ArenaValue:
         """Return the location of a value during packing."""
         if tensor in self.constants:
             return SequenceArgument(self.sources.setdefault(tensor, len(self.sources) + 1))
-        return SequenceArgument(0, self.constant_pool.offset(tensor, bytes_of(tensor, self.stored)))
+        return SequenceArgument(0, self.pool.offset(tensor, bytes_of(tensor, self.stored)))
 
-    def _each(self, tensor: Tensor) -> SequenceArgument | ArenaValue:
+    def _call_argument(self, tensor: Tensor) -> SequenceArgument | ArenaValue:
         """Return the location of a value during a program call."""
         if tensor not in self.known:
             return self.where[tensor]
-        offset = self.constant_pool.offset(tensor, bytes_of(tensor, self.stored))
+        offset = self.pool.offset(tensor, bytes_of(tensor, self.stored))
         if tensor in self.constants:
             self.copied[tensor] = offset
         return SequenceArgument(self.last, offset)

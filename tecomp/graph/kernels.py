@@ -139,15 +139,15 @@ class KernelBuilder:
     _number: Iterator[int] = field(default_factory=count)
 
     def of(
-        self, group: FusionGroup, constants: Container[Tensor], over: Sequence[int] = ()
+        self, group: FusionGroup, constants: Container[Tensor], overwritable: Sequence[int] = ()
     ) -> FusedKernel:
         """Return the kernel of a group; equal groups share one kernel.
 
         Args:
             group: Operations to compute.
             constants: Tensors that are equal in every call.
-            over: Positions of operands that the result may overwrite. On processors it does if each
-                element is read directly before the result is stored.
+            overwritable: Positions of operands that the result may overwrite. On processors it does
+                if each element is read directly before the result is stored.
         """
         border = group_inputs(group)
         if self.target.core is None:
@@ -171,7 +171,7 @@ class KernelBuilder:
         if key in self._kernels_by_key and self._kernels_by_key[key].kernel.has_places:
             # Run-time errors report source locations, so the key must include them.
             key = folding + definition_key(group.operations, border, with_places=True)
-        for position in over if self.target.core is not None else ():
+        for position in overwritable if self.target.core is not None else ():
             found = self._of(f"{position} {key}", group, border, constants, position)
             if found.over is not None:
                 return found

@@ -202,9 +202,10 @@ def _check_cores(tensor: Tensor, layout: ShardLayout, cores: int, target: Target
     if layout.shard_nbytes > where.scratchpad_bytes:
         raise LayoutError(
             "layouts: a shard of {tensor} takes {shard_nbytes:_} bytes of `{memory}`, but each "
-            "core of target {target} has {free_bytes:_}; use a larger grid, or remove its layout",
+            "core of target {target} has {capacity_bytes:_}; use a larger grid, or remove its "
+            "layout",
             kind="layout-requirement", tensor=tensor.name, shard_nbytes=layout.shard_nbytes,
-            memory=layout.memory, target=target.name, free_bytes=where.scratchpad_bytes,
+            memory=layout.memory, target=target.name, capacity_bytes=where.scratchpad_bytes,
         )
 
 

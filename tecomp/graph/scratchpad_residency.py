@@ -99,7 +99,7 @@ def residency(
         return Residency(tuple(groups))
     return _Chooser(groups, graph, locations, placement, exclusions).choose()
 
-_BETWEEN_KERNELS: Container[SpillKind] = ("readers", "many", "capacity", "division", "copied")
+_BETWEEN_KERNELS: Container[SpillKind] = ("readers", "limit", "capacity", "division", "copied")
 """Reasons for which a value may still stay in scratchpads from kernel to kernel."""
 
 _MAX_RESIDENT_VALUES = 8
@@ -350,7 +350,7 @@ class _Chooser:
                 return "host", "it is copied from the host"
             return "relayout", "it is a relayout"
         if op in barred.requested_ops and x not in barred.shards:
-            return "asked", "its layout is requested"
+            return "requested", "its layout is requested"
         if op in barred.hinted:
             return "hint", "a hint specifies its division"
         if layout is not None and layout.pad_value is not None:
@@ -415,7 +415,7 @@ class _Chooser:
         joint = self.joints[readers[0]]
         if len(joint.resident_bytes) == _MAX_RESIDENT_VALUES:
             name = joint.members[joint.last].name
-            return "many", f"{name} has {_MAX_RESIDENT_VALUES} resident values already"
+            return "limit", f"{name} has {_MAX_RESIDENT_VALUES} resident values already"
         shards = self.barred.shards.get(x)
         if shards is not None:
             joined = self._attempt(k, best, self._sharded(joint, x, shards.count), None)

@@ -116,18 +116,18 @@ class ReshardError(Exception):
 
 
 SpillKind: TypeAlias = Literal[
-    "host", "result", "relayout", "asked", "padding", "hint", "steps", "reduction", "gather",
-    "copied", "division", "readers", "capacity", "many", "cost",
+    "host", "result", "relayout", "requested", "padding", "hint", "steps", "reduction", "gather",
+    "copied", "division", "readers", "capacity", "limit", "cost",
 ]
 """Reason why a value is stored in device memory.
 
 `host`: it comes from or goes to the host; `result`: it is a program output; `relayout`: it is the
-source or the result of a relayout; `asked`: it was requested in memory; `padding`: its layout
+source or the result of a relayout; `requested`: it was requested in memory; `padding`: its layout
 defines the padding value; `hint`: a division hint applies to it or to its reader; `steps`: it is
 computed or read sequentially, step by step; `reduction`: several cores share the reduction that
 computes or reads it; `gather`: the elements read depend on data; `copied`: its reader packs it
 first; `division`: the cores of its reader read other parts than cores compute; `readers`: several
-kernels with different divisions read it; `capacity`: it does not fit into a scratchpad; `many`: its
+kernels with different divisions read it; `capacity`: it does not fit into a scratchpad; `limit`: its
 reader already has the maximum number of resident values; `cost`: the program would take at least as
 many modelled cycles with the value in scratchpads from kernel to kernel.
 """

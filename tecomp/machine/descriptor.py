@@ -294,7 +294,7 @@ class Target(Pictured):
         return loaded.overridden(**overrides) if overrides else loaded
 
     @classmethod
-    def of(cls, given: str | Path | Target) -> Target:
+    def of(cls, target: str | Path | Target) -> Target:
         """Return a target unchanged, or load it by name or path.
 
         Raises:
@@ -303,7 +303,7 @@ class Target(Pictured):
         >>> Target.of("cpu") is Target.of(Target.load("cpu"))
         True
         """
-        return given if isinstance(given, Target) else cls.load(given)
+        return target if isinstance(target, Target) else cls.load(target)
 
     def overridden(self, **tables: Any) -> Target:
         """Return the target with some values replaced.

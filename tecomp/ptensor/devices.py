@@ -150,12 +150,12 @@ def check_dtype(dtype: str, device: str | None, where: str, prefix: str = "the a
 
 
 def on_its_device(
-    type: PTensorType, where: str, dtype: str | None, dtypes: set[str]
+    ptype: PTensorType, where: str, dtype: str | None, dtypes: set[str]
 ) -> PTensorType:
     """Return a result type on a device; default 64-bit integers become the device's integers.
 
     Args:
-        type: Type of the result on a CPU.
+        ptype: Type of the result on a CPU.
         where: Operation name for error messages.
         dtype: dtype that the caller requested explicitly, or None.
         dtypes: dtypes of the operands.
@@ -163,20 +163,20 @@ def on_its_device(
     Raises:
         ArrayTypeError: If the device does not support the dtype.
     """
-    adapted = _type_on_device(type, dtype, dtypes)
+    adapted = _type_on_device(ptype, dtype, dtypes)
     if adapted is None:
-        check_dtype(type.dtype, type.device, where, "the result is")
-    return adapted or type
+        check_dtype(ptype.dtype, ptype.device, where, "the result is")
+    return adapted or ptype
 
 
-def _type_on_device(type: PTensorType, dtype: str | None, dtypes: set[str]) -> PTensorType | None:
+def _type_on_device(ptype: PTensorType, dtype: str | None, dtypes: set[str]) -> PTensorType | None:
     """Return a result type on a device; None if the device does not support the dtype."""
-    if type.dtype in dtypes_of(type.device):
-        return type
-    if type.dtype not in INTEGERS or dtype is not None or type.dtype in dtypes:
+    if ptype.dtype in dtypes_of(ptype.device):
+        return ptype
+    if ptype.dtype not in INTEGERS or dtype is not None or ptype.dtype in dtypes:
         return None
-    adapted = default_dtype(type.dtype, type.device)
-    return type.like(type.shape, adapted) if adapted in dtypes_of(type.device) else None
+    adapted = default_dtype(ptype.dtype, ptype.device)
+    return ptype.like(ptype.shape, adapted) if adapted in dtypes_of(ptype.device) else None
 
 
 def results_on_device(op: PTensorOp, *operands: Any) -> tuple[ValueType, ...]:
@@ -207,7 +207,7 @@ def results_on_device(op: PTensorOp, *operands: Any) -> tuple[ValueType, ...]:
     return tuple([_on_known_device(t, dtype, dtypes) for t in found])
 
 
-def _on_known_device(type: ValueType, dtype: str | None, dtypes: set[str]) -> ValueType:
-    if isinstance(type, str) or type.device in (None, CPU) or type.device not in known_devices():
-        return type
-    return _type_on_device(type, dtype, dtypes) or type
+def _on_known_device(ptype: ValueType, dtype: str | None, dtypes: set[str]) -> ValueType:
+    if isinstance(ptype, str) or ptype.device in (None, CPU) or ptype.device not in known_devices():
+        return ptype
+    return _type_on_device(ptype, dtype, dtypes) or ptype

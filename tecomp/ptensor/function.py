@@ -89,17 +89,17 @@ class Apply:
         accepted = self.op.scalars
         if accepted is None:
             return
-        for name, type in zip(self.operands, self.types, strict=True):
-            if type not in accepted if accepted else isinstance(type, str):
+        for name, ptype in zip(self.operands, self.types, strict=True):
+            if ptype not in accepted if accepted else isinstance(ptype, str):
                 expected = " or ".join(accepted) or "tensors"
                 raise ArrayTypeError(
                     "{where}: %{name} has type {type}, expected {expected}",
-                    kind="ptensor", where=self._where, name=name, type=type, expected=expected,
+                    kind="ptensor", where=self._where, name=name, type=ptype, expected=expected,
                 )
-            if self.op.counts and isinstance(type, PTensorType) and None in type.shape:
+            if self.op.counts and isinstance(ptype, PTensorType) and None in ptype.shape:
                 raise ArrayValueError(
                     "{where}: %{name} has type {type}, but all extents must be static",
-                    kind="ptensor", where=self._where, name=name, type=type,
+                    kind="ptensor", where=self._where, name=name, type=ptype,
                 )
         for name, value in self.op.attributes:
             if isinstance(value, AttributeOperand) and name not in self.op.open:
@@ -243,16 +243,16 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
     Raises:
         ArrayValueError: If an operand is not known or has another type, or a result is known.
     """
-    for name, type in zip(apply.operands, apply.types, strict=True):
+    for name, ptype in zip(apply.operands, apply.types, strict=True):
         if name not in known:
             raise ArrayValueError(
                 "@{function}: %{result} uses %{name} before its definition; define it earlier",
                 kind="ptensor", function=function, result=apply.result, name=name,
             )
-        if known[name] != type:
+        if known[name] != ptype:
             raise ArrayValueError(
                 "@{function}: %{result} uses %{name} as {type}, but it has type {known}",
-                kind="ptensor", function=function, result=apply.result, name=name, type=type,
+                kind="ptensor", function=function, result=apply.result, name=name, type=ptype,
                 known=known[name],
             )
     for name, value in apply.op.attributes:
@@ -281,13 +281,13 @@ def _check_argument(
         )
 
 
-def declare(known: dict[str, ValueType], name: str, type: ValueType, function: str) -> None:
+def declare(known: dict[str, ValueType], name: str, ptype: ValueType, function: str) -> None:
     """Add a value to the known values.
 
     Args:
         known: Types by name.
         name: Name of the value.
-        type: Type of the value.
+        ptype: Type of the value.
         function: Function name for error messages.
 
     Raises:
@@ -298,7 +298,7 @@ def declare(known: dict[str, ValueType], name: str, type: ValueType, function: s
             "@{function}: %{name} is defined more than once; rename one of the values",
             kind="ptensor", function=function, name=name,
         )
-    known[name] = type
+    known[name] = ptype
 
 
 def verify_module(module: Module) -> None:
@@ -375,8 +375,8 @@ def _check_call(
         )
     for actual, parameter in zip(apply.types, callee.parameters, strict=True):
         _check_passed(f"{where}: parameter %{parameter.name}", parameter.type, actual)
-    for expected, (name, type) in zip(op.result_types, results, strict=True):
-        _check_passed(f"{where}: result %{name}", expected, type)
+    for expected, (name, ptype) in zip(op.result_types, results, strict=True):
+        _check_passed(f"{where}: result %{name}", expected, ptype)
 
 
 def _check_passed(where: str, declared: ValueType, actual: ValueType) -> None:

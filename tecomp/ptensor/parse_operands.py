@@ -89,8 +89,8 @@ def operand_count(
     """Return the number of operands; the items after these are positional attributes."""
     lower, upper = kind.takes
     tensors = 0
-    for item, type in zip(items, types, strict=False):
-        if item.is_literal or isinstance(type, str):
+    for item, ptype in zip(items, types, strict=False):
+        if item.is_literal or isinstance(ptype, str):
             break
         tensors += 1
     count = max(lower, tensors if upper is None else min(tensors, upper))
@@ -190,7 +190,7 @@ def parse_typed_items(
         others = iter(types)
         items = [item if item.is_literal else replace(item, type=next(others)) for item in items]
     elif len(types) == len(items):
-        items = [replace(item, type=type) for item, type in zip(items, types, strict=True)]
+        items = [replace(item, type=ptype) for item, ptype in zip(items, types, strict=True)]
     else:
         reader.refuse(
             "{item_count} operands have {type_count} types, expected one type per operand",

@@ -119,14 +119,14 @@ def map_parts(value: Value, function: Callable[[te.Tensor], te.Tensor]) -> Value
     return function(value)
 
 
-def select_value(condition: te.Expr, one: Element, other: Element) -> Element:
+def select_value(condition: te.Expr, on_true: Element, on_false: Element) -> Element:
     """Select one of two elements; the element that is not selected is not read."""
-    if isinstance(one, Complex) and isinstance(other, Complex):
+    if isinstance(on_true, Complex) and isinstance(on_false, Complex):
         return Complex(
-            te.if_then_else(condition, one.re, other.re),
-            te.if_then_else(condition, one.im, other.im),
+            te.if_then_else(condition, on_true.re, on_false.re),
+            te.if_then_else(condition, on_true.im, on_false.im),
         )
-    assert not isinstance(one, Complex)
-    assert not isinstance(other, Complex)
-    result: te.Expr = te.if_then_else(condition, one, other)
+    assert not isinstance(on_true, Complex)
+    assert not isinstance(on_false, Complex)
+    result: te.Expr = te.if_then_else(condition, on_true, on_false)
     return result

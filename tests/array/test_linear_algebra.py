@@ -169,7 +169,7 @@ def test_refusals() -> None:
         (lambda: linear_algebra.vecdot(x, x, axis=1), ArrayValueError,
          Diagnostic("array-value", where="vecdot", axis=1, shape=(2, 3), y_shape=(2, 3), first=-2)),
         (lambda: linear_algebra.tensordot(x, y, axes=3), ArrayValueError,
-         Diagnostic("array-value", where="tensordot", count=3, first=2, second=2, last_axis=2)),
+         Diagnostic("array-value", where="tensordot", count=3, first=2, second=2, max_count=2)),
         (lambda: linear_algebra.tensordot(x, y, axes=((0, 1), (0,))), ArrayValueError,
          Diagnostic("array-value", axes="((0, 1), (0,))")),
         (lambda: linear_algebra.tensordot(x, y, axes=((2,), (0,))), ArrayIndexError,

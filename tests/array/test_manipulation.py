@@ -239,7 +239,7 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
         "array-value", count="-2", index=1,
     )),
     (ArrayValueError, lambda: xp.reshape(X, (4,)), Diagnostic(
-        "array-shapes", shape=(2, 3), size=6, subject_shape=(4,), prod_of_size=4,
+        "array-shapes", shape=(2, 3), size=6, subject_shape=(4,), count=4,
     )),
     (ArrayValueError, lambda: xp.reshape(X, (4, -1)), Diagnostic(
         "array-shapes", x_shape=(2, 3), size=6, shape=(4, -1),

@@ -73,7 +73,7 @@ def test_universal_functions_give_arrays_or_are_refused(name: str, dtype: str) -
     if name not in numpy_dispatch._UFUNCS:
         with pytest.raises(ArrayTypeError) as caught:
             ufunc(*map(xp.asarray, data))
-        assert diagnostic(caught.value) == Diagnostic("not-an-array", word=f"np.{name}", remedy="")
+        assert diagnostic(caught.value) == Diagnostic("not-an-array", where=f"np.{name}", remedy="")
         return
     try:
         got = ufunc(*map(xp.asarray, data))
@@ -146,27 +146,27 @@ def test_small_arrays_are_copied_and_large_ones_are_read_only() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], Diagnostic]] = {
-    "median": (np.median, Diagnostic("not-an-array", word="np.median", remedy="")),
+    "median": (np.median, Diagnostic("not-an-array", where="np.median", remedy="")),
     "einsum": (lambda x: np.einsum("ij->i", x),
                Diagnostic(
-                   "not-an-array", word="np.einsum",
+                   "not-an-array", where="np.einsum",
                    remedy="write it by xp.matmul, xp.tensordot and xp.permute_dims, or ",
                )),
-    "fmod": (lambda x: np.fmod(x, 2), Diagnostic("not-an-array", word="np.fmod", remedy="")),
+    "fmod": (lambda x: np.fmod(x, 2), Diagnostic("not-an-array", where="np.fmod", remedy="")),
     "out": (lambda x: np.add(x, 1, out=x), Diagnostic(
-        "array-type", word="np.add", function="add", argument="out",
+        "array-type", where="np.add", function="add", argument="out",
     )),
     "where": (lambda x: np.sum(x, where=x > 1), Diagnostic(
-        "array-type", word="np.sum", function="sum", argument="where",
+        "array-type", where="np.sum", function="sum", argument="where",
     )),
     "decimals": (lambda x: np.round(x, 2), Diagnostic(
-        "array-type", word="np.round", function="round", argument="decimals",
+        "array-type", where="np.round", function="round", argument="decimals",
     )),
     "reduce": (np.add.reduce, Diagnostic(
-        "array-type", word="np.add", method="reduce", functions="xp.sum",
+        "array-type", where="np.add", method="reduce", functions="xp.sum",
     )),
     "outer": (lambda x: np.add.outer(x, x), Diagnostic(
-        "array-type", word="np.add", method="outer", functions="functions of xp",
+        "array-type", where="np.add", method="outer", functions="functions of xp",
     )),
     "mixed": (lambda x: np.concatenate([x, X]), Diagnostic(
         "not-an-array", where="concat", subject="array 1", type="ndarray",

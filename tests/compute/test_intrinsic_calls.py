@@ -257,12 +257,12 @@ def refused(action: Callable[[], object], kind: type[TecompError] = DefinitionEr
          Diagnostic("intrinsic", where="scaled(...)", var="f", read="B[i, int32(0)]")),
         (lambda i: vadd()(A[i, 0:8], B[i, 0:16]),
          Diagnostic(
-             "intrinsic", where="vadd(...)", operand="x", shape="(16,)", text="A[i, 0:8]",
+             "intrinsic", where="vadd(...)", param="x", shape="(16,)", text="A[i, 0:8]",
              slice_shape="(8,)",
          )),
         (lambda i: vadd(n)(A[i, 0:8], B[i, 0:16]),
          Diagnostic(
-             "intrinsic", where="vadd(...)", operand="y", shape="(n,)", text="B[i, 0:16]",
+             "intrinsic", where="vadd(...)", param="y", shape="(n,)", text="B[i, 0:16]",
              slice_shape="(16,)",
          )),
         (lambda i: vadd()(A[0:16, i], B[i, 0:16]),
@@ -273,7 +273,7 @@ def refused(action: Callable[[], object], kind: type[TecompError] = DefinitionEr
          Diagnostic("index-out-of-bounds", where="vadd(...): A[i, -16:0]: axis 1", start=-16)),
         (lambda i: vadd(dtype="int32")(A[i, 0:16], B[i, 0:16]),
          Diagnostic(
-             "intrinsic", where="vadd(...)", operand="x", dtype="int32", text="A[i, 0:16]",
+             "intrinsic", where="vadd(...)", param="x", dtype="int32", text="A[i, 0:16]",
              tensor_dtype="float32",
          )),
         (lambda i: vadd()(A[i, 0:16], B[i, 0:16], reduce_axis=te.reduce_axis((0, 3))),

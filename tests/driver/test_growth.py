@@ -18,7 +18,7 @@ from tecomp import te
 from tecomp.codegen.llvm.code_cache import LINKED
 from tecomp.driver.build_cache import COMPILED
 
-LINKED.most = COMPILED.most = 32
+LINKED.limit = COMPILED.limit = 32
 
 def pages():
     with open("/proc/self/statm") as status:

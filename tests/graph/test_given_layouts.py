@@ -257,7 +257,7 @@ def test_shards_that_cannot_be(layout: Any, message: Diagnostic) -> None:
     ((1024, 1024), (1, 1),
      Diagnostic(
          "layout-requirement", tensor="T", shard_nbytes=4194304, memory="l1", target="tensix_wh",
-         free_bytes=1498112,
+         capacity_bytes=1498112,
      )),
     ((4096, 64), (128, 1),
      Diagnostic("layout-requirement", tensor="T", cores=128, target="tensix_wh", target_cores=64)),

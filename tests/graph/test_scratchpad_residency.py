@@ -244,7 +244,7 @@ SPILLS: list[tuple[Callable[[], Asked], str, SpillKind, str]] = [
     (summed_along_steps, "summed", "result", "it is an output"),
     (summed_along_steps, "part", "relayout", "part_relaid relayouts it"),
     (summed_along_steps, "part_relaid", "relayout", "it is a relayout"),
-    (in_a_layout, "powers", "asked", "its layout is requested"),
+    (in_a_layout, "powers", "requested", "its layout is requested"),
     (partial(as_hinted, 0), "powers", "hint", "a hint specifies its division"),
     (partial(as_hinted, 2), "total", "hint", "a hint specifies the division of its reader part"),
     (with_places, "greatest_v0", "steps", "its kernel computes 2 values"),
@@ -260,7 +260,7 @@ SPILLS: list[tuple[Callable[[], Asked], str, SpillKind, str]] = [
      "costs 29_491_200 bytes and saves 393_216"),
     (read_by_two, "part", "readers",
      "its readers Y (divided 4 x 8) and Z (divided 32 x 1) have separate core loops"),
-    (in_a_row, "total", "many", "part has 8 resident values already"),
+    (in_a_row, "total", "limit", "part has 8 resident values already"),
 ]
 
 

@@ -39,7 +39,7 @@ def test_a_value_of_two_kernels_stays(machine: str, shape: tuple[int, int]) -> N
     assert layout.grid == value.parts
     assert "E: " in str(program.report().residents[0])
     assert not stored.memory.residents
-    assert {spill.kind for spill in stored.memory.spills if spill.tensor.name == "E"} == {"asked"}
+    assert {spill.kind for spill in stored.memory.spills if spill.tensor.name == "E"} == {"requested"}
 
 
 def test_a_value_in_memory_because_of_its_cost() -> None:

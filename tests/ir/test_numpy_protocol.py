@@ -55,28 +55,28 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
     ("made", "expected"),
     [
         (lambda: np.exp(X), Diagnostic(
-            "symbolic-value", word="np.exp", value="A[i, j]", instead="write te.exp",
+            "symbolic-value", where="np.exp", value="A[i, j]", instead="write te.exp",
         )),
         (lambda: np.arcsin(X), Diagnostic(
-            "symbolic-value", word="np.arcsin", value="A[i, j]", instead="write te.asin",
+            "symbolic-value", where="np.arcsin", value="A[i, j]", instead="write te.asin",
         )),
         (lambda: np.maximum(0, X), Diagnostic(
-            "symbolic-value", word="np.maximum", value="A[i, j]", instead="write te.max",
+            "symbolic-value", where="np.maximum", value="A[i, j]", instead="write te.max",
         )),
         (lambda: np.float32(2) ** X, Diagnostic(
-            "symbolic-value", word="np.power", value="A[i, j]", instead="write te.power",
+            "symbolic-value", where="np.power", value="A[i, j]", instead="write te.power",
         )),
         (lambda: np.cbrt(S), Diagnostic(
-            "symbolic-value", word="np.cbrt", value=str(S),
+            "symbolic-value", where="np.cbrt", value=str(S),
             instead="use the operators and functions of te",
         )),
         (lambda: np.sum(X), Diagnostic(
-            "symbolic-value", word="np.add.reduce", value="A[i, j]",
+            "symbolic-value", where="np.add.reduce", value="A[i, j]",
             instead="reduce with te.sum, te.prod, te.min or te.max over a te.reduce_axis",
         )),
         (lambda: np.add(X, 1, dtype="float64"),
          Diagnostic(
-             "symbolic-value", word="np.add", value="A[i, j]",
+             "symbolic-value", where="np.add", value="A[i, j]",
              instead="use the operator, without further arguments",
          )),
         (lambda: X * np.arange(3),
@@ -229,7 +229,7 @@ def test_every_function_of_numpy_is_an_operator_or_refused(name: str) -> None:
             ufunc(*given)
         instead = caught.value.parameters["instead"]
         assert diagnostic(caught.value) == Diagnostic(
-            "symbolic-value", word=f"np.{ufunc.__name__}", value="A[i, j]", instead=instead
+            "symbolic-value", where=f"np.{ufunc.__name__}", value="A[i, j]", instead=instead
         )
         assert not instead.startswith("write te.") or hasattr(te, instead.removeprefix("write te."))
     else:

@@ -115,7 +115,7 @@ REFUSED = {
     ),
     "no-rectangle": (
         lambda: GridMap.folded((1, 11), (8, 8)),
-        Diagnostic("shards", count=11, device=8, device_columns=8),
+        Diagnostic("shards", count=11, rows=8, columns=8),
     ),
     "mesh-of-one-axis": (
         lambda: GridMap.mesh((64,), (8, 8)),
@@ -246,5 +246,5 @@ def test_grids_of_any_shape_are_placed_on_one_device(device: tuple[int, int]) ->
     with pytest.raises(LayoutError) as caught:
         GridMap.on_device((1, cores + 1), device)
     assert diagnostic(caught.value) == Diagnostic(
-        "shards", shape=[1, cores + 1], size=cores + 1, device=list(device), prod_of_size=cores,
+        "shards", shape=[1, cores + 1], size=cores + 1, device=list(device), device_cores=cores,
     )

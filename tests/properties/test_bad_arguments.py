@@ -324,14 +324,14 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     ("GridMap", "shape", (2, 2, 1),
      Diagnostic("shards", index_map="lambda d0, d1: [0, d0, d1]", shape=[2, 2, 1])),
     ("GridMap.mesh", "shape", (2, 1 << 20),
-     Diagnostic("shards", shape=[2, 1048576], most_cores=1048576)),
+     Diagnostic("shards", shape=[2, 1048576], max_cores=1048576)),
     ("GridMap.for_tensor", "is_aligned", "x", Diagnostic(
         "invalid-type", where="grid map: is_aligned", value="x", remedy="pass True or False",
     )),
     ("GridMap.for_tensor", "device", (2, 1 << 20),
-     Diagnostic("limit-exceeded", device=[2, 1048576], most_cores=1048576)),
+     Diagnostic("limit-exceeded", device=[2, 1048576], max_cores=1048576)),
     ("GridMap.folded", "shape", (10**20, 1),
-     Diagnostic("shards", count=100000000000000000000, device=4, device_columns=4)),
+     Diagnostic("shards", count=100000000000000000000, rows=4, columns=4)),
     ("IndexMap.from_func", "ndim", "x", Diagnostic(
         "invalid-type", where="index map: ndim", value="x", remedy="give a number of axes",
     )),

@@ -79,16 +79,16 @@ def number_of(team: AnyTeam) -> int:
     return team_of(team).id
 
 
-def of_team(type: PTensorType, team: AnyTeam) -> PTensorType:
+def of_team(ptype: PTensorType, team: AnyTeam) -> PTensorType:
     """Return an array type with a team."""
-    return PTensorType(type.shape, type.dtype, type.device, number_of(team))
+    return PTensorType(ptype.shape, ptype.dtype, ptype.device, number_of(team))
 
 
-def requested_partition(type: PTensorType, placements: Placements, where: str) -> Partition:
+def requested_partition(ptype: PTensorType, placements: Placements, where: str) -> Partition:
     """Return the partition for the placements that a caller gives.
 
     Args:
-        type: Type of the array, with its team.
+        ptype: Type of the array, with its team.
         placements: Placements for the team as a one-dimensional mesh, or a partition with its own
             mesh. None: the first axis in blocks.
         where: Function name for error messages.
@@ -99,54 +99,54 @@ def requested_partition(type: PTensorType, placements: Placements, where: str) -
         LayoutError: If the placements do not match the array or the mesh.
         TeamError: If the mesh and the team differ in size.
     """
-    assert type.team is not None
+    assert ptype.team is not None
     if placements is None:
-        return default_partition(type)
-    mesh = row_of(type.team)
+        return default_partition(ptype)
+    mesh = row_of(ptype.team)
     if isinstance(placements, Partition):
-        _check(placements, type, where)
+        _check(placements, ptype, where)
         mesh, placements = placements.mesh, placements.placements
-        team_of(type.team).check_mesh(mesh)
+        team_of(ptype.team).check_mesh(mesh)
     elif not isinstance(placements, Sequence):
         placements = [placements]
-    found = Partition(type.shape, type.dtype, mesh, placements)
+    found = Partition(ptype.shape, ptype.dtype, mesh, placements)
     if found.op is not None:
         raise ArrayValueError(
             "{where}: arrays do not support partial values, got placements {placements}; use "
             "Shard(axis) or Replicate(), or xp.from_local for local parts that must be combined",
             where=where, placements=list(found.placements),
         )
-    return partition(type.shape, type.dtype, mesh, found.placements)
+    return partition(ptype.shape, ptype.dtype, mesh, found.placements)
 
 
-def _check(requested: Partition, type: PTensorType, where: str) -> None:
-    if requested.shape != type.shape or requested.windows is not None:
+def _check(requested: Partition, ptype: PTensorType, where: str) -> None:
+    if requested.shape != ptype.shape or requested.windows is not None:
         view = " as a view" if requested.windows else ""
         raise ArrayValueError(
             "{where}: the partition describes {named}{view}, but the array is {type}; pass a "
             "partition with the shape of the array, or pass placements",
-            where=where, named=requested.named, view=view, type=type,
+            where=where, named=requested.named, view=view, type=ptype,
         )
 
 
 @collective
-def create_filled(value: Node, type: PTensorType, placements: Placements, where: str) -> Node:
+def create_filled(value: Node, ptype: PTensorType, placements: Placements, where: str) -> Node:
     """Create an array filled with a value or a broadcast array; each rank creates only its shard.
 
     Args:
         value: Node of the team, without axes or broadcast to the shape.
-        type: Type of the array.
+        ptype: Type of the array.
         placements: Placements or partition, as in `requested_partition`.
         where: Function name for error messages.
     """
-    target = requested_partition(type, placements, where)
-    if value.type.dtype != type.dtype:
-        value = record(CastOp(type.dtype), value)
+    target = requested_partition(ptype, placements, where)
+    if value.type.dtype != ptype.dtype:
+        value = record(CastOp(ptype.dtype), value)
     if value.type.shape:
-        return reshard(as_shared(apply_view(BroadcastOp(type.shape), value)), target)
+        return reshard(as_shared(apply_view(BroadcastOp(ptype.shape), value)), target)
     x = as_shared(value)
     return ShardedNode(
-        type, apply_view(BroadcastOp(target.local_shape(rank_of(x))), x.part), target, x.ticket
+        ptype, apply_view(BroadcastOp(target.local_shape(rank_of(x))), x.part), target, x.ticket
     )
 
 
@@ -161,14 +161,14 @@ def create_generated(op: Creation, team: AnyTeam, placements: Placements, where:
         where: Function name for error messages.
     """
     base_type = op.infer()
-    type = of_team(base_type, team)
-    target = requested_partition(type, placements, where)
+    ptype = of_team(base_type, team)
+    target = requested_partition(ptype, placements, where)
     if blocks_of_partition(target) is None:
-        replicated = ShardedNode(type, create_array(op), replicated_partition(type, target.mesh))
+        replicated = ShardedNode(ptype, create_array(op), replicated_partition(ptype, target.mesh))
         return reshard(replicated, target)
     index: Any = target.local_index(team_of(team).rank)
     extents = tuple([max(s.stop - s.start, 0) for s in index])
-    return ShardedNode(type, create_array(op, (extents, tuple([s.start for s in index]))), target)
+    return ShardedNode(ptype, create_array(op, (extents, tuple([s.start for s in index]))), target)
 
 
 @collective
@@ -186,16 +186,16 @@ def shard_or_reshard(
     """
     if node.type.team is None:
         node = materialized_node(data_of(node), of_team(node.type, team))
-    type = node.type
-    if type.team != number_of(team):
+    ptype = node.type
+    if ptype.team != number_of(team):
         raise ArrayValueError(
             "{where}: x belongs to team {team}, but team is {number_of}; gather x first: "
             "xp.gather(x)",
-            where=where, team=type.team, number_of=number_of(team),
+            where=where, team=ptype.team, number_of=number_of(team),
         )
     if placements is None and isinstance(node, ShardedNode):
         return node
-    target = requested_partition(type, placements, where)
+    target = requested_partition(ptype, placements, where)
     if copies and blocks_of_partition(target) is None:  # the elements are sent later
         node = _copy(node)
     found = shard_replicated(node, target)
@@ -228,14 +228,14 @@ def assemble(part: Node, team: AnyTeam, axis: int, explicit: Partition | None) -
     found = team_of(team)
     data = contiguous_local(part)
     source = partition_of_parts(found, data, axis) if explicit is None else explicit
-    type = PTensorType(source.shape, part.type.dtype, part.type.device, found.id)
+    ptype = PTensorType(source.shape, part.type.dtype, part.type.device, found.id)
     placements = tuple([Replicate() if isinstance(p, Partial) else p for p in source.placements])
-    target = partition(type.shape, type.dtype, source.mesh, placements)
+    target = partition(ptype.shape, ptype.dtype, source.mesh, placements)
     if explicit is not None:
-        _check(explicit, type, "from_local")
+        _check(explicit, ptype, "from_local")
         # Each rank with a shard of other extents raises the error itself.
         data = redistribute(found, explicit, target, data)
-    return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
+    return ShardedNode(ptype, materialized_node(data, local_type(ptype, data.shape)), target)
 
 
 def partition_of_node(node: Node) -> Partition:

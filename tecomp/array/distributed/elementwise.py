@@ -34,10 +34,10 @@ Wanted: TypeAlias = "tuple[Mesh, tuple[AxisBlocks, ...]] | None"
 
 
 def defer_elementwise(
-    op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode], type: PTensorType
+    op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode], ptype: PTensorType
 ) -> ShardedNode:
     """Defer an element-wise operation; its sharding is chosen later."""
-    result = ShardedNode(type, None, None)
+    result = ShardedNode(ptype, None, None)
     result.made_of = op, tuple(xs)
     result.steps = 1 + sum([x.steps for x in xs])
     if result.steps > MOST:
@@ -112,21 +112,21 @@ def _tree(root: ShardedNode) -> tuple[list[ShardedNode], list[ShardedNode]]:
 
 
 def _common(
-    leaves: Sequence[ShardedNode], order: Sequence[ShardedNode], type: PTensorType
+    leaves: Sequence[ShardedNode], order: Sequence[ShardedNode], ptype: PTensorType
 ) -> Partition | None:
     """Return the common partition of all operands of full shape; None if they differ."""
     full = [x for x in leaves if x.type.shape]
-    shape = type.shape
+    shape = ptype.shape
     if not full or any(x.type.shape not in (shape, ()) for x in (*leaves, *order)):
         return None
     first = full[0].partition
     return first if all(is_same(x.partition, first) for x in full[1:]) else None
 
 
-def _partition_like(template: Partition, type: PTensorType) -> Partition:
-    if not type.shape:
-        return replicated_partition(type, template.mesh)
-    return partition(type.shape, type.dtype, template.mesh, template.placements)
+def _partition_like(template: Partition, ptype: PTensorType) -> Partition:
+    if not ptype.shape:
+        return replicated_partition(ptype, template.mesh)
+    return partition(ptype.shape, ptype.dtype, template.mesh, template.placements)
 
 
 class AlignedOperands(NamedTuple):
@@ -142,13 +142,13 @@ class AlignedOperands(NamedTuple):
 
 
 def choose_alignment(
-    pieces: Sequence[ShardedNode], type: PTensorType, requested: Wanted = None
+    pieces: Sequence[ShardedNode], ptype: PTensorType, requested: Wanted = None
 ) -> AlignedOperands:
     """Return the common sharding that requires the fewest bytes.
 
     Args:
         pieces: Operands, each cut into consecutive pieces.
-        type: Type with the broadcast shape.
+        ptype: Type with the broadcast shape.
         requested: Mesh and cuts in which the result is read, if known.
     """
     views = tuple([(id(x.view[0]), x.view[1]) if x.view else None for x in pieces])
@@ -156,7 +156,7 @@ def choose_alignment(
     indexed = tuple([(known[view[0]], view[1]) if view else None for view in views])
     parts = tuple([x.partition for x in pieces])
     bases = tuple([x.view[0].partition if x.view else None for x in pieces])
-    return _align(parts, indexed, bases, partition_from_blocks(type, parts[0].mesh, ()), requested)
+    return _align(parts, indexed, bases, partition_from_blocks(ptype, parts[0].mesh, ()), requested)
 
 
 @memoize("dist.aligned_operands")
@@ -270,7 +270,7 @@ def align_operand(x: ShardedNode, shape: Shape, target: AlignedOperands) -> Shar
 
 
 def align_operands(
-    xs: Sequence[ShardedNode], type: PTensorType
+    xs: Sequence[ShardedNode], ptype: PTensorType
 ) -> tuple[list[ShardedNode], Mesh, tuple[AxisBlocks, ...]]:
     """Reshard operands to one partition of the broadcast shape.
 
@@ -278,14 +278,14 @@ def align_operands(
         Operands, mesh, and cuts of the shape.
     """
     pieces = [as_block_partitioned(x) for x in xs]
-    found = choose_alignment(pieces, type)
-    return [align_operand(x, type.shape, found) for x in pieces], found.mesh, found.cuts
+    found = choose_alignment(pieces, ptype)
+    return [align_operand(x, ptype.shape, found) for x in pieces], found.mesh, found.cuts
 
 
 @rule.register(Elementwise)
 @rule.register(CastOp)
 @rule.register(WhereOp)
 def _(
-    op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode], type: PTensorType
+    op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode], ptype: PTensorType
 ) -> ShardedNode:
-    return defer_elementwise(op, xs, type)
+    return defer_elementwise(op, xs, ptype)

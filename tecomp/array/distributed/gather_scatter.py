@@ -80,14 +80,14 @@ class RoutedIndices:
 
     def __init__(self, op: Take, x: ShardedNode, indices: Sequence[ShardedNode]) -> None:
         shape = broadcast_shapes([index.type.shape for index in indices], op.where)
-        type = x.type.like(shape, "int64")
-        xs, self.mesh, self.cuts = align_operands(indices, type)
+        ptype = x.type.like(shape, "int64")
+        xs, self.mesh, self.cuts = align_operands(indices, ptype)
         if self.mesh.ndim > 1 or (shape and not self.cuts):
-            target = default_partition(type)
+            target = default_partition(ptype)
             self.mesh, self.cuts = target.mesh, blocks_of_partition(target) or ()
             xs = [align_operand(node, shape, AlignedOperands(self.mesh, self.cuts)) for node in xs]
         flush_messages((x, *xs))
-        self.shape = partition_from_blocks(type, self.mesh, self.cuts).local_shape(rank_of(x))
+        self.shape = partition_from_blocks(ptype, self.mesh, self.cuts).local_shape(rank_of(x))
         columns = [np.broadcast_to(data_of(node.part), self.shape).reshape(-1) for node in xs]
         self.rows = np.stack(columns, axis=1)
 
@@ -115,7 +115,7 @@ def key_of(op: Take, x: ShardedNode, cut: AxisBlocks, rows: Buffer) -> tuple[Buf
 
 
 def gather_from_owners(
-    op: Take, x: ShardedNode, indices: Sequence[ShardedNode], type: PTensorType, cut: AxisBlocks
+    op: Take, x: ShardedNode, indices: Sequence[ShardedNode], ptype: PTensorType, cut: AxisBlocks
 ) -> ShardedNode:
     """Gather elements at indices onto the ranks that have the indices.
 
@@ -123,7 +123,7 @@ def gather_from_owners(
         op: Operation that gives the indexed axes, exactly one of which is cut.
         x: Input array.
         indices: Nonnegative index arrays, broadcast against each other.
-        type: Type of the result.
+        ptype: Type of the result.
         cut: Cut of the array.
     """
     routed = RoutedIndices(op, x, indices)
@@ -137,8 +137,8 @@ def gather_from_owners(
     index_rank = len(routed.shape)
     data = np.moveaxis(data, range(index_rank), range(op.place, op.place + index_rank))
     result_cuts = [index_cut._replace(axis=index_cut.axis + op.place) for index_cut in routed.cuts]
-    target = partition_from_blocks(type, routed.mesh, result_cuts)
-    return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
+    target = partition_from_blocks(ptype, routed.mesh, result_cuts)
+    return ShardedNode(ptype, materialized_node(data, local_type(ptype, data.shape)), target)
 
 
 def normalize_distributed_indices(node: Node, extent: int) -> tuple[Node, int | None]:
@@ -148,9 +148,10 @@ def normalize_distributed_indices(node: Node, extent: int) -> tuple[Node, int | 
     data = ascontiguous(data_of(x.part)).reshape(-1)
     values, invalid = normalize_index_array(data, extent)
     outside = data[:0] if invalid is None else data[invalid : invalid + 1]
-    type = x.type.like(x.type.shape, "int64")
-    part = materialized_node(values.reshape(x.part.type.shape), local_type(type, x.part.type.shape))
-    result = with_blocks(type, part, x.partition.mesh, cuts(x))
+    ptype = x.type.like(x.type.shape, "int64")
+    shape = x.part.type.shape
+    part = materialized_node(values.reshape(shape), local_type(ptype, shape))
+    result = with_blocks(ptype, part, x.partition.mesh, cuts(x))
     return result, first_of(x, outside)
 
 
@@ -169,20 +170,20 @@ def places_of(node: Node) -> ShardedNode:
     flush_messages((mask,))
     data = data_of(mask.part).reshape(-1)
     found = cuts(mask)
-    type = mask.type.like((), "int64")
+    ptype = mask.type.like((), "int64")
     if not found:
         hits = np.flatnonzero(data)
-        type = type.like(hits.shape)
-        target = partition_from_blocks(type, mask.partition.mesh, ())
-        return ShardedNode(type, materialized_node(hits, local_type(type, hits.shape)), target)
+        ptype = ptype.like(hits.shape)
+        target = partition_from_blocks(ptype, mask.partition.mesh, ())
+        return ShardedNode(ptype, materialized_node(hits, local_type(ptype, hits.shape)), target)
     (cut,) = found
     inner_size = int(np.prod(mask.type.shape[cut.axis + 1 :], dtype=np.int64))
     hits = np.flatnonzero(data) + cut.ends[number(mask, cut)] * inner_size
     lengths = counted_allgather(team_number(mask), np.array([len(hits)])).tolist()
     ends = (0, *accumulate(lengths))
-    type = type.like((ends[-1],))
-    target = partition_from_blocks(type, mask.partition.mesh, [AxisBlocks(0, cut.mesh_axis, ends)])
-    return ShardedNode(type, materialized_node(hits, local_type(type, hits.shape)), target)
+    ptype = ptype.like((ends[-1],))
+    target = partition_from_blocks(ptype, mask.partition.mesh, [AxisBlocks(0, cut.mesh_axis, ends)])
+    return ShardedNode(ptype, materialized_node(hits, local_type(ptype, hits.shape)), target)
 
 
 def _is_in_rows(x: ShardedNode) -> bool:

@@ -67,12 +67,12 @@ from tecomp.ptensor.types import PTensorType
 
 
 @rule.register
-def _(op: Diagonal, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+def _(op: Diagonal, xs: Sequence[ShardedNode], ptype: PTensorType) -> ShardedNode:
     x = as_block_partitioned(xs[0])
     row = x.type.rank - 2
     inner = [cut for cut in cuts(x) if cut.axis >= row]
     if len(inner) > 1:
-        return partitioned_rule(op, [as_row_sharded(x)], type)
+        return partitioned_rule(op, [as_row_sharded(x)], ptype)
     split = [cut for cut in cuts(x) if cut.axis < row]
     offset = op.offset
     for cut in inner:
@@ -80,27 +80,27 @@ def _(op: Diagonal, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode
         # A rank has the part of the diagonal that is in its rows or columns.
         offset += first if cut.axis == row else -first
         start = max(-op.offset, 0) if cut.axis == row else max(op.offset, 0)
-        count = type.shape[-1]
+        count = ptype.shape[-1]
         ends = tuple([min(max(end - start, 0), count) for end in cut.ends])
         split.append(AxisBlocks(row, cut.mesh_axis, ends))
     part = record(Diagonal(offset), x.part)
-    return depend_on_pending(with_blocks(type, part, x.partition.mesh, split), [x])
+    return depend_on_pending(with_blocks(ptype, part, x.partition.mesh, split), [x])
 
 
 @rule.register
-def _(op: TraceOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+def _(op: TraceOp, xs: Sequence[ShardedNode], ptype: PTensorType) -> ShardedNode:
     (x,) = xs
     line = Diagonal(op.offset)
-    total = ReduceOp("sum", (type.rank,), False, 0, op.dtype)
-    return partitioned_rule(total, [partitioned_rule(line, [x], line.infer(x.type))], type)
+    total = ReduceOp("sum", (ptype.rank,), False, 0, op.dtype)
+    return partitioned_rule(total, [partitioned_rule(line, [x], line.infer(x.type))], ptype)
 
 
 @rule.register
-def _(op: Cross, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+def _(op: Cross, xs: Sequence[ShardedNode], ptype: PTensorType) -> ShardedNode:
     unsplit = [unsplit_axes(as_block_partitioned(x), (x.type.rank + op.axis,)) for x in xs]
-    aligned, mesh, split = align_operands(unsplit, type)
+    aligned, mesh, split = align_operands(unsplit, ptype)
     part = record(op, *[x.part for x in aligned])
-    return depend_on_pending(with_blocks(type, part, mesh, split), aligned)
+    return depend_on_pending(with_blocks(ptype, part, mesh, split), aligned)
 
 
 def apply_library_operation(
@@ -130,29 +130,29 @@ def call(op: LibraryOperation, *data: Buffer) -> tuple[Buffer, ...]:
 
 
 def of_data(
-    type: PTensorType, data: Buffer, x: ShardedNode, new_cuts: Sequence[AxisBlocks]
+    ptype: PTensorType, data: Buffer, x: ShardedNode, new_cuts: Sequence[AxisBlocks]
 ) -> ShardedNode:
     """Build a distributed array from local results."""
-    target = partition_from_blocks(type, x.partition.mesh, new_cuts)
+    target = partition_from_blocks(ptype, x.partition.mesh, new_cuts)
     data = np.asarray(data, target.dtype)
-    return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
+    return ShardedNode(ptype, materialized_node(data, local_type(ptype, data.shape)), target)
 
 
 def row(x: ShardedNode, data: Buffer, dtype: str) -> ShardedNode:
     """Build a one-dimensional array from local results of different lengths."""
     team = team_number(x)
     ends = (0, *accumulate(counted_allgather(team, np.array([len(data)])).tolist()))
-    type = x.type.like((ends[-1],), dtype)
-    target = partition_from_blocks(type, row_of(team), [AxisBlocks(0, 0, ends)])
+    ptype = x.type.like((ends[-1],), dtype)
+    target = partition_from_blocks(ptype, row_of(team), [AxisBlocks(0, 0, ends)])
     data = np.asarray(data, target.dtype)
-    return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
+    return ShardedNode(ptype, materialized_node(data, local_type(ptype, data.shape)), target)
 
 
 def in_one_row(x: ShardedNode) -> ShardedNode:
     """Flatten an array, with pieces on all ranks; a one-dimensional array keeps its axis."""
     if x.type.rank != 1:
-        type = x.type.like((x.type.size,))
-        x = partitioned_rule(Reshape(type.shape), [x], type)
+        ptype = x.type.like((x.type.size,))
+        x = partitioned_rule(Reshape(ptype.shape), [x], ptype)
     return x if x.partition.mesh.ndim == 1 and cuts(x) else as_row_sharded(x)
 
 
@@ -193,46 +193,46 @@ class MatmulStrategy(NamedTuple):
 
 
 @rule.register
-def _(op: MatMul, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+def _(op: MatMul, xs: Sequence[ShardedNode], ptype: PTensorType) -> ShardedNode:
     x, y = as_block_partitioned(xs[0]), as_block_partitioned(xs[1])
     if not cuts(x) and not cuts(y):
-        return with_blocks(type, record(op, x.part, y.part), mesh_of([x, y]), ())
-    return _sharded_product(op, x, y, type, tuple(_matrix_kinds(x.type, y.type, type)))
+        return with_blocks(ptype, record(op, x.part, y.part), mesh_of([x, y]), ())
+    return _sharded_product(op, x, y, ptype, tuple(_matrix_kinds(x.type, y.type, ptype)))
 
 
 @rule.register
-def _(op: TensorDot, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+def _(op: TensorDot, xs: Sequence[ShardedNode], ptype: PTensorType) -> ShardedNode:
     x, y = as_block_partitioned(xs[0]), as_block_partitioned(xs[1])
     if not cuts(x) and not cuts(y):
-        return with_blocks(type, record(op, x.part, y.part), mesh_of([x, y]), ())
+        return with_blocks(ptype, record(op, x.part, y.part), mesh_of([x, y]), ())
     first, second = op.places(x.type, y.type)
     kinds = [AxisCorrespondence(k, j, None) for k, j in zip(first, second, strict=True)]
     rows = [k for k in range(x.type.rank) if k not in first]
     columns = [k for k in range(y.type.rank) if k not in second]
     kinds += [AxisCorrespondence(axis, None, k) for k, axis in enumerate(rows)]
     kinds += [AxisCorrespondence(None, axis, len(rows) + k) for k, axis in enumerate(columns)]
-    return _sharded_product(op, x, y, type, tuple(kinds))
+    return _sharded_product(op, x, y, ptype, tuple(kinds))
 
 
 def _sharded_product(
-    op: PTensorOp, x: ShardedNode, y: ShardedNode, type: PTensorType,
+    op: PTensorOp, x: ShardedNode, y: ShardedNode, ptype: PTensorType,
     kinds: tuple[AxisCorrespondence, ...]
 ) -> ShardedNode:
     """Compute a product with the cheapest sharding."""
     found = [
         strategy for mesh in dict.fromkeys([node.partition.mesh for node in (x, y) if cuts(node)])
-        if (strategy := cheapest(x.partition, y.partition, replicated_partition(type, mesh),
+        if (strategy := cheapest(x.partition, y.partition, replicated_partition(ptype, mesh),
         kinds)) is not None
     ]
     if not found:  # more mesh axes than axes to cut: use a one-dimensional mesh
-        return _sharded_product(op, as_row_sharded(x), as_row_sharded(y), type, kinds)
+        return _sharded_product(op, as_row_sharded(x), as_row_sharded(y), ptype, kinds)
     strategy = min(found, key=lambda strategy: strategy.cost)
     x, y = reshard(x, strategy.x), reshard(y, strategy.y)
     part = record(op, x.part, y.part)
     if strategy.partial == strategy.target:
-        return depend_on_pending(ShardedNode(type, part, strategy.target), [x, y])
+        return depend_on_pending(ShardedNode(ptype, part, strategy.target), [x, y])
     moves = redistribution(strategy.partial, strategy.target)
-    return pending_array(type, strategy.target, part, moves, max(x.ticket, y.ticket))
+    return pending_array(ptype, strategy.target, part, moves, max(x.ticket, y.ticket))
 
 
 @memoize("dist.matmul_strategies")
@@ -336,43 +336,43 @@ def _bytes(part: Partition) -> int:
 
 
 def _sum_local_products(
-    op: PTensorOp, x: ShardedNode, y: ShardedNode, type: PTensorType, mesh_axis: int,
+    op: PTensorOp, x: ShardedNode, y: ShardedNode, ptype: PTensorType, mesh_axis: int,
     result_cuts: Sequence[AxisBlocks]
 ) -> ShardedNode:
     """Compute local products and sum them along a mesh axis."""
     part = record(op, x.part, y.part)
-    target = partition_from_blocks(type, x.partition.mesh, result_cuts)
+    target = partition_from_blocks(ptype, x.partition.mesh, result_cuts)
     placements: list[Placement] = list(target.placements)
     placements[mesh_axis] = Partial("sum")
-    partial = Partition(type.shape, target.dtype, x.partition.mesh, placements)
+    partial = Partition(ptype.shape, target.dtype, x.partition.mesh, placements)
     return pending_array(
-        type, target, part, redistribution(partial, target), max(x.ticket, y.ticket)
+        ptype, target, part, redistribution(partial, target), max(x.ticket, y.ticket)
     )
 
 
 @rule.register
-def _(op: VecDot, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+def _(op: VecDot, xs: Sequence[ShardedNode], ptype: PTensorType) -> ShardedNode:
     rank = max(x.type.rank for x in xs)
     shape = tuple([
         max(x.type.shape[k] for x in xs if x.type.rank >= -k) for k in range(-rank, 0)
     ])
     axis = rank + op.axis
-    if not type.size:
-        return empty_sharded(type, mesh_of(xs))
-    (x, y), mesh, split = align_operands(xs, type.like(shape))
+    if not ptype.size:
+        return empty_sharded(ptype, mesh_of(xs))
+    (x, y), mesh, split = align_operands(xs, ptype.like(shape))
     summed = [cut for cut in split if cut.axis == axis]
     free = [cut._replace(axis=cut.axis - (cut.axis > axis)) for cut in split if cut not in summed]
     if summed:
-        return _sum_local_products(op, x, y, type, summed[0].mesh_axis, free)
-    return depend_on_pending(with_blocks(type, record(op, x.part, y.part), mesh, free), [x, y])
+        return _sum_local_products(op, x, y, ptype, summed[0].mesh_axis, free)
+    return depend_on_pending(with_blocks(ptype, record(op, x.part, y.part), mesh, free), [x, y])
 
 
 @rule.register
-def _(op: Outer, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+def _(op: Outer, xs: Sequence[ShardedNode], ptype: PTensorType) -> ShardedNode:
     x, y = as_block_partitioned(xs[0]), as_block_partitioned(xs[1])
     y = reshard(y, replicated_partition(y.type, y.partition.mesh))
     part = record(op, x.part, y.part)
-    return depend_on_pending(with_blocks(type, part, x.partition.mesh, cuts(x)), [x, y])
+    return depend_on_pending(with_blocks(ptype, part, x.partition.mesh, cuts(x)), [x, y])
 
 
 @of_parts.register
@@ -410,7 +410,7 @@ def _of_batches(
     if counted_allgather(team_number(x), np.array([failed])).any():
         return None
     return tuple([
-        of_data(type, part, x, cuts(x)) for type, part in zip(types, found, strict=True)
+        of_data(ptype, part, x, cuts(x)) for ptype, part in zip(types, found, strict=True)
     ])
 
 
@@ -420,6 +420,6 @@ def _(op: FourierTransformOp, xs: Sequence[ShardedNode]) -> tuple[Node, ...] | N
     axes = {axis % x.type.rank for axis in op.axes}
     if not cuts(x) or any(cut.axis in axes for cut in cuts(x)):
         return None
-    (type,) = op.results(x.type)
+    (ptype,) = op.results(x.type)
     (data,) = call(op, elements(x))
-    return (of_data(type, data, x, cuts(x)),)
+    return (of_data(ptype, data, x, cuts(x)),)

@@ -183,28 +183,28 @@ def defer_reshard(x: ShardedNode, target: Partition) -> ShardedNode:
 
 
 def pending_array(
-    type: PTensorType, target: Partition, source: Node, moves: Redistribution, after: int
+    ptype: PTensorType, target: Partition, source: Node, moves: Redistribution, after: int
 ) -> ShardedNode:
     """Return the array that a redistribution of shards or partial values produces."""
-    queue = queue_of(_number(type))
-    node = _wait_for(type, target.local_shape(queue.team.rank))
+    queue = queue_of(_number(ptype))
+    node = _wait_for(ptype, target.local_shape(queue.team.rank))
     ticket = queue.add(PendingReshard(node, after, source, queue.reason, moves))
-    return ShardedNode(type, node, target, ticket)
+    return ShardedNode(ptype, node, target, ticket)
 
 
 def defer_halo(
-    base: ShardedNode, type: PTensorType, window: ShiftedWindow, target: Partition
+    base: ShardedNode, ptype: PTensorType, window: ShiftedWindow, target: Partition
 ) -> ShardedNode:
     """Return a window of an array whose halo is received on first use."""
-    queue = queue_of(_number(type))
-    node = _wait_for(type, target.local_shape(queue.team.rank))
+    queue = queue_of(_number(ptype))
+    node = _wait_for(ptype, target.local_shape(queue.team.rank))
     ticket = queue.add(PendingHalo(node, base.ticket, base.part, queue.reason, base, window))
-    return ShardedNode(type, node, target, ticket)
+    return ShardedNode(ptype, node, target, ticket)
 
 
-def defer_allgather(type: PTensorType, source: Node, after: int) -> tuple[Node, int]:
+def defer_allgather(ptype: PTensorType, source: Node, after: int) -> tuple[Node, int]:
     """All-gather shards of one shape along a new first axis; return the node and its ticket."""
-    queue = queue_of(_number(type))
+    queue = queue_of(_number(ptype))
     node = _wait_for(source.type, (queue.team.size, *source.type.shape))
     return node, queue.add(PendingAllGather(node, after, source, queue.reason))
 
@@ -261,13 +261,13 @@ def _describe(entry: PendingArray, size: int) -> str:
     return f"{prefix}{entry.reason}: {sum(m.nbytes for m in sent)} bytes in {len(sent)} messages"
 
 
-def _number(type: PTensorType) -> int:
-    assert type.team is not None
-    return type.team
+def _number(ptype: PTensorType) -> int:
+    assert ptype.team is not None
+    return ptype.team
 
 
-def _wait_for(type: PTensorType, shape: tuple[int, ...]) -> Node:
-    return Node(local_type(type, shape), None, (), None, 0, 0)
+def _wait_for(ptype: PTensorType, shape: tuple[int, ...]) -> Node:
+    return Node(local_type(ptype, shape), None, (), None, 0, 0)
 
 
 class _Halo(NamedTuple):

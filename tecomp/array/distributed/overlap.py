@@ -193,7 +193,7 @@ def plan_overlap(graph: OpGraph, available: tuple[Box | None, ...]) -> OverlapPl
     """
     found, types = ready_regions(graph, available), graph.types()
     cores: dict[int, Box] = {}
-    slabs: list[dict[int, Box]] = [{} for _ in range(2 * max(type.rank for type in types))]
+    slabs: list[dict[int, Box]] = [{} for _ in range(2 * max(ptype.rank for ptype in types))]
     for position in graph.outputs:
         core = found[position]
         if core is None:
@@ -207,18 +207,18 @@ def plan_overlap(graph: OpGraph, available: tuple[Box | None, ...]) -> OverlapPl
         tuple([restrict_to_regions(graph, slab) for slab in slabs if slab]),
     )
     total = sum([part.size for part in (plan.core, *plan.borders)])
-    return plan if total <= _MAX_GROWTH * sum([type.size for type in types]) else None
+    return plan if total <= _MAX_GROWTH * sum([ptype.size for ptype in types]) else None
 
 
 def _compute_boxes(
     work: PendingGraph, region: RegionGraph, results: Mapping[int, Buffer], label: str
 ) -> None:
     leaves = []
-    for (number, index), type in zip(region.leaves, region.graph.leaves, strict=True):
+    for (number, index), ptype in zip(region.leaves, region.graph.leaves, strict=True):
         data = work.leaves[number].data
         assert data is not None
-        leaves.append(materialized_node(data[index], type))
-    nodes = [Node(type, None, (), None, 0, 0) for type in region.types]
+        leaves.append(materialized_node(data[index], ptype))
+    nodes = [Node(ptype, None, (), None, 0, 0) for ptype in region.types]
     targets = [results[position][index] for position, index in region.boxes]
     positions = region.graph.outputs
     into = {

@@ -60,16 +60,16 @@ def row_of(team: int) -> Mesh:
     return Mesh((team_of(team).size,))
 
 
-def default_partition(type: PTensorType) -> Partition:
+def default_partition(ptype: PTensorType) -> Partition:
     """Return the default partition: the first axis in blocks."""
-    assert type.team is not None
-    placement: Placement = Shard(0) if type.shape else Replicate()
-    return partition(type.shape, type.dtype, row_of(type.team), (placement,))
+    assert ptype.team is not None
+    placement: Placement = Shard(0) if ptype.shape else Replicate()
+    return partition(ptype.shape, ptype.dtype, row_of(ptype.team), (placement,))
 
 
-def replicated_partition(type: PTensorType, mesh: Mesh) -> Partition:
+def replicated_partition(ptype: PTensorType, mesh: Mesh) -> Partition:
     """Return the replicated partition."""
-    return partition(type.shape, type.dtype, mesh, (Replicate(),) * mesh.ndim)
+    return partition(ptype.shape, ptype.dtype, mesh, (Replicate(),) * mesh.ndim)
 
 
 @memoize("dist.axis_blocks")
@@ -92,18 +92,18 @@ def blocks_of_partition(part: Partition) -> tuple[AxisBlocks, ...] | None:
     return tuple(cuts)
 
 
-def partition_from_blocks(type: PTensorType, mesh: Mesh, cuts: Sequence[AxisBlocks]) -> Partition:
+def partition_from_blocks(ptype: PTensorType, mesh: Mesh, cuts: Sequence[AxisBlocks]) -> Partition:
     """Return the partition of an array with the given cuts."""
     placements: list[Placement] = [Replicate()] * mesh.ndim
     for cut in cuts:
         placements[cut.mesh_axis] = Shard(cut.axis, sizes=cut.sizes)
-    return partition(type.shape, type.dtype, mesh, tuple(placements))
+    return partition(ptype.shape, ptype.dtype, mesh, tuple(placements))
 
 
-def is_same(one: Partition, other: Partition) -> bool:
+def is_same(a: Partition, b: Partition) -> bool:
     """Return whether all ranks own the same indices in both partitions."""
-    return (one.shape, one.mesh.shape, one.placements, one.windows) == (
-        other.shape, other.mesh.shape, other.placements, other.windows)
+    return (a.shape, a.mesh.shape, a.placements, a.windows) == (
+        b.shape, b.mesh.shape, b.placements, b.windows)
 
 
 class ShiftedWindow(NamedTuple):

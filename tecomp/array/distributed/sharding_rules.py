@@ -109,11 +109,11 @@ def reshard(x: ShardedNode, target: Partition) -> ShardedNode:
     return result
 
 
-def with_halo(base: ShardedNode, type: PTensorType, window: ShiftedWindow) -> ShardedNode | None:
+def with_halo(base: ShardedNode, ptype: PTensorType, window: ShiftedWindow) -> ShardedNode | None:
     """Return a window of an array, received as a halo if it is close to the local shards."""
     if not fits(base.partition, window):
         return None
-    result = defer_halo(base, type, window, window.target)
+    result = defer_halo(base, ptype, window, window.target)
     result.view = base, window.starts, window.periodic
     return result
 
@@ -168,21 +168,21 @@ def shard_like_operands(results: tuple[Node, ...], operands: tuple[Node, ...]) -
     return tuple([shard_replicated(result) for result in results])
 
 
-def record_distributed(op: PTensorOp, type: PTensorType, operands: Sequence[Node]) -> Node:
+def record_distributed(op: PTensorOp, ptype: PTensorType, operands: Sequence[Node]) -> Node:
     """Record an operation on distributed arrays.
 
     Communication is initiated now; local computation of each rank is recorded.
 
     Args:
         op: Operation.
-        type: Type of the result.
+        ptype: Type of the result.
         operands: Operands of one team.
     """
-    assert type.team is not None
+    assert ptype.team is not None
     if COMPARES_ALL:
-        team_of(type.team).began(_describe(op, type, operands))
-    queue_of(type.team).step(op.where)
-    result = partitioned_rule(op, [as_shared(node) for node in operands], type)
+        team_of(ptype.team).began(_describe(op, ptype, operands))
+    queue_of(ptype.team).step(op.where)
+    result = partitioned_rule(op, [as_shared(node) for node in operands], ptype)
     if COMPARES_ALL:
         _number_of(result)
     return result
@@ -199,10 +199,10 @@ def _number_of(x: ShardedNode) -> int:
     return _numbers[x]
 
 
-def _describe(op: PTensorOp, type: PTensorType, operands: Sequence[Node]) -> str:
+def _describe(op: PTensorOp, ptype: PTensorType, operands: Sequence[Node]) -> str:
     """Return a description of an operation that must be equal on all ranks."""
     inputs = ", ".join([_describe_node(node) for node in operands])
-    return f"{op.where} {inputs} -> {type.dtype}{[*type.shape]}, {op}"
+    return f"{op.where} {inputs} -> {ptype.dtype}{[*ptype.shape]}, {op}"
 
 
 def _describe_node(node: Node) -> str:
@@ -215,15 +215,15 @@ def _describe_node(node: Node) -> str:
     return f"{node.type.dtype}{[*node.type.shape]} #{crc32(node.data.tobytes()):08x}"
 
 
-def partitioned_rule(op: PTensorOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+def partitioned_rule(op: PTensorOp, xs: Sequence[ShardedNode], ptype: PTensorType) -> ShardedNode:
     """Apply the sharding rule of an operation to sharded operands.
 
     The result waits for pending messages of its operands and for messages that the rule adds.
     """
-    assert type.team is not None
-    queue = queue_of(type.team)
+    assert ptype.team is not None
+    queue = queue_of(ptype.team)
     before = queue.last
-    result = rule(op, xs, type)
+    result = rule(op, xs, ptype)
     if result.made_of is not None:
         return result
     if queue.last > before:
@@ -232,28 +232,28 @@ def partitioned_rule(op: PTensorOp, xs: Sequence[ShardedNode], type: PTensorType
 
 
 @singledispatch
-def rule(op: PTensorOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+def rule(op: PTensorOp, xs: Sequence[ShardedNode], ptype: PTensorType) -> ShardedNode:
     """Apply the sharding rule registered for an operation; the default gathers all operands."""
-    return gather_and_apply(op, xs, type)
+    return gather_and_apply(op, xs, ptype)
 
 
-def gather_and_apply(op: PTensorOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+def gather_and_apply(op: PTensorOp, xs: Sequence[ShardedNode], ptype: PTensorType) -> ShardedNode:
     """Gather all operands, compute the operation on every rank, and shard the result."""
     replicated = [replicate(x, op.where) for x in xs]
     part = record(op, *[x.part for x in replicated])
     result = depend_on_pending(
-        ShardedNode(type, part, replicated_partition(type, mesh_of(xs))), replicated
+        ShardedNode(ptype, part, replicated_partition(ptype, mesh_of(xs))), replicated
     )
-    return result if all(map(is_replicated, xs)) else reshard(result, default_partition(type))
+    return result if all(map(is_replicated, xs)) else reshard(result, default_partition(ptype))
 
 
-def empty_sharded(type: PTensorType, mesh: Mesh) -> ShardedNode:
+def empty_sharded(ptype: PTensorType, mesh: Mesh) -> ShardedNode:
     """Return an empty distributed array."""
-    data = np.empty(type.shape, numpy_dtype(type.dtype))
+    data = np.empty(ptype.shape, numpy_dtype(ptype.dtype))
     return ShardedNode(
-        type,
-        materialized_node(data, local_type(type, type.shape)),
-        replicated_partition(type, mesh),
+        ptype,
+        materialized_node(data, local_type(ptype, ptype.shape)),
+        replicated_partition(ptype, mesh),
     )
 
 
@@ -283,7 +283,7 @@ def unsplit_axes(x: ShardedNode, axes: Sequence[int]) -> ShardedNode:
 
 
 def with_blocks(
-    type: PTensorType, part: Node, mesh: Mesh, new_cuts: Sequence[AxisBlocks]
+    ptype: PTensorType, part: Node, mesh: Mesh, new_cuts: Sequence[AxisBlocks]
 ) -> ShardedNode:
     """Return a distributed array from local shards and cuts."""
-    return ShardedNode(type, part, partition_from_blocks(type, mesh, new_cuts))
+    return ShardedNode(ptype, part, partition_from_blocks(ptype, mesh, new_cuts))

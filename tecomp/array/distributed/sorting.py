@@ -80,30 +80,30 @@ _SAMPLES = 256
 @of_parts.register(Argsort)
 def _(op: Sort | Argsort, xs: Sequence[ShardedNode]) -> tuple[Node, ...] | None:
     x = as_block_partitioned(xs[0])
-    (type,) = op.results(x.type)
+    (ptype,) = op.results(x.type)
     axis = op.axis % x.type.rank
     if all(cut.axis != axis for cut in cuts(x)):
         (data,) = call(op, elements(x))
-        return (of_data(type, data, x, cuts(x)),)
+        return (of_data(ptype, data, x, cuts(x)),)
     others = [(n, -k) for k, n in enumerate(x.type.shape) if k != axis]
     lines = prod(n for n, _ in others)
     if lines == 1:
-        line = _sorted_row(op, in_one_row(x), type.like((type.size,)))
-        return (line if type.rank == 1 else partitioned_rule(Reshape(type.shape), [line], type),)
+        line = _sorted_row(op, in_one_row(x), ptype.like((ptype.size,)))
+        return (line if ptype.rank == 1 else partitioned_rule(Reshape(ptype.shape), [line], ptype),)
     if lines < x.partition.mesh.size and x.type.shape[axis] > _SAMPLES * x.partition.mesh.size:
-        return (_line_by_line(op, x, type, axis),)
+        return (_line_by_line(op, x, ptype, axis),)
     # Cut another axis instead, so that each sorted line is local.
     other = -max(others)[1]
     mesh = x.partition.mesh if x.partition.mesh.ndim == 1 else row_of(team_number(x))
     ends = blocks(x.type.shape[other], mesh.size)
     x = reshard(x, partition_from_blocks(x.type, mesh, [AxisBlocks(other, 0, ends)]))
     (data,) = call(op, elements(x))
-    return (of_data(type, data, x, cuts(x)),)
+    return (of_data(ptype, data, x, cuts(x)),)
 
 
-def _line_by_line(op: Sort | Argsort, x: ShardedNode, type: PTensorType, axis: int) -> ShardedNode:
+def _line_by_line(op: Sort | Argsort, x: ShardedNode, ptype: PTensorType, axis: int) -> ShardedNode:
     """Sort each line on all ranks, for fewer lines than ranks."""
-    order = (*(k for k in range(type.rank) if k != axis), axis)
+    order = (*(k for k in range(ptype.rank) if k != axis), axis)
     permuted = partitioned_rule(PermuteDims(order), [x], type_of(PermuteDims(order), x.type))
     shape = permuted.type.shape
     results: list[ShardedNode] = []
@@ -112,16 +112,16 @@ def _line_by_line(op: Sort | Argsort, x: ShardedNode, type: PTensorType, axis: i
         line = partitioned_rule(
             ExtractSlice(spans), [permuted], x.type.like((*(1,) * len(index), shape[-1]))
         )
-        found = _sorted_row(op, in_one_row(line), type.like(shape[-1:]))
+        found = _sorted_row(op, in_one_row(line), ptype.like(shape[-1:]))
         results.append(as_row_sharded(found))  # in one common partition
     lines = Combine("stack", 0)
     stacked = partitioned_rule(lines, results, type_of(lines, *[node.type for node in results]))
-    stacked = partitioned_rule(Reshape(shape), [stacked], type.like(shape))
-    inverse = PermuteDims(tuple([order.index(k) for k in range(type.rank)]))
-    return partitioned_rule(inverse, [stacked], type)
+    stacked = partitioned_rule(Reshape(shape), [stacked], ptype.like(shape))
+    inverse = PermuteDims(tuple([order.index(k) for k in range(ptype.rank)]))
+    return partitioned_rule(inverse, [stacked], ptype)
 
 
-def _sorted_row(op: Sort | Argsort, x: ShardedNode, type: PTensorType) -> ShardedNode:
+def _sorted_row(op: Sort | Argsort, x: ShardedNode, ptype: PTensorType) -> ShardedNode:
     """Sort a one-dimensional array; the sizes of the pieces depend on the data."""
     data = elements(x)
     (cut,) = cuts(x)
@@ -135,10 +135,10 @@ def _sorted_row(op: Sort | Argsort, x: ShardedNode, type: PTensorType) -> Sharde
     ends = ends_of(x, data, descending=op.descending)
     received = np.concatenate(counted_alltoall(team_number(x), split_at(data, ends)))
     if positions is None:
-        return row(x, merge_runs(received, descending=op.descending), type.dtype)
+        return row(x, merge_runs(received, descending=op.descending), ptype.dtype)
     (order,) = compute(Argsort(0, op.descending), received)
     found = np.concatenate(counted_alltoall(team_number(x), split_at(positions, ends)))
-    return row(x, found[order], type.dtype)
+    return row(x, found[order], ptype.dtype)
 
 
 def in_order(data: Buffer, *, descending: bool = False) -> Buffer:
@@ -218,11 +218,11 @@ def split_at(data: Buffer, ends: Sequence[int]) -> list[Buffer]:
 
 @of_parts.register
 def _(op: SearchSorted, xs: Sequence[ShardedNode]) -> tuple[Node, ...]:
-    (type,) = op.results(*[x.type for x in xs])
+    (ptype,) = op.results(*[x.type for x in xs])
     line, values, *sorter = [as_block_partitioned(x) for x in xs]
     for permutation in sorter:
         line = _in_order(line, permutation)
-    return (of_data(type, _find_insertion_positions(op, line, values), values, cuts(values)),)
+    return (of_data(ptype, _find_insertion_positions(op, line, values), values, cuts(values)),)
 
 
 def _in_order(line: ShardedNode, sorter: ShardedNode) -> ShardedNode:
@@ -280,30 +280,30 @@ def _request_positions(op: SearchSorted, line: ShardedNode, values: Buffer) -> B
 @of_parts.register
 def _(op: IsIn, xs: Sequence[ShardedNode]) -> tuple[Node, ...]:
     x, among = as_block_partitioned(xs[0]), as_block_partitioned(xs[1])
-    (type,) = op.results(x.type, among.type)
+    (ptype,) = op.results(x.type, among.type)
     if not is_replicated(among) and x.type.size < among.type.size:
-        return (_is_in_parts(op, x, among, type),)
+        return (_is_in_parts(op, x, among, ptype),)
     replicated = reshard(among, replicated_partition(among.type, among.partition.mesh))
     (data,) = call(op, elements(x), elements(replicated))
-    return (of_data(type, data, x, cuts(x)),)
+    return (of_data(ptype, data, x, cuts(x)),)
 
 
-def _is_in_parts(op: IsIn, x: ShardedNode, among: ShardedNode, type: PTensorType) -> ShardedNode:
+def _is_in_parts(op: IsIn, x: ShardedNode, among: ShardedNode, ptype: PTensorType) -> ShardedNode:
     """Test membership by replicating the smaller first operand and searching local shards."""
     mesh = among.partition.mesh
     replicated = reshard(x, replicated_partition(x.type, mesh))
     (data,) = call(IsIn(), elements(replicated), elements(among))
-    target = replicated_partition(type, mesh) if is_replicated(x) else x.partition
-    target = partition(type.shape, type.dtype, target.mesh, target.placements)
+    target = replicated_partition(ptype, mesh) if is_replicated(x) else x.partition
+    target = partition(ptype.shape, ptype.dtype, target.mesh, target.placements)
     placements: list[Placement] = [Replicate()] * mesh.ndim
     for cut in cuts(among):
         placements[cut.mesh_axis] = Partial("any")
-    partial = Partition(type.shape, target.dtype, mesh, placements)
-    part = materialized_node(data, local_type(type, data.shape))
-    found = pending_array(type, target, part, redistribution(partial, target), replicated.ticket)
+    partial = Partition(ptype.shape, target.dtype, mesh, placements)
+    part = materialized_node(data, local_type(ptype, data.shape))
+    found = pending_array(ptype, target, part, redistribution(partial, target), replicated.ticket)
     if op.invert:
         found = ShardedNode(
-            type, record(FUNCTIONS["logical_not"], found.part), target, found.ticket
+            ptype, record(FUNCTIONS["logical_not"], found.part), target, found.ticket
         )
     return found
 

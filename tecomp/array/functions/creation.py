@@ -281,33 +281,33 @@ def _fill(
     if team is None:
         need_team(placements, where)
     number = None if team is None else on_teams().number_of(team)
-    type = PTensorType(shape_of(shape, where, name), name, target_device, number)
-    return _create(type, value, placements, where, layout)
+    ptype = PTensorType(shape_of(shape, where, name), name, target_device, number)
+    return _create(ptype, value, placements, where, layout)
 
 
 def _create(
-    type: PTensorType, value: Any, placements: Any, where: str, layout: Any = None
+    ptype: PTensorType, value: Any, placements: Any, where: str, layout: Any = None
 ) -> Array:
     if layout is None:
-        return _filled_array(type, value, placements, where)
-    if type.team is not None:
+        return _filled_array(ptype, value, placements, where)
+    if ptype.team is not None:
         check_of_one_process(layout, where)
-    filled = node_of(_filled_array(type, value, placements, where), where)
-    return from_node(on_device(filled, type.device or CPU, layout, where))
+    filled = node_of(_filled_array(ptype, value, placements, where), where)
+    return from_node(on_device(filled, ptype.device or CPU, layout, where))
 
 
-def _filled_array(type: PTensorType, value: Any, placements: Any, where: str) -> Array:
-    node = node_of(value, where) if isinstance(value, Array) else _number(value, type, where)
-    check_same_device_and_team([type, node.type], where)
-    if type.team is not None:
-        return from_node(on_teams().create_filled(node, type, placements, where))
-    shape, dtype = type.shape, type.dtype
+def _filled_array(ptype: PTensorType, value: Any, placements: Any, where: str) -> Array:
+    node = node_of(value, where) if isinstance(value, Array) else _number(value, ptype, where)
+    check_same_device_and_team([ptype, node.type], where)
+    if ptype.team is not None:
+        return from_node(on_teams().create_filled(node, ptype, placements, where))
+    shape, dtype = ptype.shape, ptype.dtype
     if dtype == node.type.dtype and node.data is not None:
         # Broadcasting stores a single element, which kernels read with stride 0.
         return from_node(apply_view(BroadcastOp(shape), node))
     if node.type.shape:
         return from_node(apply_view(BroadcastOp(shape), record(CastOp(dtype), node)))
-    return from_node(record(Create(shape, dtype, type.device), node))
+    return from_node(record(Create(shape, dtype, ptype.device), node))
 
 
 def _create_generated(op: Creation, team: Any, placements: Any, where: str) -> Array:
@@ -333,9 +333,9 @@ def _as_python_scalar(value: Any, where: str) -> bool | int | float | complex:
     )
 
 
-def _number(value: Any, type: PTensorType, where: str) -> Node:
+def _number(value: Any, ptype: PTensorType, where: str) -> Node:
     """Return a node of rank 0 that holds a number in the dtype of an array type."""
-    dtype = type.dtype
+    dtype = ptype.dtype
     value = _as_python_scalar(value, where)
     if isinstance(value, complex) and dtype not in COMPLEX:
         raise ArrayTypeError(
@@ -348,7 +348,7 @@ def _number(value: Any, type: PTensorType, where: str) -> Node:
         float64_of(value, where, "the value")
     with np.errstate(over="ignore"):  # a float32 of 1e300 is inf
         data = np.array(value, numpy_dtype(dtype))
-    return materialized_node(data, PTensorType((), dtype, type.device, type.team))
+    return materialized_node(data, PTensorType((), dtype, ptype.device, ptype.team))
 
 
 def _check_range(value: Any, dtype: str, where: str) -> None:
@@ -454,13 +454,13 @@ def full_like(
 
 def _create_like(x: Array, value: Any, dtype: Any, device: Any, layout: Any, where: str) -> Array:
     node = node_of(x, where)
-    type = node.type
-    name = type.dtype if dtype is None else dtype_name(dtype, where)
+    ptype = node.type
+    name = ptype.dtype if dtype is None else dtype_name(dtype, where)
     target_device = x.device if device is None else device_name(device, where)
     check_dtype(name, target_device, where)
-    result_type = PTensorType(type.shape, name, target_device, type.team)
-    placements = None if type.team is None else on_teams().partition_of_node(node)
-    if layout is None and result_type == type and type.team is None:
+    result_type = PTensorType(ptype.shape, name, target_device, ptype.team)
+    placements = None if ptype.team is None else on_teams().partition_of_node(node)
+    if layout is None and result_type == ptype and ptype.team is None:
         layout = inherited_layout(node)
     return _create(result_type, value, placements, where, layout)
 

@@ -148,8 +148,8 @@ def _pair(axes: object, first: int, second: int) -> tuple[tuple[int, ...], tuple
     if not 0 <= count <= min(first, second):
         raise ArrayValueError(
             "{where}: axes is {count!r}, which is out of range for operands with {first} and "
-            "{second} axes; pass a number from 0 to {last_axis}",
-            where=where, count=count, first=first, second=second, last_axis=min(first, second),
+            "{second} axes; pass a number from 0 to {max_count}",
+            where=where, count=count, first=first, second=second, max_count=min(first, second),
         )
     return tuple(range(first - count, first)), tuple(range(count))
 

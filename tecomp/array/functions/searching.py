@@ -123,23 +123,23 @@ def clip(
     return from_node(node)
 
 
-def _clip_bound(type: PTensorType, bound: object, bound_name: str) -> Node | None:
+def _clip_bound(ptype: PTensorType, bound: object, bound_name: str) -> Node | None:
     """Return a bound in the dtype of the array, or None if no element can exceed the bound."""
-    if bound is None or (bound.__class__ is int and _is_beyond(bound, type.dtype, bound_name)):
+    if bound is None or (bound.__class__ is int and _is_beyond(bound, ptype.dtype, bound_name)):
         return None
-    node = node_or_weak_scalar(type, bound, "clip", bound_name)
+    node = node_or_weak_scalar(ptype, bound, "clip", bound_name)
     dtype = node.type.dtype
-    if dtype == type.dtype:
+    if dtype == ptype.dtype:
         return node
-    if dtype in FLOATS and type.dtype in FLOATS:
-        return record(CastOp(type.dtype), node)
-    if dtype in INTEGERS and type.dtype in INTEGERS:
-        return record(CastOp(type.dtype), _clamp_to_dtype(node, type.dtype))
+    if dtype in FLOATS and ptype.dtype in FLOATS:
+        return record(CastOp(ptype.dtype), node)
+    if dtype in INTEGERS and ptype.dtype in INTEGERS:
+        return record(CastOp(ptype.dtype), _clamp_to_dtype(node, ptype.dtype))
     raise ArrayTypeError(
         "clip: {subject} has dtype {dtype}, but x has dtype {type_dtype}; pass {allowed}, or "
         "convert x with xp.astype(x, dtype)",
-        subject=bound_name, dtype=dtype, type_dtype=type.dtype,
-        allowed="an integer" if type.dtype in INTEGERS else "a real number",
+        subject=bound_name, dtype=dtype, type_dtype=ptype.dtype,
+        allowed="an integer" if ptype.dtype in INTEGERS else "a real number",
     )
 
 
@@ -161,8 +161,8 @@ def _clamp_to_dtype(node: Node, dtype: str) -> Node:
     return node
 
 
-def _number(type: PTensorType, value: int) -> Node:
-    return node_or_weak_scalar(type, value, "clip", "bound")
+def _number(ptype: PTensorType, value: int) -> Node:
+    return node_or_weak_scalar(ptype, value, "clip", "bound")
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:

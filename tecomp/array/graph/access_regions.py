@@ -293,13 +293,13 @@ def ready_regions(graph: OpGraph, leaf_boxes: Sequence[Box | None]) -> list[Box 
     """
     types = graph.types()
     found: list[Box | None] = []
-    for (_, positions), pattern, type in zip(graph.steps, graph.reads(types), types, strict=True):
-        spans: list[Span] | None = list(full_box(type.shape))
+    for (_, positions), pattern, ptype in zip(graph.steps, graph.reads(types), types, strict=True):
+        spans: list[Span] | None = list(full_box(ptype.shape))
         for position, reads in zip(positions, pattern.operands, strict=True):
             box = found[position] if position >= 0 else leaf_boxes[-1 - position]
             extents = graph.type(position, types).shape
-            spans = _narrow_box(spans, reads, box, extents, type.shape)
-        if spans is not None and any(spans[k] != (0, type.shape[k]) for k in pattern.unsplit_axes):
+            spans = _narrow_box(spans, reads, box, extents, ptype.shape)
+        if spans is not None and any(spans[k] != (0, ptype.shape[k]) for k in pattern.unsplit_axes):
             spans = None
         is_nonempty = spans is not None and all(low < end for low, end in spans)
         found.append(tuple(spans) if spans is not None and is_nonempty else None)
@@ -369,7 +369,7 @@ class RegionGraph:
     @property
     def size(self) -> int:
         """Number of computed elements."""
-        return sum([type.size for type in self.types])
+        return sum([ptype.size for ptype in self.types])
 
 
 def restrict_to_regions(graph: OpGraph, required: Mapping[int, Box]) -> RegionGraph:
@@ -452,16 +452,16 @@ class _RegionBuilder:
 
     def _add(self, op: PTensorOp, operands: Sequence[int]) -> int:
         types = [self.operations[p] if p >= 0 else self.leaves[-1 - p] for p in operands]
-        type = type_of(op, *types)
-        if isinstance(op, ExtractSlice) and type == types[0] and _keeps(op):
+        ptype = type_of(op, *types)
+        if isinstance(op, ExtractSlice) and ptype == types[0] and _keeps(op):
             return operands[0]
         self.steps.append((op, tuple(operands)))
-        self.operations.append(type)
+        self.operations.append(ptype)
         return len(self.operations) - 1
 
     @staticmethod
-    def _shaped(type: PTensorType, box: Box) -> PTensorType:
-        return type.like(tuple([end - low for low, end in box]))
+    def _shaped(ptype: PTensorType, box: Box) -> PTensorType:
+        return ptype.like(tuple([end - low for low, end in box]))
 
 
 def _keeps(op: ExtractSlice) -> bool:

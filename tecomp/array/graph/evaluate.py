@@ -201,7 +201,7 @@ def _run(work: PendingGraph) -> None:
         raise
     except MemoryError:
         types = [work.nodes[position].type for position in work.outputs]
-        largest = max(types, key=lambda type: type.size)
+        largest = max(types, key=lambda ptype: ptype.size)
         raise no_memory(largest.shape, numpy_dtype(largest.dtype)) from None
 
 

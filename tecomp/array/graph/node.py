@@ -72,14 +72,14 @@ class Node:
 
     def __init__(
         self,
-        type: PTensorType,
+        ptype: PTensorType,
         op: PTensorOp | None,
         operands: tuple[Node, ...],
         data: Buffer | None,
         since: int,
         pending: int,
     ) -> None:
-        self.type = type
+        self.type = ptype
         self.op = op
         self.operands = operands
         self.data = data
@@ -129,13 +129,13 @@ tracing = TraceState()
 """Recording state of this thread."""
 
 
-def empty(type: PTensorType) -> Buffer:
+def empty(ptype: PTensorType) -> Buffer:
     """Allocate uninitialized memory for the elements of a value.
 
     Raises:
         ArrayMemoryError: If there is not enough memory.
     """
-    return memory(type.shape, numpy_dtype(type.dtype))
+    return memory(ptype.shape, numpy_dtype(ptype.dtype))
 
 
 def memory(shape: Shape, dtype: np.dtype[Any]) -> Buffer:
@@ -175,9 +175,9 @@ def leaf_like(node: Node, data: Buffer) -> Node:
     return leaf
 
 
-def materialized_node(data: Buffer | None, type: PTensorType) -> Node:
+def materialized_node(data: Buffer | None, ptype: PTensorType) -> Node:
     """Return a computed node."""
-    return Node(type, None, (), data, 0, 0)
+    return Node(ptype, None, (), data, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,9 +206,9 @@ class CallResult(Node):
     __slots__ = ("call", "number")
 
     def __init__(
-        self, type: PTensorType, data: Buffer, call: LibraryCallRecord, number: int
+        self, ptype: PTensorType, data: Buffer, call: LibraryCallRecord, number: int
     ) -> None:
-        super().__init__(type, None, (), data, 0, 0)
+        super().__init__(ptype, None, (), data, 0, 0)
         self.call = call
         self.number = number
 
@@ -227,14 +227,14 @@ def record(op: PTensorOp, *operands: Node) -> Node:
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
     """
-    type = type_of(op, *[operand.type for operand in operands])
-    if type.team is not None and not tracing.depth:
-        return distributed_hooks().record(op, type, operands)
+    ptype = type_of(op, *[operand.type for operand in operands])
+    if ptype.team is not None and not tracing.depth:
+        return distributed_hooks().record(op, ptype, operands)
     serial = since = next(_serial)
     for operand in operands:
         if operand.op is not None and operand.since < since:
             since = operand.since
-    return Node(type, op, operands, None, since, serial - since + 1)
+    return Node(ptype, op, operands, None, since, serial - since + 1)
 
 
 class HostCall:
@@ -279,8 +279,8 @@ def record_call(
     call, serial = HostCall(run), next(_serial)
     since = min([serial, *[operand.since for operand in operands if operand.op is not None]])
     return tuple([
-        Node(type, HostResult(call, k), operands, None, since, serial - since + 1)
-        for k, type in enumerate(types)
+        Node(ptype, HostResult(call, k), operands, None, since, serial - since + 1)
+        for k, ptype in enumerate(types)
     ])
 
 
@@ -344,11 +344,11 @@ def type_of(op: PTensorOp, *operands: PTensorType) -> PTensorType:
 
 
 def _on_its_device(op: PTensorOp, operands: tuple[PTensorType, ...]) -> PTensorType:
-    type = op.infer(*operands)
-    if type.device in (None, CPU):
-        return type
+    ptype = op.infer(*operands)
+    if ptype.device in (None, CPU):
+        return ptype
     requested = getattr(op, "dtype", None)
-    return on_its_device(type, op.where, requested, {operand.dtype for operand in operands})
+    return on_its_device(ptype, op.where, requested, {operand.dtype for operand in operands})
 
 
 class ShardedNode(Node):
@@ -370,9 +370,9 @@ class ShardedNode(Node):
     )
 
     def __init__(
-        self, type: PTensorType, part: Node | None, partition: Partition | None, ticket: int = 0
+        self, ptype: PTensorType, part: Node | None, partition: Partition | None, ticket: int = 0
     ) -> None:
-        super().__init__(type, None, (), None, 0, 0)
+        super().__init__(ptype, None, (), None, 0, 0)
         self._part = part
         self._partition = partition
         self.made_of: tuple[PTensorOp, tuple[ShardedNode, ...]] | None = None
@@ -403,9 +403,9 @@ class ShardedNode(Node):
         return self._partition
 
 
-def local_type(type: PTensorType, shape: Shape) -> PTensorType:
+def local_type(ptype: PTensorType, shape: Shape) -> PTensorType:
     """Return the type of a shard."""
-    return PTensorType(shape, type.dtype, type.device)
+    return PTensorType(shape, ptype.dtype, ptype.device)
 
 
 def part_of(node: Node) -> Node:

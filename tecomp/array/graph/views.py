@@ -35,9 +35,9 @@ def apply_view(op: PTensorOp, node: Node) -> Node:
     data = node.data
     if data is None or tracing.depth:  # a recorded function reads its memory at replay
         return record(op, node)
-    type = type_of(op, node.type)
+    ptype = type_of(op, node.type)
     view = view_of(op, data)
-    return materialized_node(view, type) if view is not None else record(op, node)
+    return materialized_node(view, ptype) if view is not None else record(op, node)
 
 
 def is_view(op: PTensorOp) -> bool:
@@ -54,11 +54,11 @@ def apply_view_chain(chain: Iterable[PTensorOp], data: Buffer | None) -> Buffer 
     return data
 
 
-def type_along(chain: Iterable[PTensorOp], type: PTensorType) -> PTensorType:
+def type_along(chain: Iterable[PTensorOp], ptype: PTensorType) -> PTensorType:
     """Return the result type of a chain of view operations."""
     for op in chain:
-        type = type_of(op, type)
-    return type
+        ptype = type_of(op, ptype)
+    return ptype
 
 
 @singledispatch

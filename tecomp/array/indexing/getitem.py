@@ -56,10 +56,10 @@ from tecomp.ptensor.types import check_same_device_and_team, numpy_dtype
 
 def truth_of(node: Node) -> Node:
     """Convert an array to booleans: True for nonzero elements."""
-    type = node.type
-    if type.dtype == "bool":
+    ptype = node.type
+    if ptype.dtype == "bool":
         return node
-    zero = materialized_node(np.zeros((), numpy_dtype(type.dtype)), type.like(()))
+    zero = materialized_node(np.zeros((), numpy_dtype(ptype.dtype)), ptype.like(()))
     return record(ElementwiseBinaryTest("not_equal"), node, zero)
 
 
@@ -263,16 +263,16 @@ def normalize_indices(indices: Node, extent: int, axis: int, where: str) -> Node
         ArrayIndexError: If an index is out of bounds.
     """
     name = default_dtype("int64", indices.type.device)
-    type = indices.type.like(indices.type.shape, name)
+    ptype = indices.type.like(indices.type.shape, name)
     if tracing.depth:  # bounds are checked at replay
         indices = record(CastOp(name), indices)
         zero, extent_node = (
-            materialized_node(np.array(n, numpy_dtype(name)), type.like(())) for n in (0, extent)
+            materialized_node(np.array(n, numpy_dtype(name)), ptype.like(())) for n in (0, extent)
         )
         is_negative = record(ElementwiseBinaryTest("less"), indices, zero)
         wrapped = record(ElementwiseBinaryOp("add"), indices, extent_node)
         return record(WhereOp(), is_negative, wrapped, indices)
-    if type.team is not None:
+    if ptype.team is not None:
         found, outside = distributed_hooks().from_start(indices, extent)
         if outside is not None:
             raise out_of_bounds(outside, axis, extent, where)
@@ -281,7 +281,8 @@ def normalize_indices(indices: Node, extent: int, axis: int, where: str) -> Node
     values, invalid = normalize_index_array(data, extent)
     if invalid is not None:
         raise out_of_bounds(int(data[invalid]), axis, extent, where)
-    return materialized_node(values.reshape(type.shape).astype(numpy_dtype(name), copy=False), type)
+    values = values.reshape(ptype.shape).astype(numpy_dtype(name), copy=False)
+    return materialized_node(values, ptype)
 
 
 def take_at(node: Node, indices: Sequence[Node], axes: tuple[int, ...], position: int) -> Node:

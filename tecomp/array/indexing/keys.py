@@ -97,21 +97,21 @@ def _integer(value: Any) -> Any:
         return value
 
 
-def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
+def entries_of(key: Any, ptype: PTensorType, where: str) -> list[Entry]:
     """Return the entries of an index for all axes of an array.
 
     Args:
         key: Index of the subscript, with nodes in place of arrays.
-        type: Type of the array.
+        ptype: Type of the array.
         where: Operation name for error messages.
 
     Raises:
         ArrayIndexError: If there are too many indices, an index is out of bounds or has an
             unsupported type, or a mask does not match the shape.
     """
-    shape = type.shape
+    shape = ptype.shape
     items = key if isinstance(key, tuple) else (key,)
-    parts = [_as_mask(part, type) if isinstance(part, bool | np.bool) else part for part in items]
+    parts = [_as_mask(part, ptype) if isinstance(part, bool | np.bool) else part for part in items]
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
         raise ArrayIndexError(
@@ -136,8 +136,8 @@ def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
     return result
 
 
-def _as_mask(value: bool | np.bool, type: PTensorType) -> BooleanMaskKey:
-    return BooleanMaskKey(materialized_node(np.array(value), type.like((), "bool")))
+def _as_mask(value: bool | np.bool, ptype: PTensorType) -> BooleanMaskKey:
+    return BooleanMaskKey(materialized_node(np.array(value), ptype.like((), "bool")))
 
 
 def _axes_taken(part: Any) -> int:
@@ -197,27 +197,27 @@ def out_of_bounds(number: int, axis: int, extent: int, where: str) -> ArrayIndex
 
 
 def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
-    type = node.type
-    if type.dtype in INTEGERS:
-        if type.shape or tracing.depth:
+    ptype = node.type
+    if ptype.dtype in INTEGERS:
+        if ptype.shape or tracing.depth:
             return IntegerArrayKey(node)
         return IntegerKey(check_bounds(int(data_of(node)[()]), axis, shape[axis], where))
-    if type.dtype != "bool":
+    if ptype.dtype != "bool":
         raise ArrayIndexError(
             "{where}: cannot index with an array of dtype {dtype}; {forms}",
-            where=where, dtype=type.dtype, forms=FORMS,
+            where=where, dtype=ptype.dtype, forms=FORMS,
         )
-    sizes = shape[axis : axis + type.rank]
-    if sizes == type.shape:
+    sizes = shape[axis : axis + ptype.rank]
+    if sizes == ptype.shape:
         return BooleanMaskKey(node)
-    if all([extent in (0, axis_size) for extent, axis_size in zip(type.shape, sizes, strict=True)]):
+    if all([extent in (0, size) for extent, size in zip(ptype.shape, sizes, strict=True)]):
         # A mask extent of 0 matches any axis and selects no element, like an all-False mask.
         return BooleanMaskKey(
-            record(BroadcastOp(sizes), materialized_node(np.array(False), type.like(()))))
+            record(BroadcastOp(sizes), materialized_node(np.array(False), ptype.like(()))))
     raise ArrayIndexError(
         "{where}: a mask of shape {shape} does not match the indexed axes of shape {axes_shape}; "
         "use a mask of that shape",
-        where=where, shape=type.shape, axes_shape=sizes,
+        where=where, shape=ptype.shape, axes_shape=sizes,
     )
 
 

@@ -343,10 +343,10 @@ def _check(node: Node, value: Node) -> None:
         )
 
 
-def _width(type: PTensorType) -> int:
+def _width(ptype: PTensorType) -> int:
     """Return the rank of the dtype kind: boolean, integer, real, complex."""
     kinds = (BOOLEAN, INTEGERS, (), COMPLEX)
-    return next((k for k, names in enumerate(kinds) if type.dtype in names), 2)
+    return next((k for k, names in enumerate(kinds) if ptype.dtype in names), 2)
 
 
 def _is_view(data: Buffer, key: Any, shape: Shape) -> bool:

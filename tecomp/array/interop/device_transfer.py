@@ -34,17 +34,17 @@ def on_device(
         ArrayTypeError: If the device does not support the dtype.
         ArrayValueError: If the layout does not match the array or the device.
     """
-    type = node.type
-    if device == type.device and layout is None:
+    ptype = node.type
+    if device == ptype.device and layout is None:
         return node
-    check_dtype(type.dtype, device, where)
-    to_type = PTensorType(type.shape, type.dtype, device, type.team)
+    check_dtype(ptype.dtype, device, where)
+    to_type = PTensorType(ptype.shape, ptype.dtype, device, ptype.team)
     if layout is not None:
         layout = storage().layout_of(to_type, layout, where)
     if tracing.depth:
         (result,) = record_call(lambda x: (on_device(x, device, layout, where),), [to_type], node)
         return result
-    if layout is not None and device == type.device:
+    if layout is not None and device == ptype.device:
         return in_layout(node, layout)
     result = materialized_node(data_of(node), to_type)
     if is_apart(device):
@@ -73,14 +73,14 @@ def inherited_layout(node: Node) -> Any:
     return storage().inherited_layout(node) if is_apart(node.type.device) else None
 
 
-def empty_in(type: PTensorType, layout: Any, where: str) -> Node:
+def empty_in(ptype: PTensorType, layout: Any, where: str) -> Node:
     """Return an uninitialized array in a layout.
 
     Raises:
         ArrayTypeError: If `layout` is not a layout.
         ArrayValueError: If the device has no layouts or does not support this layout.
     """
-    resolved = storage().layout_of(type, layout, where)
-    node = materialized_node(None, type)
-    node.placed(storage().empty(type, resolved))
+    resolved = storage().layout_of(ptype, layout, where)
+    node = materialized_node(None, ptype)
+    node.placed(storage().empty(ptype, resolved))
     return node

@@ -159,16 +159,16 @@ def _node_of_memory(
             kind="copy-needed", where=where, dtype=shared.dtype, strides=shared.strides,
             expected_dtype=dtype or source_dtype,
         )
-    type = PTensorType(shared.shape, source_dtype, device)
+    ptype = PTensorType(shared.shape, source_dtype, device)
     name = dtype or source_dtype
     if is_usable and (borrows or (name != source_dtype and not copy)):
-        node = materialized_node(borrow(shared), type)
+        node = materialized_node(borrow(shared), ptype)
     elif is_usable and copy is None:
-        node = materialized_node(copy_as_stored(shared), type)
+        node = materialized_node(copy_as_stored(shared), ptype)
     else:
-        data = empty(type)
+        data = empty(ptype)
         data[...] = shared
-        node = materialized_node(data, type)
+        node = materialized_node(data, ptype)
     if name == source_dtype:
         return node
     # The conversion is evaluated here, because the owner of the memory can write it afterwards.

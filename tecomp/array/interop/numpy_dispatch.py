@@ -201,9 +201,9 @@ def ufunc_of(ufunc: np.ufunc, method: str, options: Mapping[str, Any], xp: Modul
     if method != "__call__":
         reduction = _REDUCTIONS.get(name) if method == "reduce" else None
         raise ArrayTypeError(
-            "{word}.{method}: this ufunc method is not supported for tecomp arrays; call "
+            "{where}.{method}: this ufunc method is not supported for tecomp arrays; call "
             "{functions}, or convert to NumPy with np.asarray(x)",
-            word=label, method=method,
+            where=label, method=method,
             functions="xp." + reduction if reduction else "functions of xp",
         )
     if options:
@@ -345,17 +345,17 @@ def _shape_alone(x: Any) -> np.ndarray[Any, Any]:
 def _refuse(label: str, name: str) -> NoReturn:
     instead = _REPLACEMENTS.get(name.rpartition(".")[2], "")
     raise ArrayTypeError(
-        "{word}: tecomp.array has no equivalent, and the NumPy function would return a NumPy "
+        "{where}: tecomp.array has no equivalent, and the NumPy function would return a NumPy "
         "array; {remedy}convert to NumPy with np.asarray(x)",
-        kind="not-an-array", word=label, remedy=instead + ", or " if instead else "",
+        kind="not-an-array", where=label, remedy=instead + ", or " if instead else "",
     )
 
 
 def _refuse_argument(label: str, argument: str, xp_name: str) -> NoReturn:
     raise ArrayTypeError(
-        "{word}: xp.{function} is called for tecomp arrays and does not support argument "
+        "{where}: xp.{function} is called for tecomp arrays and does not support argument "
         "{argument}; omit it, call xp.{function} directly, or convert to NumPy with np.asarray(x)",
-        word=label, function=xp_name, argument=argument,
+        where=label, function=xp_name, argument=argument,
     )
 
 

@@ -233,7 +233,7 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
     build = partial(_build, *static_key, passed, row_bound)
     key = static_key, tuple([operand.lies for operand in passed]), len(loops), row_bound
     types = [work.nodes[position].type for position in work.outputs]
-    dtypes = tuple([numpy_dtype(type.dtype) for type in types])
+    dtypes = tuple([numpy_dtype(ptype.dtype) for ptype in types])
     return KernelRecipe(
         key,
         build,
@@ -273,8 +273,8 @@ def _short_row(work: PendingGraph, anchor: int) -> int:
     """Return the row length up to which the loop extent is compiled in."""
     op, (source, *_) = work.steps[anchor]
     source_type = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type
-    type = source_type if isinstance(op, FindIndex) else work.nodes[anchor].type
-    return short_row(type.dtype)
+    ptype = source_type if isinstance(op, FindIndex) else work.nodes[anchor].type
+    return short_row(ptype.dtype)
 
 
 def _short_row_bound(op: PTensorOp, loops: Shape, short: int) -> int | None:

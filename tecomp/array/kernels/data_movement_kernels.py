@@ -316,12 +316,12 @@ def concatenate_by(work: PendingGraph, in_order: bool) -> Concatenation | None:
     ((op, positions),) = work.steps
     (result,) = work.nodes
     types = [work.leaves[-1 - position].type for position in positions]
-    if any(type.dtype != result.type.dtype for type in types):
+    if any(ptype.dtype != result.type.dtype for ptype in types):
         return None
     if isinstance(op, InsertSlice):
         keys = [None, ExtractSlice(op.slice)]
     elif isinstance(op, Combine) and op.kind == "concat":
-        keys = [*_one_after_the_other(op, [type.shape for type in types])]
+        keys = [*_one_after_the_other(op, [ptype.shape for ptype in types])]
     else:
         return None
     pieces = tuple([(-1 - position, key) for position, key in zip(positions, keys, strict=True)])

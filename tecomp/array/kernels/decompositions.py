@@ -193,13 +193,13 @@ def _trace(b: _Decomposer, op: TraceOp, x: int) -> int:
 
 def _centered(b: _Decomposer, op: ReduceOp, x: int) -> int | None:
     """Expand a reduction around a center, such as the variance around the mean."""
-    type = b.type(x)
-    if not op.row.center or type.dtype in COMPLEX:
+    ptype = b.type(x)
+    if not op.row.center or ptype.dtype in COMPLEX:
         return None
-    if REDUCTIONS[op.row.center].needs_elements and not type.size:
+    if REDUCTIONS[op.row.center].needs_elements and not ptype.size:
         return None
     result: int = expand_centered(
-        op, type, x, b.plain, lambda data: b.constant(data, type),
+        op, ptype, x, b.plain, lambda data: b.constant(data, ptype),
         lambda wide, axes: _center(b, op.row.center, wide, axes))
     return result
 
@@ -222,23 +222,23 @@ def _diff(b: _Decomposer, op: Diff, x: int) -> int | None:
 
 
 def _find(b: _Decomposer, op: FindIndex, x: int) -> int | None:
-    type = b.type(x)
-    if op.axis is not None or type.rank < 1 + op.keepdims:
+    ptype = b.type(x)
+    if op.axis is not None or ptype.rank < 1 + op.keepdims:
         return None
-    result = b.plain(Reshape((type.size,)), x) if type.rank > 1 else x
+    result = b.plain(Reshape((ptype.size,)), x) if ptype.rank > 1 else x
     result = b.plain(replace(op, axis=0, keepdims=False), result)
-    return b.plain(Reshape((1,) * type.rank), result) if op.keepdims else result
+    return b.plain(Reshape((1,) * ptype.rank), result) if op.keepdims else result
 
 
 def _decompose_cumulative(b: _Decomposer, op: Cumulative, x: int) -> int | None:
     if not op.include_initial:
         return None
     result = b.plain(replace(op, include_initial=False), x)
-    type = b.type(result)
-    axis = axis_of(op.axis, type.rank, op.where)
-    shape = tuple([1 if k == axis else n for k, n in enumerate(type.shape)])
-    number = np.array(COMBINERS[op.kind].identity, numpy_dtype(type.dtype))
-    first = b.constant(np.broadcast_to(number, shape), type)
+    ptype = b.type(result)
+    axis = axis_of(op.axis, ptype.rank, op.where)
+    shape = tuple([1 if k == axis else n for k, n in enumerate(ptype.shape)])
+    number = np.array(COMBINERS[op.kind].identity, numpy_dtype(ptype.dtype))
+    first = b.constant(np.broadcast_to(number, shape), ptype)
     return b.plain(Combine("concat", axis), first, result)
 
 
@@ -271,24 +271,24 @@ def _repeat(b: _Decomposer, op: Repeat, x: int) -> int:
 
 
 def _tile(b: _Decomposer, op: TileOp, x: int) -> int:
-    type = b.type(x)
-    rank = max(type.rank, len(op.repetitions))
+    ptype = b.type(x)
+    rank = max(ptype.rank, len(op.repetitions))
     counts = (1,) * (rank - len(op.repetitions)) + op.repetitions
-    extents = (1,) * (rank - type.rank) + type.shape
-    if rank > type.rank:
-        x = b.plain(ExpandDims(tuple(range(rank - type.rank))), x)
+    extents = (1,) * (rank - ptype.rank) + ptype.shape
+    if rank > ptype.rank:
+        x = b.plain(ExpandDims(tuple(range(rank - ptype.rank))), x)
     shape = tuple([n for pair in zip(counts, extents, strict=True) for n in pair])
-    return b.plain(Reshape(type_of(op, type).shape), b.spread(x, range(0, 2 * rank, 2), shape))
+    return b.plain(Reshape(type_of(op, ptype).shape), b.spread(x, range(0, 2 * rank, 2), shape))
 
 
 def _triangle(b: _Decomposer, op: ExtractTriangle, x: int) -> int:
     """Select elements by comparing row and column numbers; other elements are 0."""
-    type = b.type(x)
-    rows, columns = (np.arange(n) for n in type.shape[-2:])
-    pair = [b.constant(np.broadcast_to(k, type.shape), type) for k in (
+    ptype = b.type(x)
+    rows, columns = (np.arange(n) for n in ptype.shape[-2:])
+    pair = [b.constant(np.broadcast_to(k, ptype.shape), ptype) for k in (
         rows[:, None] + op.k, columns)]
     kind = "greater_equal" if op.kind == "lower" else "less_equal"
-    zero = b.constant(np.zeros((), numpy_dtype(type.dtype)), type)
+    zero = b.constant(np.zeros((), numpy_dtype(ptype.dtype)), ptype)
     return b.plain(WhereOp(), b.plain(FUNCTIONS[kind], *pair), x, zero)
 
 

@@ -40,9 +40,9 @@ class DeviceBuffer:
     __slots__ = ("_host", "data", "layout", "program", "type")
 
     def __init__(
-        self, type: PTensorType, layout: Layout, data: Buffer, program: Any = None
+        self, ptype: PTensorType, layout: Layout, data: Buffer, program: Any = None
     ) -> None:
-        self.type = type
+        self.type = ptype
         self.layout = layout
         self.data = data
         self.program = program
@@ -80,33 +80,33 @@ def _plain(layout: Layout) -> Layout:
     )
 
 
-def parts_of(type: PTensorType) -> tuple[Shape, str]:
+def parts_of(ptype: PTensorType) -> tuple[Shape, str]:
     """Return shape and dtype of the memory of an array; complex numbers are pairs."""
-    part = PART.get(type.dtype)
-    return (type.shape, type.dtype) if part is None else ((*type.shape, 2), part)
+    part = PART.get(ptype.dtype)
+    return (ptype.shape, ptype.dtype) if part is None else ((*ptype.shape, 2), part)
 
 
 @memoize("array.device_layouts")
-def default_layout(type: PTensorType) -> Layout:
+def default_layout(ptype: PTensorType) -> Layout:
     """Return the layout in which a device stores arrays by default."""
-    shape, dtype = parts_of(type)
-    target = target_of(str(type.device))
-    if type.dtype in PART and type.shape:
+    shape, dtype = parts_of(ptype)
+    target = target_of(str(ptype.device))
+    if ptype.dtype in PART and ptype.shape:
         return layout_along(target, shape, DType(dtype), len(shape) - 2)
     return candidates(target, shape, DType(dtype))[0]
 
 
-def layout_along_axis(type: PTensorType, axis: int) -> Layout:
+def layout_along_axis(ptype: PTensorType, axis: int) -> Layout:
     """Return the device layout of an array with an axis along the lanes."""
-    shape, dtype = parts_of(type)
-    return layout_along(target_of(str(type.device)), shape, DType(dtype), axis)
+    shape, dtype = parts_of(ptype)
+    return layout_along(target_of(str(ptype.device)), shape, DType(dtype), axis)
 
 
-def device_storage_layout(type: PTensorType, layout: Layout) -> Layout:
+def device_storage_layout(ptype: PTensorType, layout: Layout) -> Layout:
     """Return a layout with the storage format that the machine uses for these elements."""
-    shape, dtype = parts_of(type)
-    for candidate in candidates(target_of(str(type.device)), shape, DType(dtype)):
-        host_form = host_layout(candidate, type.device)
+    shape, dtype = parts_of(ptype)
+    for candidate in candidates(target_of(str(ptype.device)), shape, DType(dtype)):
+        host_form = host_layout(candidate, ptype.device)
         if layout in (candidate, host_form) and layout.pad_value is None:
             return candidate
     return layout
@@ -127,20 +127,20 @@ def inherited_layouts(
         steps: Operations.
         types: Types of their results.
     """
-    custom = [None if at in (None, default_layout(type)) else (type, at) for type, at in leaves]
-    shapes = [type.shape for type, _ in leaves]
+    custom = [None if at in (None, default_layout(ptype)) else (ptype, at) for ptype, at in leaves]
+    shapes = [ptype.shape for ptype, _ in leaves]
     inherited: list[tuple[PTensorType, Layout | None] | None] = []
-    for (op, positions), type in zip(steps, types, strict=True):
+    for (op, positions), ptype in zip(steps, types, strict=True):
         found = None
         if isinstance(op, Elementwise | WhereOp | CastOp):
             for k in positions:
                 shape = types[k].shape if k >= 0 else shapes[-1 - k]
-                if shape == type.shape:
+                if shape == ptype.shape:
                     found = found or (inherited[k] if k >= 0 else custom[-1 - k])
         inherited.append(found)
     return [
-        entry[1] if entry is not None and entry[0].dtype == type.dtype else None
-        for entry, type in zip(inherited, types, strict=True)
+        entry[1] if entry is not None and entry[0].dtype == ptype.dtype else None
+        for entry, ptype in zip(inherited, types, strict=True)
     ]
 
 
@@ -158,10 +158,10 @@ def inherited_layout(node: Node) -> Layout | None:
     return inherited_layouts(leaves, work.steps, types)[work.nodes.index(node)]
 
 
-def alternatives(type: PTensorType, layout: Layout) -> list[Layout]:
+def alternatives(ptype: PTensorType, layout: Layout) -> list[Layout]:
     """Return a layout, then those of the machine; none if the machine has the layout."""
-    shape, dtype = parts_of(type)
-    known = (default_layout(type), *candidates(target_of(str(type.device)), shape, DType(dtype)))
+    shape, dtype = parts_of(ptype)
+    known = (default_layout(ptype), *candidates(target_of(str(ptype.device)), shape, DType(dtype)))
     return [] if layout in known else [layout, *dict.fromkeys(known)]
 
 
@@ -176,33 +176,33 @@ def device_buffer_of(node: Node) -> DeviceBuffer:
         return node.stored
 
 
-def layout_for(type: PTensorType, layout: Layout | None) -> Layout:
+def layout_for(ptype: PTensorType, layout: Layout | None) -> Layout:
     """Return the requested layout, or the default layout of the device."""
-    return default_layout(type) if layout is None else device_storage_layout(type, layout)
+    return default_layout(ptype) if layout is None else device_storage_layout(ptype, layout)
 
 
-def empty(type: PTensorType, layout: Layout) -> DeviceBuffer:
+def empty(ptype: PTensorType, layout: Layout) -> DeviceBuffer:
     """Return zero-filled device memory for an uninitialized array."""
     return DeviceBuffer(
-        type,
-        device_storage_layout(type, layout),
+        ptype,
+        device_storage_layout(ptype, layout),
         np.zeros(layout.physical_shape, layout.dtype.numpy),
     )
 
 
-def copy_to_device(data: Buffer, type: PTensorType, layout: Layout) -> DeviceBuffer:
+def copy_to_device(data: Buffer, ptype: PTensorType, layout: Layout) -> DeviceBuffer:
     """Copy elements from the host to device memory in a layout."""
     contiguous = np.ascontiguousarray(data).reshape(data.shape)
-    if type.dtype in PART:
+    if ptype.dtype in PART:
         contiguous = contiguous[..., None].view(contiguous.real.dtype)
-    packed = np.asarray(host_layout(layout, type.device).pack(contiguous))
+    packed = np.asarray(host_layout(layout, ptype.device).pack(contiguous))
     if np.may_share_memory(packed, data):  # the owner can write this memory
         packed = packed.copy()
-    costs_of(type.device).from_host(packed.nbytes)
-    return DeviceBuffer(type, layout, packed)
+    costs_of(ptype.device).from_host(packed.nbytes)
+    return DeviceBuffer(ptype, layout, packed)
 
 
-def layout_of(type: PTensorType, layout: Any, where: str) -> Layout:
+def layout_of(ptype: PTensorType, layout: Any, where: str) -> Layout:
     """Validate a layout argument for an array on its device.
 
     A `StickLayout` without a size takes the size of the array.
@@ -216,16 +216,17 @@ def layout_of(type: PTensorType, layout: Any, where: str) -> Layout:
             "{where}: layout must be a tecomp.Layout, got {class_}; pass a layout such as x.layout",
             where=where, class_=layout.__class__.__name__,
         )
-    if not is_apart(type.device):
+    if not is_apart(ptype.device):
         raise ArrayValueError(
             "{where}: layout is not supported on device {device!r}, which stores arrays in "
             "row-major order; use a device with layouts, device='stick128'",
-            where=where, device=type.device,
+            where=where, device=ptype.device,
         )
-    shape, dtype = parts_of(type)
+    shape, dtype = parts_of(ptype)
     resolved = with_tensor_shape(layout, shape)
     try:
-        check_demanded_layout(placeholder(shape, dtype, "x"), resolved, target_of(str(type.device)))
+        target = target_of(str(ptype.device))
+        check_demanded_layout(placeholder(shape, dtype, "x"), resolved, target)
     except LayoutError as error:
         raise ArrayValueError(
             "{where}: {reason}",

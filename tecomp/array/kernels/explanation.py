@@ -136,12 +136,12 @@ def function_of(work: PendingGraph, nodes: Sequence[Node] = ()) -> Function:
     body: list[Apply] = []
     for call in dict.fromkeys([node.call for node in called]):
         first = len(parameters)
-        operands = [Parameter(f"x{first + k}", type) for k, type in enumerate(call.operands)]
+        operands = [Parameter(f"x{first + k}", ptype) for k, ptype in enumerate(call.operands)]
         parameters += operands
         names = {node.number: named[id(node)] for node in called if node.call is call}
         results = [
-            Parameter(names.get(k, f"unused{len(body)}_{k}"), type)
-            for k, type in enumerate(call.results)
+            Parameter(names.get(k, f"unused{len(body)}_{k}"), ptype)
+            for k, ptype in enumerate(call.results)
         ]
         body.append(Apply(
             results[0].name, call.op, tuple([operand.name for operand in operands]), call.operands,

@@ -192,17 +192,17 @@ def partition_into_kernels(work: PendingGraph, stored: set[int]) -> list[KernelR
     for group in groups:
         parts.append(_part(work, group, memory))
         for position in group.outputs:
-            type = work.nodes[position].type
+            ptype = work.nodes[position].type
             view = view_among(parts[-1].work)
-            memory[position] = materialized_node(_stand_in(type) if view is None else view, type)
+            memory[position] = materialized_node(_stand_in(ptype) if view is None else view, ptype)
     return parts
 
 
-def _stand_in(type: PTensorType) -> Buffer:
+def _stand_in(ptype: PTensorType) -> Buffer:
     """Return a contiguous array for planning that occupies a single element."""
-    element = np.empty(1, numpy_dtype(type.dtype))
-    strides = [n * element.itemsize for n in dense(type.shape)]
-    return as_strided(element, type.shape, strides, writeable=False)
+    element = np.empty(1, numpy_dtype(ptype.dtype))
+    strides = [n * element.itemsize for n in dense(ptype.shape)]
+    return as_strided(element, ptype.shape, strides, writeable=False)
 
 
 def view_among(work: PendingGraph) -> Buffer | None:
@@ -223,8 +223,8 @@ def _kind(work: PendingGraph, position: int, nodes: Sequence[int]) -> object:
     """Return a key that is equal for values that may share a kernel; None for no sharing."""
     if any(not is_elementwise(work.steps[k][0]) for k in nodes):
         return None
-    type = work.nodes[position].type
-    return type.shape, type.dtype in PART
+    ptype = work.nodes[position].type
+    return ptype.shape, ptype.dtype in PART
 
 
 def _place_among(groups: list[_FusionGroup], kind: object, last: int) -> int:

@@ -25,24 +25,24 @@ def create_array(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
         ArrayTypeError: If the operation does not support the dtype.
         ArrayValueError: If the number of elements is not supported.
     """
-    type = type_of(op)
+    ptype = type_of(op)
     if tracing.depth:
         return record(op) if part is None else record(_slice(*part), record(op))
-    if is_apart(type.device):  # computed on the host and copied to the device on first use
+    if is_apart(ptype.device):  # computed on the host and copied to the device on first use
         host_array = create_array(replace(op, device=CPU), part)  # type: ignore[call-arg]
         assert host_array.data is not None
-        return materialized_node(host_array.data, type if part is None else type.like(part[0]))
+        return materialized_node(host_array.data, ptype if part is None else ptype.like(part[0]))
     if part is not None:
-        type = type.like(part[0])
-    result = empty(type)
-    if type.size:
-        parts = result[..., None].view(result.real.dtype) if type.dtype in PART else result
+        ptype = ptype.like(part[0])
+    result = empty(ptype)
+    if ptype.size:
+        parts = result[..., None].view(result.real.dtype) if ptype.dtype in PART else result
         first = () if part is None else part[1]
         # Import lazily: only creation functions need the compiler here.
         from tecomp.array.kernels.pointwise_kernels import fill
 
-        fill(op, type.dtype, first, parts)
-    return materialized_node(result, type)
+        fill(op, ptype.dtype, first, parts)
+    return materialized_node(result, ptype)
 
 
 def _slice(extents: Shape, first: Shape) -> ExtractSlice:

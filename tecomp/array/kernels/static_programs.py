@@ -91,8 +91,10 @@ def define_program(
 ) -> tuple[list[te.Tensor], list[te.Tensor]]:
     """Define pending operations as tensors; return the inputs and the outputs."""
     inputs = [
-        _placeholder(type.shape if view is None else view.extents(type.shape), type.dtype, f"x{k}")
-        for k, (type, view) in enumerate(leaves)
+        _placeholder(
+            ptype.shape if view is None else view.extents(ptype.shape), ptype.dtype, f"x{k}"
+        )
+        for k, (ptype, view) in enumerate(leaves)
     ]
     leaf_values = [_value(tensor, *leaf) for tensor, leaf in zip(inputs, leaves, strict=True)]
     values: list[Value] = []
@@ -121,21 +123,23 @@ def _placeholder(shape: Shape, dtype: str, name: str) -> te.Tensor:
     return te.placeholder((*shape, 2), part, name=name)
 
 
-def _value(tensor: te.Tensor, type: PTensorType, at: StridedArray | PermutedArray | None) -> Value:
+def _value(
+    tensor: te.Tensor, ptype: PTensorType, storage: StridedArray | PermutedArray | None
+) -> Value:
     """Return an operand in its logical shape as a view of its memory; complex ones as two parts.
 
     Readers inline the view.
     """
-    if at is None:
-        return deinterleave_complex(tensor) if type.dtype in PART else tensor
+    if storage is None:
+        return deinterleave_complex(tensor) if ptype.dtype in PART else tensor
 
     def view(*part: int) -> te.Tensor:
         result: te.Tensor = te.compute(
-            type.shape,
-            lambda *i: tensor(*at.index_of(i), *part), name=tensor.name)
+            ptype.shape,
+            lambda *i: tensor(*storage.index_of(i), *part), name=tensor.name)
         return result
 
-    return ComplexTensor(view(0), view(1)) if type.dtype in PART else view()
+    return ComplexTensor(view(0), view(1)) if ptype.dtype in PART else view()
 
 
 _device_programs: LRUCache[Any, DeviceProgram] = LRUCache("array.device_programs")
@@ -219,27 +223,27 @@ def placed_program_of(work: PendingGraph) -> DeviceProgram:
 
 def relayout_buffer(found: DeviceBuffer, layout: Layout) -> DeviceBuffer:
     """Relayout elements on the device, or on the host if the device cannot."""
-    type, target = found.type, device_storage_layout(found.type, layout)
+    ptype, target = found.type, device_storage_layout(found.type, layout)
     if target == found.layout:
         return found
     try:
-        key = type, found.layout, target
-        program = memoized(_relayouts, key, _relayout, type, found.layout, target)
+        key = ptype, found.layout, target
+        program = memoized(_relayouts, key, _relayout, ptype, found.layout, target)
     except LayoutError:
-        return copy_to_device(found.elements(), type, target)
+        return copy_to_device(found.elements(), ptype, target)
     counters.called += 1
-    costs = costs_of(type.device)
+    costs = costs_of(ptype.device)
     costs.programs[program] += 1
     costs.relayouts += 1
-    return DeviceBuffer(type, target, program(found.data), program)
+    return DeviceBuffer(ptype, target, program(found.data), program)
 
 
-def _relayout(type: PTensorType, source: Layout, layout: Layout) -> Any:
-    shape, dtype = parts_of(type)
+def _relayout(ptype: PTensorType, source: Layout, layout: Layout) -> Any:
+    shape, dtype = parts_of(ptype)
     x = te.placeholder(shape, dtype, name="x")
     y = te.compute(shape, lambda *i: x(*i), name="relaid")
     return tecomp.compile(
-        y, [x], target_of(str(type.device)), layouts={x: source, y: layout}, packed=[x, y],
+        y, [x], target_of(str(ptype.device)), layouts={x: source, y: layout}, packed=[x, y],
         name="relayout",
     )
 
@@ -252,8 +256,10 @@ def _compile_device(leaves: Sequence[DeviceLeaf], work: PendingGraph) -> DeviceP
     """
     types = [node.type for node in work.nodes]
     target = target_of(str(types[0].device))
-    host_leaves = [(type, at if isinstance(at, StridedArray | PermutedArray) else None) for type, at
-        in leaves]
+    host_leaves = [
+        (ptype, storage if isinstance(storage, StridedArray | PermutedArray) else None)
+        for ptype, storage in leaves
+    ]
     inherited = _inheritable_layouts(leaves, work)
     refused: LayoutError | None = None
     for reads, writes, inherits in (
@@ -293,7 +299,7 @@ def _inheritable_layouts(
     chooses among them with the fewest relayouts.
     """
     types = [node.type for node in work.nodes]
-    device_leaves = [(type, at if isinstance(at, Layout) else None) for type, at in leaves]
+    device_leaves = [(ptype, at if isinstance(at, Layout) else None) for ptype, at in leaves]
     found = inherited_layouts(device_leaves, work.steps, types)
     inheritable: dict[int, list[Layout]] = {}
     for k, position in enumerate(work.outputs):

@@ -106,9 +106,9 @@ class _PushdownRewriter:
         if self.moves[k]:
             self.places[k, chain] = operands[0]
             return True
-        type = type_along(chain, self.work.nodes[k].type)
+        ptype = type_along(chain, self.work.nodes[k].type)
         self.places[k, chain] = len(self.nodes)
-        self.nodes.append(Node(type, None, (), None, 0, 0))
+        self.nodes.append(Node(ptype, None, (), None, 0, 0))
         self.steps.append((op, tuple(operands)))
         return True
 
@@ -313,5 +313,5 @@ def _view(order: Order, rank: int) -> Chain:
     return (*([ExpandDims(tuple(range(missing)))] if missing else ()), PermuteDims(order))
 
 
-def _type(type: PTensorType, order: Order) -> PTensorType:
-    return replace(type, shape=tuple([type.shape[k] for k in order]))
+def _type(ptype: PTensorType, order: Order) -> PTensorType:
+    return replace(ptype, shape=tuple([ptype.shape[k] for k in order]))

@@ -417,9 +417,9 @@ class FunctionBuilder:
         self.computed.clear()
         self.loaded_operands.clear()
 
-    def branch(self, condition: str, then: str, other: str) -> None:
+    def branch(self, condition: str, then: str, otherwise: str) -> None:
         """End the block with a conditional branch."""
-        self.do(f"br i1 {condition}, label %{then}, label %{other}")
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
 
     def jump(self, target: str) -> None:
         """End the block with an unconditional branch."""

@@ -329,7 +329,7 @@ _ONE_FROM = {"float": 4.0, "double": 5.95}
 def erf(x: FloatVector) -> FloatVector:
     """Emit erf as `-expm1(p(|x|))`, which is accurate for small and large x."""
     size = abs(x).at_most(_ONE_FROM[x.scalar])
-    shape = polynomial(size, _LOG_ERFC[x.scalar], by=4)
+    shape = polynomial(size, _LOG_ERFC[x.scalar], group=4)
     parts = reduce_argument_approx(fma(shape, size, -size))
     scale = parts.power()
     result = fma(-scale, power_of_e_less_1(parts.remainder), 1.0 - scale)

@@ -317,7 +317,7 @@ def fma(a: FloatVector, b: FloatVector | float, c: FloatVector | float) -> Float
     return FloatVector(a.code, result, a.scalar, a.lanes)
 
 
-def polynomial(x: FloatVector, coefficients: Coefficients, *, by: int = 2) -> FloatVector:
+def polynomial(x: FloatVector, coefficients: Coefficients, *, group: int = 2) -> FloatVector:
     """Emit the polynomial with the sum of `coefficients[k] * x**k`.
 
     With `by=2`, Horner's rule in x**2 halves the length of the dependence chain. `by=4` shortens it
@@ -327,7 +327,7 @@ def polynomial(x: FloatVector, coefficients: Coefficients, *, by: int = 2) -> Fl
         return _horner(x, coefficients)
     square = x * x
     parts = [_horner(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
-    if by == 4:
+    if group == 4:
         parts = [_horner(square, parts[k : k + 2]) for k in range(0, len(parts), 2)]
         square = square * square
     total = parts.pop()

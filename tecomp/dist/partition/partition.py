@@ -150,21 +150,21 @@ class Partition:
         """Reduction of the partial values; None if there are none."""
         return next((p.op for p in self.placements if isinstance(p, Partial)), None)
 
-    def part(self, axis: int, at: Shape) -> Places:
+    def part(self, axis: int, numbers: Shape) -> Places:
         """Return the indices along an axis of the part given by its number in each split."""
-        found = self._known.get((axis, at))
+        found = self._known.get((axis, numbers))
         if found is None:
-            found = self.cuts[axis].part(at)
+            found = self.cuts[axis].part(numbers)
             if self.windows is not None:
                 window = self.windows[axis]
                 found = window_positions(found, window.start, window.step, self.shape[axis])
-            self._known[axis, at] = found
+            self._known[axis, numbers] = found
         return found
 
-    def holders(self, axis: int, wanted: Places) -> Sequence[range]:
+    def holders(self, axis: int, indices: Places) -> Sequence[range]:
         """Return, for each split of an axis, the parts that may have one of the wanted indices."""
         if self.windows is None:
-            return self.cuts[axis].holders(wanted)
+            return self.cuts[axis].holders(indices)
         return [range(cut.count) for cut in self.cuts[axis].cuts]
 
     def numbers(self, axis: int, coordinates: Shape) -> Shape:

@@ -336,14 +336,14 @@ def start_halo(team: AnyTeam, halo: Halo, padded: Array) -> Transfer:
     return _start_halos(team, [(halo, padded)], "start_halo")
 
 
-def start_halos(team: AnyTeam, wanted: Sequence[tuple[Halo, Array]]) -> Transfer:
+def start_halos(team: AnyTeam, requests: Sequence[tuple[Halo, Array]]) -> Transfer:
     """Start to fetch the halos of several arrays, with one message per neighbour for all of them.
 
     Until `wait()` of the result returns, the arrays must not be written; their parts may be read.
 
     Args:
         team: Team, or its number. Collective call: every rank must make it.
-        wanted: For each array its halo, and the local array with halo, of shape
+        requests: For each array its halo, and the local array with halo, of shape
             `halo.shape(rank)`, with the part at `halo.core(rank)`.
 
     Returns:
@@ -359,7 +359,7 @@ def start_halos(team: AnyTeam, wanted: Sequence[tuple[Halo, Array]]) -> Transfer
     >>> first, second
     (array([2., 1., 2., 1.]), array([4., 3., 4., 3.]))
     """
-    return _start_halos(team, wanted, "start_halos")
+    return _start_halos(team, requests, "start_halos")
 
 
 def _start_halos(

@@ -59,9 +59,9 @@ def operator_of_ufunc(
     numbers = (np.ndarray, np.generic, int, float)
     value = next(x for x in inputs if not isinstance(x, numbers))
     raise TypeMismatchError(
-        "{word} of `{value}`: NumPy requires concrete values, but this has a value only when the "
+        "{where} of `{value}`: NumPy requires concrete values, but this has a value only when the "
         "kernel runs; {instead}",
-        kind="symbolic-value", word=called, value=value, instead=instead,
+        kind="symbolic-value", where=called, value=value, instead=instead,
     )
 
 

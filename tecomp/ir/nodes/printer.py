@@ -154,13 +154,13 @@ def quote_literal(text: str) -> str:
     return repr(text) if '"' in text or "'" in text else f'"{repr(text)[1:-1]}"'
 
 
-def truncate(text: str, most: int = 80) -> str:
-    """Truncate `text` to at most `most` characters for a message; an ellipsis marks the truncation.
+def truncate(text: str, max_length: int = 80) -> str:
+    """Truncate `text` to `max_length` characters for a message; an ellipsis marks the truncation.
 
     >>> truncate("x + 1"), truncate("x + 1 + 2 + 3", most=8)
     ('x + 1', 'x + 1...')
     """
-    return text if len(text) <= most else f"{text[:most - 3]}..."
+    return text if len(text) <= max_length else f"{text[:max_length - 3]}..."
 
 
 def identifier(name: str) -> str:

@@ -268,10 +268,10 @@ def _children_first(roots: Sequence[Any]) -> dict[int, Any]:
     return done
 
 
-def operands_of(op: BinOp, root: Expr, most: int | None = None) -> list[Expr]:
+def operands_of(op: BinOp, root: Expr, max_operands: int | None = None) -> list[Expr]:
     """Return the distinct operands a, b, c of a chain `a op b op c`.
 
-    With `most`, the chain is opened at most `most - 1` times; the rest remains unsplit.
+    With `max_operands`, the chain is opened at most `most - 1` times; the rest remains unsplit.
 
     >>> i, j = Var("i"), Var("j")
     >>> operands_of(BinOp.ADD, i + j * 2 + 1)
@@ -284,7 +284,7 @@ def operands_of(op: BinOp, root: Expr, most: int | None = None) -> list[Expr]:
         node = worklist.pop()
         if id(node) in expanded:
             continue
-        may_open = most is None or len(expanded) < most - 1
+        may_open = max_operands is None or len(expanded) < max_operands - 1
         if may_open and isinstance(node, Binary) and node.op is op:
             expanded[id(node)] = node
             worklist += (node.b, node.a)

@@ -20,38 +20,40 @@ class Scanner:
     (None, 2, True, False)
     """
 
-    def __init__(self, text: str, who: str) -> None:
-        """Start at the beginning of `text`; `who` is the prefix of error messages.
+    def __init__(self, text: str, caller: str) -> None:
+        """Start at the beginning of `text`; `caller` is the prefix of error messages.
 
         Raises:
             LayoutError: If `text` is not a string.
         """
-        check_kind(text, str, f"{who}: the text", "pass the output of `str(layout)`", LayoutError)
+        check_kind(
+            text, str, f"{caller}: the text", "pass the output of `str(layout)`", LayoutError
+        )
         self.text = text
-        self.who = who
-        self.at = 0
+        self.caller = caller
+        self.position = 0
 
     def skip(self) -> int:
         """Skip whitespace and return the position."""
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
-        return self.at
+        while self.position < len(self.text) and self.text[self.position].isspace():
+            self.position += 1
+        return self.position
 
     def accept(self, token: str) -> bool:
         """Consume `token` if it is next; an alphanumeric token must end at a word boundary."""
         self.skip()
-        if not self.text.startswith(token, self.at):
+        if not self.text.startswith(token, self.position):
             return False
-        end = self.at + len(token)
+        end = self.position + len(token)
         if token[-1].isalnum() and re.match(r"\w", self.text[end : end + 1]):
             return False
-        self.at = end
+        self.position = end
         return True
 
     def accept_letter(self, letter: str) -> bool:
         """Consume one letter regardless of what follows, such as the x between extents."""
-        found = self.text.startswith(letter, self.at)
-        self.at += found
+        found = self.text.startswith(letter, self.position)
+        self.position += found
         return found
 
     def take(self, token: str) -> None:
@@ -66,12 +68,12 @@ class Scanner:
     def number_or_none(self) -> int | None:
         """Consume a number and return it; None if no digits are next."""
         self.skip()
-        match = re.compile(r"\d+").match(self.text, self.at)
+        match = re.compile(r"\d+").match(self.text, self.position)
         if match is None:
             return None
         if len(match[0]) > _MAX_DIGITS:
             self.fail(f"a number of at most {_MAX_DIGITS} digits")
-        self.at = match.end()
+        self.position = match.end()
         return int(match[0])
 
     def number(self) -> int:
@@ -90,13 +92,13 @@ class Scanner:
             found.append(self.number())
         return tuple(found)
 
-    def word(self, what: str) -> str:
+    def word(self, expected: str) -> str:
         """Consume a word and return it."""
         self.skip()
-        match = re.compile(r"[A-Za-z_]\w*").match(self.text, self.at)
+        match = re.compile(r"[A-Za-z_]\w*").match(self.text, self.position)
         if match is None:
-            self.fail(what)
-        self.at = match.end()
+            self.fail(expected)
+        self.position = match.end()
         return match[0]
 
     def end(self) -> None:
@@ -104,13 +106,13 @@ class Scanner:
         if self.skip() < len(self.text):
             self.fail("the end")
 
-    def fail(self, wanted: str, at: int | None = None) -> NoReturn:
+    def fail(self, expected: str, position: int | None = None) -> NoReturn:
         """Raise a syntax error at a position.
 
         Raises:
             LayoutError: Always.
         """
-        offset = self.skip() if at is None else at
+        offset = self.skip() if position is None else position
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         snippet = self.text[offset : offset + _SHOWN].partition("\n")[0]
@@ -119,6 +121,6 @@ class Scanner:
         raise LayoutError(
             "{caller}: expected {expected} at position {position} (line {line}, column {column}), "
             "but {found}; see str() of a layout for the syntax",
-            kind="layout-text", caller=self.who, expected=wanted, position=offset, line=line,
+            kind="layout-text", caller=self.caller, expected=expected, position=offset, line=line,
             column=column, found=found,
         )

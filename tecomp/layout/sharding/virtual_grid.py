@@ -78,9 +78,9 @@ class GridMap(Pictured):
             )
         if prod(self.shape) > _MAX_CORES:
             raise LayoutError(
-                "grid map: the grid {shape} has more than {most_cores} cores, the limit for "
+                "grid map: the grid {shape} has more than {max_cores} cores, the limit for "
                 "enumeration; use a smaller grid",
-                kind="shards", shape=list(self.shape), most_cores=_MAX_CORES,
+                kind="shards", shape=list(self.shape), max_cores=_MAX_CORES,
             )
         self._check_cores()
 
@@ -205,9 +205,9 @@ class GridMap(Pictured):
         if prod(shape) > prod(device):
             raise LayoutError(
                 "grid map: the grid {shape} has {size} cores, but the device {device} has "
-                "{prod_of_size}; use a smaller grid, or GridMap.mesh for several devices",
+                "{device_cores}; use a smaller grid, or GridMap.mesh for several devices",
                 kind="shards", shape=list(shape), size=prod(shape), device=list(device),
-                prod_of_size=prod(device),
+                device_cores=prod(device),
             )
         if len(shape) == 2 and shape[0] <= device[0] and shape[1] <= device[1]:
             return cls(shape, _identity(2), (1, *device))
@@ -259,8 +259,8 @@ class GridMap(Pictured):
         device = positive_numbers(device, _DEVICE, 2)
         if prod(device) > _MAX_CORES:
             raise LayoutError(
-                "grid map: the device {device} has more than {most_cores} cores; use a smaller one",
-                kind="limit-exceeded", device=list(device), most_cores=_MAX_CORES,
+                "grid map: the device {device} has more than {max_cores} cores; use a smaller one",
+                kind="limit-exceeded", device=list(device), max_cores=_MAX_CORES,
             )
         rows_columns = positive_numbers(tile, "grid map: the tile", 2)
         extents = positive_numbers(shape, "grid map: the shape")
@@ -441,9 +441,9 @@ def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
             if rows <= device[0] and columns <= device[1]:
                 return rows, columns
     raise LayoutError(
-        "grid map: no rectangle of {count} cores fits on {device}x{device_columns}; use a count "
+        "grid map: no rectangle of {count} cores fits on {rows}x{columns}; use a count "
         "that is a product of two extents that fit, for example fewer cores",
-        kind="shards", count=count, device=device[0], device_columns=device[1],
+        kind="shards", count=count, rows=device[0], columns=device[1],
     )
 
 

@@ -52,7 +52,7 @@ from tecomp.lowering.storage.buffer_rewrite import buffers_in, extent_variables,
 _GLOBAL = "global"
 
 
-def remainder_extent(extent: Expr, most: int) -> Expr | None:
+def remainder_extent(extent: Expr, max_extent: int) -> Expr | None:
     """Return `rest` if the extent is `min(most, rest)`, else None.
 
     >>> from tecomp.ir.nodes.expr import Var, binary
@@ -61,15 +61,15 @@ def remainder_extent(extent: Expr, most: int) -> Expr | None:
     n - 16 None
     """
     match extent:
-        case Binary(BinOp.MIN, Const(value), rest) if value == most:
+        case Binary(BinOp.MIN, Const(value), rest) if value == max_extent:
             return rest
     return None
 
 
-def has_whole_form(facts: ConstraintContext, others: Sequence[Expr], rest: Expr, most: int) -> bool:
+def has_whole_form(facts: ConstraintContext, others: Sequence[Expr], rest: Expr, full: int) -> bool:
     """Return whether a condition in `others` implies `rest >= most`.
 
-    `others` are the conditions in whose else branch the loop is. If one implies that all `most`
+    `others` are the conditions in whose else branch the loop is. If one implies that all `full`
     iterations remain, the then branch holds the full version of the loop, and this loop is the
     partial version.
     """
@@ -77,7 +77,7 @@ def has_whole_form(facts: ConstraintContext, others: Sequence[Expr], rest: Expr,
     for condition in others:
         state = facts.enter()
         facts.assume(condition)
-        is_whole = facts.at_least(total, most)
+        is_whole = facts.at_least(total, full)
         facts.leave(state)
         if is_whole:
             return True

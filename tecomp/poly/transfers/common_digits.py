@@ -247,14 +247,14 @@ def _collect(reader: IndexReader, form: QuasiAffine | None, points: Sequence[set
 
 
 def _collect_bits(
-    reader: IndexReader, one: QuasiAffine, other: QuasiAffine, points: Sequence[set[int]]
+    reader: IndexReader, left: QuasiAffine, right: QuasiAffine, points: Sequence[set[int]]
 ) -> None:
     """Split the digits of one operand where the bits of the other operand begin and end."""
-    for term, factor in one.terms.items():
+    for term, factor in left.terms.items():
         if isinstance(term, Digit) and isinstance(term.of, int):
             points[term.of].update(
                 term.low * (edge // factor)
-                for edge in _edges(reader, other)
+                for edge in _edges(reader, right)
                 if factor > 0 and edge % factor == 0
             )
 

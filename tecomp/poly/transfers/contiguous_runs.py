@@ -319,13 +319,15 @@ def _reach(
     return bounds[::-1]
 
 
-def _multiples_in_range(low: int, high: int, factor: int, least: int, most: int) -> tuple[int, int]:
+def _multiples_in_range(
+    low: int, high: int, factor: int, lower: int, upper: int
+) -> tuple[int, int]:
     """Return the range of numbers in `[low, high]` whose multiples are in `[least, most]`."""
     if factor == 0:
-        return (low, high) if least <= 0 <= most else (1, 0)
+        return (low, high) if lower <= 0 <= upper else (1, 0)
     if factor < 0:
-        factor, least, most = -factor, -most, -least
-    return max(low, -(-least // factor)), min(high, most // factor)
+        factor, lower, upper = -factor, -upper, -lower
+    return max(low, -(-lower // factor)), min(high, upper // factor)
 
 
 def _is_impossible(meeting: _Meeting) -> bool:

@@ -58,8 +58,8 @@ def lower_call(lowering: Lowering) -> None:
             kind="ptensor", function=op.function,
         )
     is_new = tuple([
-        isinstance(type, PTensorType) and type.team is not None and not lowering.ignore_team
-        and source is None for type, source in zip(op.result_types, callee.returned, strict=True)
+        isinstance(ptype, PTensorType) and ptype.team is not None and not lowering.ignore_team
+        and source is None for ptype, source in zip(op.result_types, callee.returned, strict=True)
     ])
     operands = tuple([_call_operand(lowering, k) for k in range(len(lowering.apply.operands))])
     call = FunctionCall(op.function, operands, lowering.apply.types, op.result_types, is_new)
@@ -85,36 +85,36 @@ def _note(lowering: Lowering, callee: LoweredCallee, number: int) -> None:
 
 def _again(lowering: Lowering, name: str, k: int) -> None:
     """Define a result that aliases an operand as another name, so that it is released only once."""
-    operand, type = lowering.apply.operands[k], lowering.apply.types[k]
-    if isinstance(type, str):
+    operand, ptype = lowering.apply.operands[k], lowering.apply.types[k]
+    if isinstance(ptype, str):
         lowering.after.append(Binding(name, ValueName(operand)))
         return
     names = lowering.names
     names.parts[name] = names.tensor(operand), names.gid(operand)
     if operand in names.whole:
         names.whole.add(name)
-    location = Literal(type.device), Literal(type.team)
+    location = Literal(ptype.device), Literal(ptype.team)
     lowering.after.append(
         Binding(name, Together((names.tensor(operand), *location, names.gid(operand)))))
 
 
 def _call_operand(lowering: Lowering, k: int) -> Operand:
     """Return a call operand; replicated tensors are sharded by their first axis for the callee."""
-    name, type = lowering.apply.operands[k], lowering.apply.types[k]
+    name, ptype = lowering.apply.operands[k], lowering.apply.types[k]
     names = lowering.names
     if (
-        isinstance(type, str) or type.team is None or lowering.ignore_team or not type.shape
+        isinstance(ptype, str) or ptype.team is None or lowering.ignore_team or not ptype.shape
         or name not in names.whole
     ):
         return ValueName(name)
-    team, device = Literal(type.team), Literal(type.device)
+    team, device = Literal(ptype.team), Literal(ptype.device)
     gshape, gid, lslice, part, passed = map(
         names.new, ("gshape", "gid", "lslice", "part", "passed"))
     cut = Binding(part, ScalarCall("tensor.extract_slice", (names.tensor(name), ValueName(lslice))))
-    local: Statement = cut if type.device is None else DeviceRegion(device, (cut,))
+    local: Statement = cut if ptype.device is None else DeviceRegion(device, (cut,))
     lowering.after += [
-        Binding(gshape, ScalarCall("$shape", (Literal(type.shape),))),
-        Binding(gid, Dist("init_dtensor", (ValueName(gshape),), team, type.dtype)),
+        Binding(gshape, ScalarCall("$shape", (Literal(ptype.shape),))),
+        Binding(gid, Dist("init_dtensor", (ValueName(gshape),), team, ptype.dtype)),
         Binding(lslice, Dist("local_slice", (ValueName(gid),), team)),
         local,
         Binding(passed, Together((ValueName(part), device, team, ValueName(gid)))),
@@ -141,23 +141,23 @@ def _number(value: Any) -> Operand:
 def _generic(lowering: Lowering, function: str, gshape: ValueName, full_slice: Expression) -> None:
     """Create a tensor of elements computed from their index; with a team, only the local part."""
     gid: Operand = Literal(None)
-    type = lowering.type
+    ptype = lowering.type
     if lowering.is_distributed:
         gid = lowering.dist("gid", "init_dtensor", gshape)
         shape = lowering.dist("lshape", "local_shape", gid)
         part = lowering.dist("lslice", "local_slice", gid)
-    elif type.device is not None:
+    elif ptype.device is not None:
         shape = gshape
         part = lowering.let("gslice", full_slice)
     else:
         shape = lowering.let("lshape", gshape, printed=False)
         part = lowering.let("lslice", full_slice, printed=False)
     alloc_shape = shape if lowering.is_distributed else gshape
-    local = lowering.compute("ltensor", ScalarCall("linalg.init_tensor", (alloc_shape,), type))
+    local = lowering.compute("ltensor", ScalarCall("linalg.init_tensor", (alloc_shape,), ptype))
     # The last operand is the fill value; the operand before it gives the shape.
     value = [lowering.names.tensor(name) for name in lowering.apply.operands[-1:]]
-    generic = Generic(function, (part, shape, local, *value), lowering.apply.op, type)
-    lowering.give(lowering.compute("rtensor", generic), gid, whole=not type.shape)
+    generic = Generic(function, (part, shape, local, *value), lowering.apply.op, ptype)
+    lowering.give(lowering.compute("rtensor", generic), gid, whole=not ptype.shape)
 
 
 def _creation(lowering: Lowering) -> None:
@@ -206,9 +206,9 @@ def _lower_local(lowering: Lowering) -> None:
 
 def _as_result(lowering: Lowering, k: int, gid: Operand) -> Operand:
     """Return the part of an operand for the local part of a result cut along its first axis."""
-    type, result = lowering.types[k], lowering.type
+    ptype, result = lowering.types[k], lowering.type
     tensor = lowering.names.tensor(lowering.apply.operands[k])
-    is_cut = type.rank == result.rank and type.shape[0] == result.shape[0]
+    is_cut = ptype.rank == result.rank and ptype.shape[0] == result.shape[0]
     if is_cut != lowering.is_whole(k):
         return tensor
     if not is_cut:
@@ -230,9 +230,9 @@ def _reduction(lowering: Lowering) -> None:
     assert isinstance(op, AxisReduction)
     if not lowering.is_distributed or lowering.apply.result is None:
         return _lower_local(lowering)
-    (type,) = lowering.types
+    (ptype,) = lowering.types
     is_cut = not lowering.is_whole(0)
-    is_partial = is_cut and 0 in axes_of(op.axis, type.rank, op.name)
+    is_partial = is_cut and 0 in axes_of(op.axis, ptype.rank, op.name)
     if is_partial and not op.row.is_associative:  # the mean of shard means is not the mean
         return _lower_replicated(lowering)
     is_replicated = is_partial or not is_cut
@@ -253,12 +253,12 @@ def _lower_replicated(lowering: Lowering) -> None:
     is_replicated = all(lowering.is_whole(k) for k in range(len(apply.operands)))
     result = lowering.compute("wresult", _lower_computation(lowering, operands))
     for number, tensor in enumerate(_tensors(lowering, result)):
-        type = apply.named_results[number].type
-        assert isinstance(type, PTensorType)
-        if None in type.shape:
-            gid = _register_dynamic(lowering, tensor, type)
+        ptype = apply.named_results[number].type
+        assert isinstance(ptype, PTensorType)
+        if None in ptype.shape:
+            gid = _register_dynamic(lowering, tensor, ptype)
             lowering.give(tensor, gid, number, whole=True)
-        elif is_replicated or not type.shape:
+        elif is_replicated or not ptype.shape:
             gid = lowering.new_tensor(number, Replicate())
             lowering.give(tensor, gid, number, whole=True)
         else:
@@ -269,24 +269,26 @@ def _lower_replicated(lowering: Lowering) -> None:
     return None
 
 
-def _register_dynamic(lowering: Lowering, tensor: ValueName, type: PTensorType) -> ValueName:
+def _register_dynamic(lowering: Lowering, tensor: ValueName, ptype: PTensorType) -> ValueName:
     """Register a result whose shape is known only after the computation; return its number."""
     gshape, gid = (lowering.names.new(base) for base in ("gshape", "gid"))
-    call = lowering.call("init_dtensor", ValueName(gshape), dtype=type.dtype, placement=Replicate())
+    call = lowering.call(
+        "init_dtensor", ValueName(gshape), dtype=ptype.dtype, placement=Replicate()
+    )
     lowering.after += [Binding(gshape, ScalarCall("$shape_of", (tensor,))), Binding(gid, call)]
     return ValueName(gid)
 
 
 def _gather_operand(lowering: Lowering, k: int) -> Operand:
     """Return all elements of an operand."""
-    name, type = lowering.apply.operands[k], lowering.types[k]
+    name, ptype = lowering.apply.operands[k], lowering.types[k]
     gid, local = lowering.names.gid(name), lowering.names.tensor(name)
     if lowering.is_whole(k):
         return local
-    shape = lowering.let("wshape", lowering.shape_of(type))
+    shape = lowering.let("wshape", lowering.shape_of(ptype))
     copied = lowering.dist(
-        "wgid", "init_dtensor", shape, dtype=type.dtype, placement=Replicate())
-    tensor = lowering.let("wtensor", ScalarCall("linalg.init_tensor", (shape,), type))
+        "wgid", "init_dtensor", shape, dtype=ptype.dtype, placement=Replicate())
+    tensor = lowering.let("wtensor", ScalarCall("linalg.init_tensor", (shape,), ptype))
     lowering.before.append(Binding(None, lowering.call("copy", gid, copied, local, tensor)))
     return tensor
 
@@ -299,7 +301,7 @@ def _lower_computation(
     types = lowering.types
     kind = LoweredLibraryCall if isinstance(apply.op, LibraryOperation) else Compute
     results = [
-        type for type in results_on_device(apply.op, *types) if isinstance(type, PTensorType)
+        ptype for ptype in results_on_device(apply.op, *types) if isinstance(ptype, PTensorType)
     ]
     return kind(apply.op, args, types, tuple(results))
 
@@ -426,13 +428,14 @@ def _expand_composites(function: Function, names: FreshNames) -> Iterator[Apply]
 def _grid(apply: Apply, op: MeshGrid, names: FreshNames) -> Iterator[Apply]:
     """Expand `meshgrid`: insert axes in each operand and broadcast it."""
     order = op.order(len(apply.operands))
-    types = [type for type in apply.types if isinstance(type, PTensorType)]
+    types = [ptype for ptype in apply.types if isinstance(ptype, PTensorType)]
     results = op.results(*types)
-    for k, (result, name, type) in enumerate(zip(results, apply.operands, types, strict=True)):
-        expand = ExpandDims(tuple([a for a in range(len(order)) if order[a] != k or not type.rank]))
+    for k, (result, name, ptype) in enumerate(zip(results, apply.operands, types, strict=True)):
+        added = [axis for axis in range(len(order)) if order[axis] != k or not ptype.rank]
+        expand = ExpandDims(tuple(added))
         if expand.axis:
             expanded = names.new("axes")
-            yield Apply(expanded, expand, (name,), (type,), expand.infer(type))
-            name, type = expanded, expand.infer(type)
+            yield Apply(expanded, expand, (name,), (ptype,), expand.infer(ptype))
+            name, ptype = expanded, expand.infer(ptype)
         result_name = apply.named_results[k].name if k < len(apply.named_results) else None
-        yield Apply(result_name, BroadcastOp(result.shape), (name,), (type,), result)
+        yield Apply(result_name, BroadcastOp(result.shape), (name,), (ptype,), result)

@@ -367,14 +367,14 @@ def short_name(op: PTensorOp) -> str:
     return str(getattr(op, "kind", op.name))
 
 
-def tensor_text(type: PTensorType) -> str:
+def tensor_text(ptype: PTensorType) -> str:
     """Return the printed type of a plain tensor.
 
     >>> tensor_text(PTensorType((4, 5), "float32", device="cpu"))
     'tensor<4x5xfloat32>'
     """
-    return str(PTensorType(type.shape, type.dtype)).removeprefix("p")
+    return str(PTensorType(ptype.shape, ptype.dtype)).removeprefix("p")
 
 
-def _tuple_text(type: PTensorType | str) -> str:
-    return type if isinstance(type, str) else f"tuple<{tensor_text(type)}, str, int64, int64>"
+def _tuple_text(ptype: PTensorType | str) -> str:
+    return ptype if isinstance(ptype, str) else f"tuple<{tensor_text(ptype)}, str, int64, int64>"

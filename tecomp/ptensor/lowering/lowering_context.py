@@ -112,24 +112,24 @@ class Lowering:
 
     def new_tensor(self, number: int = 0, placement: Placement | None = None) -> ValueName:
         """Add a new distributed tensor for a result, and return its number."""
-        type = self.apply.named_results[number].type
-        assert isinstance(type, PTensorType)
-        gshape = self.let("gshape", self.shape_of(type))
-        return self.dist("gid", "init_dtensor", gshape, dtype=type.dtype, placement=placement)
+        ptype = self.apply.named_results[number].type
+        assert isinstance(ptype, PTensorType)
+        gshape = self.let("gshape", self.shape_of(ptype))
+        return self.dist("gid", "init_dtensor", gshape, dtype=ptype.dtype, placement=placement)
 
-    def shape_of(self, type: PTensorType) -> ScalarCall:
+    def shape_of(self, ptype: PTensorType) -> ScalarCall:
         """Return the global shape of a tensor, read from an operand if unknown at compile time."""
-        if None in type.shape:
+        if None in ptype.shape:
             for name, other in zip(self.apply.operands, self.types, strict=True):
-                if other.shape == type.shape:
+                if other.shape == ptype.shape:
                     return self._extents_of(name, other)
-        return ScalarCall("$shape", (Literal(type.shape),))
+        return ScalarCall("$shape", (Literal(ptype.shape),))
 
-    def _extents_of(self, name: str, type: PTensorType) -> ScalarCall:
+    def _extents_of(self, name: str, ptype: PTensorType) -> ScalarCall:
         """Return the run-time extents of an operand."""
-        if type.team is None or self.ignore_team:
+        if ptype.team is None or self.ignore_team:
             return ScalarCall("$shape_of", (self.names.tensor(name),))
-        return ScalarCall("$global_shape", (Literal(type.team), self.names.gid(name)))
+        return ScalarCall("$global_shape", (Literal(ptype.team), self.names.gid(name)))
 
     def is_whole(self, k: int) -> bool:
         """Return whether an operand is replicated on all ranks."""

@@ -180,8 +180,8 @@ def _team_of_call(value: Expression, calls: Mapping[str, FunctionCall]) -> Liter
         call, number = calls[value.name], value.part
     else:
         return None
-    type = call.results[number]
+    ptype = call.results[number]
     if not call.fresh[number]:
         return None
-    assert isinstance(type, PTensorType)
-    return Literal(type.team)
+    assert isinstance(ptype, PTensorType)
+    return Literal(ptype.team)

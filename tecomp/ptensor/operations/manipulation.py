@@ -396,10 +396,10 @@ class Reshape(PTensorOp):
         if prod(self.shape) != x.size:
             raise ArrayValueError(
                 "reshape: cannot reshape x of shape {shape} with {size} elements to "
-                "{subject_shape} with {prod_of_size} elements; pass a shape with the same number "
+                "{subject_shape} with {count} elements; pass a shape with the same number "
                 "of elements, or -1 for an inferred size",
                 kind="array-shapes", shape=x.shape, size=x.size, subject_shape=self.shape,
-                prod_of_size=prod(self.shape),
+                count=prod(self.shape),
             )
         return x.like(self.shape)
 

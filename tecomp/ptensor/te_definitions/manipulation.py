@@ -88,7 +88,7 @@ def _place_in(
 @define.register
 def _(op: Take, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
     x, *indices = operands
-    shapes = [type.shape for type in types[1:]]
+    shapes = [ptype.shape for ptype in types[1:]]
     count = max(map(len, shapes))
 
     def at(*index: te.Expr) -> Element:
@@ -143,8 +143,8 @@ def _(op: BroadcastOp, operands: Sequence[Value], types: Types, result: PTensorT
 @define.register
 def _(op: Combine, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
     converted = [
-        _cast(value, type, result.dtype)
-        for value, type in zip(operands, types, strict=True)
+        _cast(value, ptype, result.dtype)
+        for value, ptype in zip(operands, types, strict=True)
     ]
     join = topi.concatenate if op.kind == "concat" else topi.stack
     parts = [value for value in converted if isinstance(value, ComplexTensor)]
@@ -156,11 +156,11 @@ def _(op: Combine, operands: Sequence[Value], types: Types, result: PTensorType)
     return joined
 
 
-def _cast(value: Value, type: PTensorType, dtype: str) -> Value:
-    if type.dtype == dtype:
+def _cast(value: Value, ptype: PTensorType, dtype: str) -> Value:
+    if ptype.dtype == dtype:
         return value
     return value_of(
-        type.shape, lambda *i: convert_element(element_at(value, i), type.dtype, dtype), "cast"
+        ptype.shape, lambda *i: convert_element(element_at(value, i), ptype.dtype, dtype), "cast"
     )
 
 

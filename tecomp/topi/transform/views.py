@@ -149,10 +149,10 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
     shape = _infer_extent(a, tuple(extents_of(shape_of(newshape), where, "newshape")), where)
     if not is_product(a.shape, shape):
         raise DefinitionError(
-            "{where}: {a} of shape {shape} has {a_shape} elements, but {new_shape} has "
-            "{count_of_shape}; pass a shape with the same number of elements",
+            "{where}: {a} of shape {shape} has {count} elements, but {new_shape} has "
+            "{new_count}; pass a shape with the same number of elements",
             kind="shapes", where=where, a=a.name, shape=shape_text(a.shape),
-            a_shape=_count(a.shape), new_shape=shape_text(shape), count_of_shape=_count(shape),
+            count=_count(a.shape), new_shape=shape_text(shape), new_count=_count(shape),
         )
     return te.compute(
         shape, lambda *i: a(*unravel(ravel(i, shape), a.shape)), name="T_reshape",
