@@ -19,7 +19,7 @@ NAMES, INNER = 132.0, 400.0
 def packages() -> list[tuple[int, str]]:
     """Return all packages with the number of their layer, highest layer first."""
     found = [(height, room) for height, layer in enumerate(LAYERS) for room in sorted(layer)]
-    return sorted(found, key=lambda each: (-each[0], each[1]))
+    return sorted(found, key=lambda item: (-item[0], item[1]))
 
 
 def imported_by(room: str) -> set[str]:
@@ -46,7 +46,7 @@ def picture() -> Svg:
     for row, (height, room) in enumerate(listed):
         top = y + row * ROW
         if not row or listed[row - 1][0] != height:
-            _band(canvas, top, sum(each[0] == height for each in listed), len(listed), height)
+            _band(canvas, top, sum(item[0] == height for item in listed), len(listed), height)
         canvas.text(MARGIN + 4, top + 14, room, size=12, style="mono bold", width=NAMES)
         canvas.text(MARGIN + NAMES, top + 14, inside(room), size=10, style="soft", width=INNER)
         canvas.text(x - 6, top + 14, str(row + 1), size=10, style="soft", anchor="end")

@@ -94,8 +94,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         assert marker is not None
         keep = min(marker.kwargs.get("keep", 0), len(group))
         # Cases that are evenly spaced cover all parameters.
-        kept = {k * len(group) // keep for k in range(keep)}
-        dropped.update(item for k, item in enumerate(group) if k not in kept)
+        indices = {k * len(group) // keep for k in range(keep)}
+        dropped.update(item for k, item in enumerate(group) if k not in indices)
     if dropped:
         config.hook.pytest_deselected(items=list(dropped))
         items[:] = [item for item in items if item not in dropped]
@@ -129,10 +129,10 @@ def _every_pass_is_verified() -> Iterator[None]:
 
     def verified(rewrite: Callable[[PrimFunc], PrimFunc]) -> Callable[[PrimFunc], PrimFunc]:
         def run_rewrite(func: PrimFunc) -> PrimFunc:
-            made = rewrite(func)
-            if made is not func:
-                verify(made, flat=True)
-            return made
+            rewritten = rewrite(func)
+            if rewritten is not func:
+                verify(rewritten, flat=True)
+            return rewritten
 
         return run_rewrite
 
@@ -200,37 +200,37 @@ class Agreement:
             if func == before:
                 continue
             before = func
-            given = self.arguments(packed=name != "nest")
-            params = zip(func.params, self.kernel.signature, given, strict=True)
+            inputs = self.arguments(packed=name != "nest")
+            params = zip(func.params, self.kernel.signature, inputs, strict=True)
             tecomp.evaluate(func, [_as_param(*triple) for triple in params])
-            self.compare(given, f"interpreted after {name}", packed=name != "nest")
-        given = self.arguments(packed=True)
-        self.kernel(*given)
-        self.compare(given, "compiled", packed=True)
+            self.compare(inputs, f"interpreted after {name}", packed=name != "nest")
+        inputs = self.arguments(packed=True)
+        self.kernel(*inputs)
+        self.compare(inputs, "compiled", packed=True)
 
     def arguments(self, *, packed: bool) -> list[Any]:
         """Return new arguments: copies of the inputs, and outputs filled with the value 77."""
-        given = []
+        inputs = []
         for arg in self.args:
             value = self.values[arg]
             if isinstance(arg, te.Tensor):
                 fresh = np.full(value.shape, 77, value.dtype)
                 array = fresh if _is_computed(arg) else np.array(value, order="C")
                 value = self.kernel.pack(arg, array) if packed else array
-            given.append(value)
-        return given
+            inputs.append(value)
+        return inputs
 
-    def compare(self, given: Sequence[Any], where: str, *, packed: bool) -> None:
-        for arg, array in zip(self.args, given, strict=True):
+    def compare(self, argument: Sequence[Any], where: str, *, packed: bool) -> None:
+        for arg, array in zip(self.args, argument, strict=True):
             if not isinstance(arg, te.Tensor):
                 continue
-            got, wanted = self.kernel.unpack(arg, array) if packed else array, self.values[arg]
-            assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
-            if got.dtype.kind in "biu":
-                np.testing.assert_array_equal(got, wanted, f"{arg.name}, {where}")
+            actual, expected = self.kernel.unpack(arg, array) if packed else array, self.values[arg]
+            assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+            if actual.dtype.kind in "biu":
+                np.testing.assert_array_equal(actual, expected, f"{arg.name}, {where}")
                 continue
             assert_close(
-                got.astype(np.float64), wanted.astype(np.float64), self.rtol, self.rtol,
+                actual.astype(np.float64), expected.astype(np.float64), self.rtol, self.rtol,
                 err_msg=f"{arg.name}, {where}",
             )
 

@@ -30,8 +30,8 @@ class Diagnostic:
     def __init__(self, kind: str, /, **parameters: Any) -> None:
         object.__setattr__(self, "kind", kind)
         # Normalized like the parameters of errors: nan becomes a string, which is equal to itself.
-        kept = {name: errors._plain(value) for name, value in parameters.items()}
-        object.__setattr__(self, "parameters", kept)
+        plain = {name: errors._plain(value) for name, value in parameters.items()}
+        object.__setattr__(self, "parameters", plain)
 
 
 def diagnostic(error: BaseException | Warning | str) -> Diagnostic:
@@ -98,8 +98,8 @@ def templates() -> tuple[Template, ...]:
     for file, tree in files:
         functions[file.parent] |= _raisers(tree, classes)
     return tuple(
-        each for file, tree in files
-        for each in _raised(file, tree, classes | functions[file.parent])
+        item for file, tree in files
+        for item in _raised(file, tree, classes | functions[file.parent])
     )
 
 
@@ -108,7 +108,7 @@ def catalogue() -> str:
     lines: list[str] = []
     heading = ""
     for code, kind, error, text in sorted({
-        (_code(each.kind), each.kind, each.error, each.text) for each in templates()
+        (_code(template.kind), template.kind, template.error, template.text) for template in templates()
     }):
         if heading != f"{code} {kind}":
             heading = f"{code} {kind}"
@@ -150,10 +150,10 @@ def _raisers(tree: ast.Module, classes: Mapping[str, Raiser]) -> dict[str, Raise
         )
         before, after = _around(call.args[0])
         raiser = classes[_last(call.func)]
-        own = {keyword.arg for keyword in call.keywords if keyword.arg} - SETTINGS
+        fields = {keyword.arg for keyword in call.keywords if keyword.arg} - SETTINGS
         index = names.index(FORWARDED) - (names[0] == "self")
         kind = _kind(call, raiser.kind)
-        found[function.name] = Raiser(raiser.error, index, kind, before, after, frozenset(own))
+        found[function.name] = Raiser(raiser.error, index, kind, before, after, frozenset(fields))
     return found
 
 
@@ -193,13 +193,13 @@ def _raised(file: Path, tree: ast.Module, raisers: Mapping[str, Raiser]) -> Iter
         for target in node.targets if isinstance(target, ast.Name)
     }
     functions = _functions(tree)
-    others = {each.name for each in functions if not _takes_template(each)}
-    given = {
-        each.arg: Raiser("TecompError", 0, "") for function in functions
-        for each in function.args.args
-        if each.arg == "error" and ast.unparse(each.annotation or each) == "type[TecompError]"
+    others = {item.name for item in functions if not _takes_template(item)}
+    source = {
+        item.arg: Raiser("TecompError", 0, "") for function in functions
+        for item in function.args.args
+        if item.arg == "error" and ast.unparse(item.annotation or item) == "type[TecompError]"
     }
-    raisers = {name: each for name, each in raisers.items() if name not in others} | given
+    raisers = {name: item for name, item in raisers.items() if name not in others} | source
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -213,12 +213,12 @@ def _template(
     file: Path, node: ast.Call, raiser: Raiser, constants: Mapping[str, Any]
 ) -> Iterator[Template]:
     where = f"{file}:{node.lineno}: {ast.unparse(node)}"
-    given = node.args[raiser.index]
-    if any(isinstance(part, ast.Name) and part.id == FORWARDED for part in ast.walk(given)):
+    source = node.args[raiser.index]
+    if any(isinstance(part, ast.Name) and part.id == FORWARDED for part in ast.walk(source)):
         return
-    if file == Path("tecomp/errors.py") and ast.unparse(given) == "message":
+    if file == Path("tecomp/errors.py") and ast.unparse(source) == "message":
         return  # an error of another process, with its formatted message
-    text = constants.get(given.id) if isinstance(given, ast.Name) else getattr(given, "value", None)
+    text = constants.get(source.id) if isinstance(source, ast.Name) else getattr(source, "value", None)
     assert isinstance(text, str), f"{where}: the message is no literal"
     passed = {keyword.arg for keyword in node.keywords if keyword.arg} - SETTINGS
     is_open = any(keyword.arg is None for keyword in node.keywords)
@@ -233,10 +233,10 @@ def _template(
 
 
 def _kind(node: ast.Call, default: str) -> str:
-    given = next((each.value for each in node.keywords if each.arg == "kind"), None)
-    if given is None:
+    source = next((keyword.value for keyword in node.keywords if keyword.arg == "kind"), None)
+    if source is None:
         return default
-    return str(given.value) if isinstance(given, ast.Constant) else ast.unparse(given)
+    return str(source.value) if isinstance(source, ast.Constant) else ast.unparse(source)
 
 
 def _last(function: ast.expr) -> str:

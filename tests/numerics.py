@@ -53,8 +53,8 @@ def assert_close(
 def assert_product(found: Any, *factors: Any, rtol: float = 1e-5) -> None:
     """Check a product of matrices against float64, within a bound of the absolute products."""
     exact, terms = (
-        np.linalg.multi_dot(each) if len(each) > 2 else each[0] @ each[1]
-        for each in (
+        np.linalg.multi_dot(item) if len(item) > 2 else item[0] @ item[1]
+        for item in (
             [np.asarray(factor, np.float64) for factor in factors],
             [np.abs(np.asarray(factor, np.float64)) for factor in factors],
         )

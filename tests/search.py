@@ -266,17 +266,17 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one program")
     parser.add_argument("--reduce", type=int, metavar="SEED", help="show a smaller such program")
-    given = parser.parse_args()
-    if given.reduce is not None:
-        outcome = reduce(given.kind, given.reduce, given.timeout, budget=120)
+    options = parser.parse_args()
+    if options.reduce is not None:
+        outcome = reduce(options.kind, options.reduce, options.timeout, budget=120)
         sys.exit(f"{outcome.program}\n{outcome.text}")
     # Background shells may start the process with these signals ignored.
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.default_int_handler)
     begin, counts, sorts = time.monotonic(), Counter[str](), Counter[str]()
-    seeds = range(given.seed, given.seed + given.count)
+    seeds = range(options.seed, options.seed + options.count)
     try:
-        for seed, outcome in search(given.kind, [*seeds], given.processes, given.timeout):
+        for seed, outcome in search(options.kind, [*seeds], options.processes, options.timeout):
             counts[outcome.kind] += 1
             if outcome.kind == PASSED:
                 continue

@@ -26,5 +26,5 @@ def test_the_picture_has_every_package_and_import() -> None:
     names = [room for _, room in packages()]
 
     assert [name for name in names if f">{name}</text>" not in text] == []
-    imports = {(room, each) for room in names for each in imported_by(room)}
+    imports = {(room, item) for room in names for item in imported_by(room)}
     assert {*re.findall(r"<title>(\w+) imports (\w+)</title>", text)} == imports

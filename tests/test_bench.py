@@ -85,16 +85,16 @@ RECORD = Record(
 
 
 def test_records_are_joined() -> None:
-    again = replace(PRODUCT, results=PRODUCT.results[:2])
+    repeated = replace(PRODUCT, results=PRODUCT.results[:2])
     later = replace(
-        RECORD, rows=(again,), versions={"torch": "2.12"},
+        RECORD, rows=(repeated,), versions={"torch": "2.12"},
         command="python tests/bench/run.py blur --write docs/performance.md",
     )
 
     both = joined([RECORD, later])
 
     assert joined([RECORD]) == RECORD
-    assert both.rows == (again, THREADS, BROKEN)
+    assert both.rows == (repeated, THREADS, BROKEN)
     assert both.versions == {"tecomp": "0.1.0", "numpy": "2.4", "torch": "2.12"}
     assert both.command.splitlines() == [
         "python tests/bench/run.py matmul",
@@ -180,16 +180,16 @@ def test_operator_variants_are_a_table(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("operator", [x for x in OPERATORS if x.name.startswith(("norm", "softm"))])
 def test_operator_variants_agree(operator: Operator) -> None:
-    made = []
+    results = []
     for way in (operator.define, *operator.ways.values()):
         inputs, output = way()
         numbers = np.random.default_rng(0)
-        given = [numbers.standard_normal(x.shape, np.float32) for x in inputs]
-        made.append(np.empty(output.shape, np.float32))
-        tecomp.build(output, [*inputs, output])(*given, made[-1])
+        arrays = [numbers.standard_normal(x.shape, np.float32) for x in inputs]
+        results.append(np.empty(output.shape, np.float32))
+        tecomp.build(output, [*inputs, output])(*arrays, results[-1])
 
-    for other in made[1:]:
-        assert_close(other, made[0], rtol=1e-4, atol=1e-4)
+    for other in results[1:]:
+        assert_close(other, results[0], rtol=1e-4, atol=1e-4)
 
 
 def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,9 +276,9 @@ def test_the_list_names_every_case_and_peer() -> None:
 
 
 def test_the_command_documented_with_the_tables() -> None:
-    given = ["rows", "--json", "/tmp/a b.json", "--rounds", "3", "--note=x", "--write", "p.md"]
+    inputs = ["rows", "--json", "/tmp/a b.json", "--rounds", "3", "--note=x", "--write", "p.md"]
 
-    assert command_text(given) == (
+    assert command_text(inputs) == (
         "python tests/bench/run.py rows --rounds 3 --write docs/performance.md"
     )
 
@@ -349,10 +349,10 @@ def test_a_line_for_the_terminal() -> None:
 
 
 def test_the_document_follows_from_the_file() -> None:
-    again = from_json(json.loads(json.dumps(to_json(RECORD))))
+    reloaded = from_json(json.loads(json.dumps(to_json(RECORD))))
 
-    assert again == RECORD
-    text = document(again, "performance.svg")
+    assert reloaded == RECORD
+    text = document(reloaded, "performance.svg")
     assert text.startswith("# Performance\n")
     assert "A processor, 2 cores, vectors of 256 bits, caches of 32 KB / 512 KB; Linux 6" in text
     assert "```bash\npython tests/bench/run.py matmul\n```\n\n**A note.**" in text
@@ -457,11 +457,11 @@ def test_the_oracle_of_convolutions(stride: int, groups: int, depth: int) -> Non
     x, w = random.standard_normal((1, 7, 8, 6)), random.standard_normal((3, 3, depth, 12))
     w = w[..., :6] if depth == 1 else w
     padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
-    each = w.shape[-1] // groups
+    per_group = w.shape[-1] // groups
 
     def value(_: int, i: int, j: int, k: int) -> float:
         seen = padded[0, i * stride : i * stride + 3, j * stride : j * stride + 3]
-        first = k // each * depth
+        first = k // per_group * depth
         return float((seen[..., first : first + depth] * w[..., k]).sum())
 
     found = functions.conv2d(x, w, stride=stride, padding=1, groups=groups)
@@ -603,14 +603,14 @@ def test_typical_programs_are_those_of_numpy(case: typical.Case) -> None:
 
 
 def test_cases_on_processes_are_called_as_a_family(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
+    requested: list[Any] = []
 
-    def tell(*given: Any) -> int:
-        asked.append(given)
+    def tell(*source: Any) -> int:
+        requested.append(source)
         return 0
 
     monkeypatch.setattr(teams, "tell", tell)
 
     assert main(["dist", "--threads", "2", "--peers"]) == 0
     assert main(["dist", "--threads", "4", "--peers", "torch", "numpy"]) == 0
-    assert asked == [(2, sys.executable, []), (4, sys.executable, ["dtensor"])]
+    assert requested == [(2, sys.executable, []), (4, sys.executable, ["dtensor"])]

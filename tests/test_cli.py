@@ -43,12 +43,12 @@ COMMANDS = sorted(cli.main.commands)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_describes_itself_and_its_options(command: str) -> None:
     done = CliRunner().invoke(cli.main, [command, "--help"], prog_name="tecomp")
-    options = [each for each in cli.main.commands[command].params if isinstance(each, Option)]
+    options = [item for item in cli.main.commands[command].params if isinstance(item, Option)]
 
     assert done.exit_code == 0
     assert f"Usage: tecomp {command}" in done.output
-    assert [each.name for each in options if not each.help] == []
-    assert all(each.opts[-1] in done.output for each in options)
+    assert [item.name for item in options if not item.help] == []
+    assert all(item.opts[-1] in done.output for item in options)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

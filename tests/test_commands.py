@@ -277,9 +277,9 @@ def test_shells_complete_commands(shell: str) -> None:
     ("tecomp lower x.py:f --stage flat", ["flatten_buffer"]),
 ])
 def test_shells_complete_what_commands_take(words: str, offered: list[str]) -> None:
-    *given, begun = words.split()[1:]
+    *source, begun = words.split()[1:]
 
-    found = ShellComplete(main, {}, "tecomp", "_TECOMP_COMPLETE").get_completions(given, begun)
+    found = ShellComplete(main, {}, "tecomp", "_TECOMP_COMPLETE").get_completions(source, begun)
     assert [item.value for item in found] == offered
 
 
@@ -310,8 +310,8 @@ def test_a_terminal_shows_a_table() -> None:
 
 def test_the_page_shows_what_lower_prints(tmp_path: Path) -> None:
     page = (Path(__file__).parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
-    code, shown = re.findall(r"^```(?:python|text)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    code, output = re.findall(r"^```(?:python|text)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     script = tmp_path / "script.py"
     script.write_text(code, encoding="utf-8")
 
-    assert shown.splitlines()[1:] == ran("lower", f"{script}:twice", "--stage", "nest")[1].splitlines()
+    assert output.splitlines()[1:] == ran("lower", f"{script}:twice", "--stage", "nest")[1].splitlines()

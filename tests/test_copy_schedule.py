@@ -42,29 +42,29 @@ def loops_of(moves: Moves, cores: int = 1) -> tuple[str, int]:
     A = te.placeholder(counts, name="A")
     B = te.compute(counts, lambda *i: A(*i), name="B")
     s = te.create_schedule(B)
-    around = schedule_moves(s[B], s[B].op.axis, moves, cores)
+    neighbors = schedule_moves(s[B], s[B].op.axis, moves, cores)
     text = str(tecomp.lower(s, [A, B], stop_after="nest").body)
-    return "\n".join(line.strip() for line in text.splitlines()[:-1]), around
+    return "\n".join(line.strip() for line in text.splitlines()[:-1]), neighbors
 
 
 def test_rows_are_copied_in_blocks_of_long_runs() -> None:
-    loops, around = loops_of(moves_of(ROWS, (4, 4), 32))
+    loops, neighbors = loops_of(moves_of(ROWS, (4, 4), 32))
 
     assert loops == (
         "for i0 in range(100):\n"
         "for i1_outer in unrolled(8):\n"
         "for i1_inner in vectorized(32):"
     )
-    assert around == 1
+    assert neighbors == 1
 
 
 def test_tiles_are_copied_by_destination_lines_within_blocks() -> None:
-    loops, around = loops_of(moves_of(SQUARES, (4, 4), 32))
+    loops, neighbors = loops_of(moves_of(SQUARES, (4, 4), 32))
 
     assert loops.splitlines()[-2:] == [
         "for i0_inner in unrolled(8):", "for i1_inner in vectorized(8):",
     ]
-    assert around == len(loops.splitlines()) - 2
+    assert neighbors == len(loops.splitlines()) - 2
 
 
 def test_cores_share_as_many_loops_as_give_all_of_them_work() -> None:

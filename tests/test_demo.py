@@ -101,7 +101,7 @@ def test_machines_are_used(name: str) -> None:
     for link in target.links.values():
         if link.from_ == "global":
             cycles = [report.chip] if link.scope == "chip" else [c.cycles for c in report.cores]
-            assert all(each[link.name] > 0 for each in cycles)
+            assert all(cycle[link.name] > 0 for cycle in cycles)
 
 
 def test_small_scratchpads_take_small_parts(corner: filters.Array) -> None:

@@ -118,8 +118,8 @@ def test_comments_in_examples_tell_the_truth(tmp_path: Path) -> None:
     promised = [line.partition("# ")[2] for line in lines if "# " in line]
 
     assert len(promised) == 2
-    for said, shown in zip(promised, done.stdout.splitlines(), strict=True):
-        assert said.startswith(shown)
+    for message, shown in zip(promised, done.stdout.splitlines(), strict=True):
+        assert message.startswith(shown)
 
 
 def passes() -> set[str]:

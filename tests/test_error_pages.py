@@ -112,7 +112,7 @@ def raised() -> Iterator[tuple[str, ast.Call]]:
 
 @pytest.mark.exhaustive
 def test_every_raised_kind_has_a_page() -> None:
-    wrong, used = [], {each.usual for each in CLASSES.values()}
+    wrong, used = [], {value.usual for value in CLASSES.values()}
     for place, call in raised():
         name = ast.unparse(call.func).rpartition(".")[2]
         kinds = [word.value for word in call.keywords if word.arg == "kind"]
@@ -129,5 +129,5 @@ def test_every_raised_kind_has_a_page() -> None:
         ]
 
     assert wrong == []
-    assert {each.usual for each in CLASSES.values()} <= set(error_pages())
+    assert {value.usual for value in CLASSES.values()} <= set(error_pages())
     assert set(error_pages()) - used == set(), "pages of mistakes that nobody makes"

@@ -62,13 +62,13 @@ def test_errors_format_values_in_their_template() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.deepcopy])
-def test_an_error_says_the_same_in_another_process(again: object) -> None:
+@pytest.mark.parametrize("repeated", [lambda e: pickle.loads(pickle.dumps(e)), copy.deepcopy])
+def test_an_error_says_the_same_in_another_process(repeated: object) -> None:
     """An error survives pickling; `multiprocessing` hangs on results that cannot be sent."""
-    assert callable(again)
+    assert callable(repeated)
     error = refused()
 
-    received = again(error)
+    received = repeated(error)
 
     assert type(received) is tecomp.ScheduleError
     assert diagnostic(received) == Diagnostic(
@@ -76,7 +76,7 @@ def test_an_error_says_the_same_in_another_process(again: object) -> None:
     )
     assert (received.kind, received.code) == ("invalid-value", "TE0006")
     assert str(received) == str(error)
-    assert str(again(received)) == str(error)
+    assert str(repeated(received)) == str(error)
 
 
 def test_an_error_without_a_place() -> None:

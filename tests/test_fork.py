@@ -203,17 +203,17 @@ def test_two_threads_inside_that_fork_do_not_wait_for_each_other() -> None:
 
 
 def test_a_fork_gives_the_holder_of_a_leaf_lock_way() -> None:
-    leaf, held, entered = leaf_lock(), threading.Event(), threading.Event()
+    leaf, owner, entered = leaf_lock(), threading.Event(), threading.Event()
 
     def work() -> None:
         with leaf:
-            held.set()
+            owner.set()
             time.sleep(0.1)
             with no_fork:  # wrong order: the gate is closed
                 entered.set()
 
     thread = in_thread(work)
-    assert held.wait(10)
+    assert owner.wait(10)
     begin = time.monotonic()
 
     def use() -> bool:
@@ -268,7 +268,7 @@ def test_a_fork_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     thread.join(10)
 
     assert status == 0
-    assert [str(each.message) for each in caught if each.category is RuntimeWarning] == [
+    assert [str(item.message) for item in caught if item.category is RuntimeWarning] == [
         "fork: another thread has been compiling or evaluating for 0.1 seconds, and the child "
         "process may hang if it does the same; fork before such threads start"
     ]
@@ -301,7 +301,7 @@ def status_of_child(check: Callable[[], bool]) -> int:
 def test_llvmlite_has_the_lock_that_forks_take() -> None:
     jit.host()
 
-    assert any(type(each()).__name__ == "RLock" for each in fork_gate._leaves)
+    assert any(type(leave()).__name__ == "RLock" for leave in fork_gate._leaves)
     assert jit._lock_of(sys.modules["llvmlite.binding.ffi"]) in [e() for e in fork_gate._leaves]
 
 

@@ -19,8 +19,8 @@ TREE = ast.parse(Path(tecomp.__file__).read_text(encoding="utf-8"))
 def seen_by_type_checkers() -> dict[str, str]:
     """Return the module from which each name is imported under `TYPE_CHECKING`."""
     (block,) = [
-        each for each in TREE.body
-        if isinstance(each, ast.If) and ast.unparse(each.test) == "typing.TYPE_CHECKING"
+        item for item in TREE.body
+        if isinstance(item, ast.If) and ast.unparse(item.test) == "typing.TYPE_CHECKING"
     ]
     return {
         alias.asname or alias.name: str(line.module)

@@ -56,7 +56,7 @@ def _public(module: ModuleType) -> dict[str, Any]:
 
 
 def _own_classes(cls: type) -> list[type]:
-    return [each for each in cls.__mro__ if each.__module__.startswith("tecomp")]
+    return [item for item in cls.__mro__ if item.__module__.startswith("tecomp")]
 
 
 def _example(thing: Any) -> str:
@@ -66,20 +66,20 @@ def _example(thing: Any) -> str:
 
 
 def _members(cls: type) -> Iterator[str]:
-    names = {name for each in _own_classes(cls) for name in vars(each)}
-    names |= {name for each in _own_classes(cls) for name in inspect.get_annotations(each)}
+    names = {name for own_class in _own_classes(cls) for name in vars(own_class)}
+    names |= {name for own_class in _own_classes(cls) for name in inspect.get_annotations(own_class)}
     yield from sorted(
         n for n in names if n[0] != "_" and not FOR_THE_COMPILER & {n, f"{cls.__name__}.{n}"}
     )
 
 
 def _is_shown(cls: type, name: str) -> bool:
-    found = [vars(each)[name] for each in _own_classes(cls) if name in vars(each)]
-    if any(_example(getattr(each, "__func__", each)) for each in found):
+    found = [vars(item)[name] for item in _own_classes(cls) if name in vars(item)]
+    if any(_example(getattr(item, "__func__", item)) for item in found):
         return True
-    if any(inspect.isfunction(getattr(each, "__func__", each)) for each in found):
+    if any(inspect.isfunction(getattr(item, "__func__", item)) for item in found):
         return False
-    return any(re.search(rf"\b{name}\b", _example(each)) for each in _own_classes(cls))
+    return any(re.search(rf"\b{name}\b", _example(item)) for item in _own_classes(cls))
 
 
 def _without_example(names: dict[str, Any]) -> Iterator[str]:
@@ -89,19 +89,19 @@ def _without_example(names: dict[str, Any]) -> Iterator[str]:
                 yield name
             continue
         if issubclass(value, TecompError):
-            shown = any(name in _example(each) for each in _own_classes(value))
+            shown = any(name in _example(item) for item in _own_classes(value))
             if not (shown or _example(value)):
                 yield name
             continue
         if not _example(value):
             yield name
-        yield from (f"{name}.{each}" for each in _members(value) if not _is_shown(value, each))
+        yield from (f"{name}.{item}" for item in _members(value) if not _is_shown(value, item))
 
 
 def test_public_objects_have_examples() -> None:
-    given = [ScheduledKernel, Kernel, Trace, Group, ThreadAxis, Svg, HtmlPage, PrimFunc, Buffer]
+    inputs = [ScheduledKernel, Kernel, Trace, Group, ThreadAxis, Svg, HtmlPage, PrimFunc, Buffer]
 
-    assert list(_without_example({cls.__name__: cls for cls in given})) == []
+    assert list(_without_example({cls.__name__: cls for cls in inputs})) == []
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -118,8 +118,8 @@ ELSEWHERE = re.compile(
 def _texts(names: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in names.items():
         yield name, inspect.getdoc(value) or ""
-        for each in _own_classes(value) if isinstance(value, type) else ():
-            for member, thing in vars(each).items():
+        for item in _own_classes(value) if isinstance(value, type) else ():
+            for member, thing in vars(item).items():
                 if member[0] != "_" and member not in FOR_THE_COMPILER:
                     yield f"{name}.{member}", inspect.getdoc(getattr(thing, "__func__", thing)) or ""
 
@@ -144,8 +144,8 @@ def test_completion_offers_public_names_alone(module: str) -> None:
 def test_functions_of_arrays_say_all_of_their_keywords(name: str) -> None:
     functions = {key: value for key, value in _public(import_module(f"tecomp.{name}")).items()
                  if inspect.isfunction(value)}
-    keywords = {key: [each.name for each in inspect.signature(value).parameters.values()
-                      if each.kind is each.KEYWORD_ONLY] for key, value in functions.items()}
+    keywords = {key: [item.name for item in inspect.signature(value).parameters.values()
+                      if item.kind is item.KEYWORD_ONLY] for key, value in functions.items()}
 
     assert [(key, word) for key, words in keywords.items() for word in words
             if not re.search(rf"\b{word}\b", inspect.getdoc(functions[key]) or "")] == []

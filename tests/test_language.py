@@ -42,16 +42,16 @@ FUNCTIONS, TENSORS = map(Grammar, fenced("ebnf"))
 def classes(root: type) -> set[str]:
     """Return the names of subclasses within the IR nodes, without those of other packages."""
     found: list[type] = root.__subclasses__()
-    derived = [each for each in found if each.__module__.startswith("tecomp.ir.nodes.")]
-    return {each.__name__ for each in derived}.union(*map(classes, derived))
+    derived = [item for item in found if item.__module__.startswith("tecomp.ir.nodes.")]
+    return {item.__name__ for item in derived}.union(*map(classes, derived))
 
 
 def parts_of(node: Any) -> Iterator[Any]:
     """Yield a node, all nodes within, and their keywords."""
     yield node
     if is_dataclass(node):
-        for each in fields(node):
-            yield from parts_of(getattr(node, each.name))
+        for field in fields(node):
+            yield from parts_of(getattr(node, field.name))
     elif isinstance(node, tuple):
         for part in node:
             yield from parts_of(part)
@@ -82,7 +82,7 @@ def test_the_examples_have_every_part_of_the_language() -> None:
     parts = [part for text in fenced("te") for part in parts_of(parse(text))]
     words = [word for kind in (BinOp, CmpOp, ForKind, CallingConvention) for word in kind]
 
-    others = {each.__name__ for each in (Buffer, IndexMapNode, PadValue, PrimFunc, Range)}
+    others = {tensor.__name__ for tensor in (Buffer, IndexMapNode, PadValue, PrimFunc, Range)}
     assert classes(Expr) | classes(Stmt) | others <= {type(part).__name__ for part in parts}
     assert [word for word in words if not any(part is word for part in parts)] == []
 

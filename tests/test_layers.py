@@ -198,8 +198,8 @@ def _imports(path: Path) -> Iterator[Import]:
         elif isinstance(node, ast.Import):
             modules = {alias.name for alias in node.names}
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            given = (arg.value for arg in node.args if isinstance(arg, ast.Constant))
-            modules = {value for value in given if isinstance(value, str)}
+            inputs = (arg.value for arg in node.args if isinstance(arg, ast.Constant))
+            modules = {value for value in inputs if isinstance(value, str)}
         else:
             continue
         for module in sorted(modules):
@@ -395,9 +395,9 @@ def test_figures_resolve() -> None:
     }
 
     assert len(named) > 15
-    for each in named:
-        module, _, function = each.partition(":")
-        assert callable(getattr(import_module(f"tecomp.viz.{module}"), function)), each
+    for item in named:
+        module, _, function = item.partition(":")
+        assert callable(getattr(import_module(f"tecomp.viz.{module}"), function)), item
 
 
 @pytest.mark.exhaustive(keep=197)

@@ -76,11 +76,11 @@ def cache_of_tensorized() -> None:
 
 def tensorize_of_fused() -> None:
     n = te.var("n")
-    given = te.placeholder((4, n), name="X")
-    Y = te.compute((4, n), lambda i, j: given[i, j] + 1.0, name="Y")
+    source = te.placeholder((4, n), name="X")
+    Y = te.compute((4, n), lambda i, j: source[i, j] + 1.0, name="Y")
     s = te.create_schedule(Y)
     s[Y].tensorize(s[Y].split(s[Y].fuse(*Y.op.axis), factor=4)[1], four())
-    tecomp.lower(s, [given, Y])
+    tecomp.lower(s, [source, Y])
 
 
 def store_predicate_of_extern() -> None:

@@ -122,7 +122,7 @@ def test_constants_of_the_hardware_are_defined_once() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                for name in (each.id.lstrip("_") for each in targets if isinstance(each, ast.Name)):
+                for name in (target.id.lstrip("_") for target in targets if isinstance(target, ast.Name)):
                     if name in HARDWARE and isinstance(node.value.value, int):
                         found[name].append(module)
 

@@ -208,8 +208,8 @@ def types_told(program: Path, site: Path, where: Path) -> list[str]:
         "--python-executable", str(interpreter), program.name, cwd=where,
     )
     assert done.returncode == 0, done.stdout
-    told = re.findall('Revealed type is "(.*)"', done.stdout)
-    return [re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", each) for each in told]
+    reported = re.findall('Revealed type is "(.*)"', done.stdout)
+    return [re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", item) for item in reported]
 
 
 @pytest.mark.parametrize("kind", ["editable", "installed"])

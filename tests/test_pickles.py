@@ -185,8 +185,8 @@ def test_layout_caches_are_not_pickled() -> None:
     index_map = there.then(tecomp.IndexMap.from_func(lambda a, b: [a * 4 + b]))
     assert index_map.map_shape((6,)) == (8,)
 
-    again = loaded(index_map)
+    reloaded = loaded(index_map)
 
-    assert again.formula == index_map.formula
-    assert again._answers == {}
-    assert again.map_shape((6,)) == (8,)
+    assert reloaded.formula == index_map.formula
+    assert reloaded._answers == {}
+    assert reloaded.map_shape((6,)) == (8,)

@@ -28,9 +28,9 @@ class Terminal(io.StringIO):
 
 def a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """Replace stderr by a terminal; not a fixture, as pytest captures stderr anew for the test."""
-    monkeypatch.setattr(sys, "stderr", made := Terminal())
+    monkeypatch.setattr(sys, "stderr", result := Terminal())
     monkeypatch.setattr(progress_module, "MOMENT", 0.02)
-    return made
+    return result
 
 
 def told(terminal: Terminal) -> list[str]:
@@ -93,8 +93,8 @@ tecomp.build(B, [A, B], name="logged")
     assert "tecomp DEBUG lower logged: flatten_buffer: T ms" in lines
     assert any(re.fullmatch(r"tecomp DEBUG LLVM compiles \d+ lines: T ms", x) for x in lines)
     # The steps, and the enclosing build.
-    made = lines.index("tecomp DEBUG make LLVM code of logged: T ms")
-    assert lines.index("tecomp DEBUG build logged: T ms") > made
+    result = lines.index("tecomp DEBUG make LLVM code of logged: T ms")
+    assert lines.index("tecomp DEBUG build logged: T ms") > result
     assert lines[-1] == "tecomp DEBUG build logged: found, as it was built before"
 
 

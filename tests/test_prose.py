@@ -106,14 +106,14 @@ def docstrings(path: Path) -> Iterator[Docstring]:
 @cache
 def documented() -> list[Docstring]:
     """Return all docstrings of the product."""
-    return [each for path in files() for each in docstrings(path)]
+    return [docstring for path in files() for docstring in docstrings(path)]
 
 
 def test_raises_entries_state_a_condition() -> None:
     raised = [
-        (each.place, entry)
-        for each in documented() if each.function is not None
-        for entry in re.findall(r"^    (?! )\S.*$", each.section("Raises"), re.MULTILINE)
+        (item.place, entry)
+        for item in documented() if item.function is not None
+        for entry in re.findall(r"^    (?! )\S.*$", item.section("Raises"), re.MULTILINE)
     ]
     wrong = [
         (place, entry) for place, entry in raised
@@ -127,18 +127,18 @@ def test_raises_entries_state_a_condition() -> None:
 def test_documented_arguments_are_parameters() -> None:
     """Ruff checks that each parameter of a list of arguments is described (D417)."""
     wrong, count = [], 0
-    for each in documented():
-        if each.function is None or not (text := each.section("Args")):
+    for item in documented():
+        if item.function is None or not (text := item.section("Args")):
             continue
         names = {
             name.strip(" *")
             for entry in re.findall(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", text, re.MULTILINE)
             for name in entry.split(",")
         }
-        args = each.function.args
+        args = item.function.args
         known = {arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
         known |= {arg.arg for arg in (args.vararg, args.kwarg) if arg is not None}
-        wrong += [(each.place, sorted(names - known))] if names - known else []
+        wrong += [(item.place, sorted(names - known))] if names - known else []
         count += 1
 
     assert count > 800  # the sections were found
@@ -147,8 +147,8 @@ def test_documented_arguments_are_parameters() -> None:
 
 def test_summaries_of_functions_are_one_sentence() -> None:
     found = [
-        (each.place, each.text.partition("\n")[0])
-        for each in documented() if each.function is not None
+        (item.place, item.text.partition("\n")[0])
+        for item in documented() if item.function is not None
     ]
     wrong = [
         (place, summary) for place, summary in found
@@ -180,7 +180,7 @@ def poor_words(text: str) -> list[str]:
 
 
 def test_words_are_those_of_the_field() -> None:
-    texts = [(each.place, each.text) for each in documented()]
+    texts = [(item.place, item.text) for item in documented()]
     texts += [entry for path in files() for entry in comments(path)]
     texts += [(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")) for path in pages()]
     poor = [(place, words) for place, text in texts if (words := poor_words(text))]

@@ -39,12 +39,12 @@ def draw(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Data:
     return np.where(rng.random(shape) < 0.2, 0, data).astype(dtype)
 
 
-def check(got: Array, wanted: Any) -> None:
+def check(actual: Array, expected: Any) -> None:
     """Check elements, shape and dtype, with the tolerance of a sum for floating point."""
-    wanted = np.asarray(wanted)
-    assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
-    if wanted.dtype.kind not in "fc":
-        np.testing.assert_array_equal(np.asarray(got), wanted)
+    expected = np.asarray(expected)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    if expected.dtype.kind not in "fc":
+        np.testing.assert_array_equal(np.asarray(actual), expected)
         return
-    near = 32 * np.finfo(wanted.dtype).eps
-    assert_close(np.asarray(got), wanted, rtol=near, atol=near)
+    near = 32 * np.finfo(expected.dtype).eps
+    assert_close(np.asarray(actual), expected, rtol=near, atol=near)

@@ -21,8 +21,8 @@ Buffer = np.ndarray[Any, Any]
 
 def numbers(shape: tuple[int, ...], dtype: str = "float64") -> Buffer:
     drawn = np.random.default_rng(len(shape)).integers(-9, 9, (2, *shape))
-    made: Buffer = (drawn[0] + (1j * drawn[1] if dtype.startswith("complex") else 0)).astype(dtype)
-    return made
+    result: Buffer = (drawn[0] + (1j * drawn[1] if dtype.startswith("complex") else 0)).astype(dtype)
+    return result
 
 
 def lying(x: Buffer, order: tuple[int, ...]) -> Buffer:
@@ -62,9 +62,9 @@ def test_results_can_be_assigned_to_and_viewed(dtype: str) -> None:
 
 def test_results_are_put_in_memory_that_is_there() -> None:
     x, y = lying(numbers((4, 6)), (1, 0)), np.zeros((4, 6))
-    a, held = xp.zeros((4, 6)), xp.asarray(x, copy=False)
-    a[...] = held * 2
-    a[1:, ::2] += held[1:, ::2]
+    a, buffer = xp.zeros((4, 6)), xp.asarray(x, copy=False)
+    a[...] = buffer * 2
+    a[1:, ::2] += buffer[1:, ::2]
     y[...] = x * 2
     y[1:, ::2] += x[1:, ::2]
     np.testing.assert_array_equal(np.asarray(a), y)
@@ -77,14 +77,14 @@ def test_reductions_in_any_order(order: tuple[int, ...], keepdims: bool) -> None
     x = lying(numbers((3, 4, 5)), order)
     a = array(x)
     for axis in [None, 0, 1, 2, (0, 1), (0, 2), (1, 2)]:
-        kept = np.asarray(np.sum(x, axis=axis, keepdims=keepdims))
-        got = xp.sum(a, axis=axis, keepdims=keepdims)
-        np.testing.assert_array_equal(np.asarray(got), kept)
-        got = xp.sqrt(xp.max(a * a, axis=axis, keepdims=keepdims)) + array(kept)
+        reduced = np.asarray(np.sum(x, axis=axis, keepdims=keepdims))
+        actual = xp.sum(a, axis=axis, keepdims=keepdims)
+        np.testing.assert_array_equal(np.asarray(actual), reduced)
+        actual = xp.sqrt(xp.max(a * a, axis=axis, keepdims=keepdims)) + array(reduced)
         np.testing.assert_array_equal(
-            np.asarray(got), np.sqrt(np.max(x * x, axis=axis, keepdims=keepdims)) + kept)
-        got = xp.any(a > 7, axis=axis, keepdims=keepdims)
-        np.testing.assert_array_equal(np.asarray(got), np.any(x > 7, axis=axis, keepdims=keepdims))
+            np.asarray(actual), np.sqrt(np.max(x * x, axis=axis, keepdims=keepdims)) + reduced)
+        actual = xp.any(a > 7, axis=axis, keepdims=keepdims)
+        np.testing.assert_array_equal(np.asarray(actual), np.any(x > 7, axis=axis, keepdims=keepdims))
         np.testing.assert_array_equal(
             np.asarray(xp.count_nonzero(a, axis=axis, keepdims=keepdims)),
             np.count_nonzero(x, axis=axis, keepdims=keepdims))
@@ -98,15 +98,15 @@ def drawn(seed: int) -> tuple[list[Buffer], int | None]:
     found = []
     common = tuple(random.sample(range(rank), rank))
     for k in range(random.randint(1, 3)):
-        own = shape[random.randint(0, rank - 1) if k else 0:]
-        own = tuple(1 if k and random.random() < 0.3 else n for n in own)
-        x = numbers(own, random.choice(["float64", "complex128", "int32"]) if k else "float64")
-        order = tuple(random.sample(range(len(own)), len(own)))
-        if random.random() < 0.7 and len(own) == rank:
+        suffix = shape[random.randint(0, rank - 1) if k else 0:]
+        suffix = tuple(1 if k and random.random() < 0.3 else n for n in suffix)
+        x = numbers(suffix, random.choice(["float64", "complex128", "int32"]) if k else "float64")
+        order = tuple(random.sample(range(len(suffix)), len(suffix)))
+        if random.random() < 0.7 and len(suffix) == rank:
             order = common
         x = lying(x, order)
         if random.random() < 0.3:
-            x = np.flip(x, random.randrange(len(own)))
+            x = np.flip(x, random.randrange(len(suffix)))
         found.append(np.broadcast_to(x, shape) if random.random() < 0.2 else x)
     return found, random.choice([None, *range(rank)])
 
@@ -114,12 +114,12 @@ def drawn(seed: int) -> tuple[list[Buffer], int | None]:
 @pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize("seed", range(40))
 def test_drawn_orders(seed: int) -> None:
-    given, axis = drawn(seed)
-    total, ours = given[0], array(given[0])
-    for x in given[1:]:
-        total, ours = total * x + x, ours * array(x) + array(x)
-    np.testing.assert_array_equal(np.asarray(ours), total)
-    summed = xp.sum(ours * 2, axis=axis) - 1
+    source, axis = drawn(seed)
+    total, actual = source[0], array(source[0])
+    for x in source[1:]:
+        total, actual = total * x + x, actual * array(x) + array(x)
+    np.testing.assert_array_equal(np.asarray(actual), total)
+    summed = xp.sum(actual * 2, axis=axis) - 1
     np.testing.assert_array_equal(np.asarray(summed), np.sum(total * 2, axis=axis) - 1)
 
 

@@ -26,16 +26,16 @@ def test_elements_are_chosen(dtype: str) -> None:
     np.testing.assert_array_equal(np.asarray(result), np.where(test, x, y))
 
 
-@pytest.mark.parametrize(("x", "y", "wanted"), [
+@pytest.mark.parametrize(("x", "y", "expected"), [
     (1.5, np.array([1, 2], "float32"), "float32"), (np.array([1, 2], "int8"), 3, "int8"), (1, 2, "int64"),
     (1, 2.5, "float64"), (True, False, "bool"), (1j, 2, "complex128"), (1j, True, "complex128"),
     (np.array([1, 2], "int8"), np.array([3, 4], "uint8"), "int16"), (1j, np.array([1, 2], "float32"), "complex64"),
 ])
-def test_numbers_take_the_type_of_the_array(x: Any, y: Any, wanted: str) -> None:
+def test_numbers_take_the_type_of_the_array(x: Any, y: Any, expected: str) -> None:
     test = np.array([[True, False], [False, True]])
-    given = [xp.asarray(part) if isinstance(part, np.ndarray) else part for part in (x, y)]
-    result = xp.where(xp.asarray(test), *given)
-    assert result.dtype == np.dtype(wanted)
+    inputs = [xp.asarray(part) if isinstance(part, np.ndarray) else part for part in (x, y)]
+    result = xp.where(xp.asarray(test), *inputs)
+    assert result.dtype == np.dtype(expected)
     np.testing.assert_array_equal(np.asarray(result), np.where(test, x, y))
 
 
@@ -44,9 +44,9 @@ def test_clip_limits_elements_to_bounds(dtype: str) -> None:
     x, low, high = (elements(dtype, 200, seed) for seed in range(3))
     low, high = np.minimum(low, high), np.maximum(low, high)
     for some in itertools.product((False, True), repeat=2):
-        bounds = [b if given else None for b, given in zip((low, high), some, strict=True)]
-        given = [None if b is None else xp.asarray(b) for b in bounds]
-        result = xp.clip(xp.asarray(x), *given)
+        bounds = [b if inputs else None for b, inputs in zip((low, high), some, strict=True)]
+        inputs = [None if b is None else xp.asarray(b) for b in bounds]
+        result = xp.clip(xp.asarray(x), *inputs)
         assert result.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(np.asarray(result), _clipped(x, *bounds))
 

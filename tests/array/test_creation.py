@@ -22,10 +22,10 @@ from tests.numerics import assert_close
 DTYPES = [numpy_dtype(name) for name in ALL]
 
 
-def same(ours: Array, numpys: Any) -> None:
+def same(actual: Array, numpys: Any) -> None:
     expected = np.asarray(numpys)
-    assert (ours.shape, ours.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_array_equal(np.asarray(ours), expected)
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(np.asarray(actual), expected)
 
 
 def refused(error: type[Exception], call: Callable[[], object]) -> Diagnostic:
@@ -70,9 +70,9 @@ def test_constants_of_each_type(dtype: np.dtype[Any]) -> None:
     (0.1, 0.7, 0.1), (3, 3, 1), (0, 10, 100),
 ], ids=str)
 def test_arange(arguments: tuple[float, ...]) -> None:
-    ours, numpys = xp.arange(*arguments), np.arange(*arguments)
-    assert (ours.shape, ours.dtype) == (numpys.shape, numpys.dtype)
-    assert_close(np.asarray(ours), numpys, rtol=1e-14, atol=1e-15)
+    actual, numpys = xp.arange(*arguments), np.arange(*arguments)
+    assert (actual.shape, actual.dtype) == (numpys.shape, numpys.dtype)
+    assert_close(np.asarray(actual), numpys, rtol=1e-14, atol=1e-15)
 
 
 def test_arange_of_other_types() -> None:
@@ -96,17 +96,17 @@ def test_eye(rows: int, columns: int | None, k: int) -> None:
     (1e300, -1e300, 3),
 ])
 def test_linspace(start: complex, stop: complex, num: int, endpoint: bool) -> None:
-    ours = xp.linspace(start, stop, num, endpoint=endpoint)
+    actual = xp.linspace(start, stop, num, endpoint=endpoint)
     numpys = np.linspace(start, stop, num, endpoint=endpoint)
-    assert (ours.shape, ours.dtype) == (numpys.shape, numpys.dtype)
-    assert_close(np.asarray(ours), numpys, rtol=1e-14, atol=1e-15)
+    assert (actual.shape, actual.dtype) == (numpys.shape, numpys.dtype)
+    assert_close(np.asarray(actual), numpys, rtol=1e-14, atol=1e-15)
     for dtype in [*FLOATING] if isinstance(start + stop, int | float) else [*COMPLEX]:
         typed = numpy_dtype(dtype)
-        made = np.asarray(xp.linspace(start, stop, num, dtype=typed, endpoint=endpoint))
-        assert made.dtype == typed
+        result = np.asarray(xp.linspace(start, stop, num, dtype=typed, endpoint=endpoint))
+        assert result.dtype == typed
         if num > 1 and endpoint:
             with np.errstate(over="ignore"):
-                assert made[-1] == np.array(stop).astype(typed)
+                assert result[-1] == np.array(stop).astype(typed)
 
 
 @pytest.mark.parametrize("k", [-4, -1, 0, 1, 4])
@@ -121,10 +121,10 @@ def test_triangles(shape: tuple[int, ...], k: int) -> None:
 def test_meshgrid(indexing: Any) -> None:
     rows = [np.arange(2.0), np.arange(3), np.arange(4, dtype="int8")]
     for count in range(4):
-        ours = xp.meshgrid(*map(xp.asarray, rows[:count]), indexing=indexing)
+        actual = xp.meshgrid(*map(xp.asarray, rows[:count]), indexing=indexing)
         numpys = np.meshgrid(*rows[:count], indexing=indexing)
-        assert len(ours) == count
-        for one, other in zip(ours, numpys, strict=True):
+        assert len(actual) == count
+        for one, other in zip(actual, numpys, strict=True):
             same(one, other)
     assert xp.meshgrid(xp.asarray(3), xp.asarray([1, 2]))[0].shape == (2, 1)
 
@@ -178,10 +178,10 @@ class Exporter:
     def __init__(self, data: np.ndarray[Any, Any], has_versions: bool) -> None:
         self.data, self.has_versions = data, has_versions
 
-    def __dlpack__(self, **given: Any) -> Any:
+    def __dlpack__(self, **source: Any) -> Any:
         if not self.has_versions:
-            given["max_version"] = None
-        return self.data.__dlpack__(**given)
+            source["max_version"] = None
+        return self.data.__dlpack__(**source)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.data.__dlpack_device__()
@@ -294,15 +294,15 @@ def test_borrowed_memory_is_read_when_results_are_computed() -> None:
 
 def test_copies() -> None:
     data = np.arange(4)
-    shared, own = xp.asarray(data, copy=False), xp.asarray(data, copy=True)
-    kept = xp.asarray(shared, copy=True)
+    shared, copied = xp.asarray(data, copy=False), xp.asarray(data, copy=True)
+    copy = xp.asarray(shared, copy=True)
     assert xp.asarray(shared) is shared
     assert xp.asarray(shared, copy=False, dtype=np.int64) is shared
     converted = xp.asarray(data, dtype=np.float32)
     data[0] = 7
     same(shared, np.array([7, 1, 2, 3]))
-    same(own, np.arange(4))
-    same(kept, np.arange(4))
+    same(copied, np.arange(4))
+    same(copy, np.arange(4))
     same(converted, np.arange(4, dtype="float32"))
     same(xp.asarray(shared, dtype=np.float64), np.array([7.0, 1, 2, 3]))
 
@@ -446,11 +446,11 @@ def test_the_sign_of_a_zero_counts(zero: float) -> None:
     """Zeros of each sign have separate programs, also if the other sign was compiled before."""
     ones = xp.ones(3)
     for _ in range(2):
-        for each in (-zero, zero):
-            wanted = np.signbit(np.linspace(each, each, 3))
-            assert (np.signbit(np.asarray(xp.linspace(each, each, 3))) == wanted).all()
-            recorded = xp.jit(lambda x, each=each: x * xp.linspace(each, each, 3))
-            assert (np.signbit(np.asarray(recorded(ones))) == wanted).all()
+        for item in (-zero, zero):
+            expected = np.signbit(np.linspace(item, item, 3))
+            assert (np.signbit(np.asarray(xp.linspace(item, item, 3))) == expected).all()
+            recorded = xp.jit(lambda x, item=item: x * xp.linspace(item, item, 3))
+            assert (np.signbit(np.asarray(recorded(ones))) == expected).all()
 
 
 def test_operations_are_equal_to_the_bit() -> None:

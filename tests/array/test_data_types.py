@@ -35,11 +35,11 @@ def test_types_meet_where_the_standard_says() -> None:
     for first, second in itertools.product(NAMES, NAMES):
         strict = [getattr(array_api_strict, name) for name in (first, second)]
         try:
-            wanted = str(array_api_strict.result_type(*strict)).rpartition(".")[2]
+            expected = str(array_api_strict.result_type(*strict)).rpartition(".")[2]
         except TypeError:  # The standard defines no promotion.
             continue
-        assert xp.result_type(np.dtype(first), xp.zeros((), dtype=second)).name == wanted
-        if wanted == second:
+        assert xp.result_type(np.dtype(first), xp.zeros((), dtype=second)).name == expected
+        if expected == second:
             assert xp.can_cast(np.dtype(first), np.dtype(second))
 
 
@@ -49,15 +49,15 @@ def test_can_cast_rejects_lossy_casts() -> None:
     assert not xp.can_cast(xp.float64, xp.complex64)
 
 
-@pytest.mark.parametrize(("given", "wanted"), [
+@pytest.mark.parametrize(("argument", "expected"), [
     (("int8", 1), "int8"), (("float32", 1), "float32"), (("float32", 1.5), "float32"),
     (("float32", 1j), "complex64"), (("complex64", 1.5, 2), "complex64"), (("bool", True), "bool"),
     (("int8", "uint8", 3), "int16"),
 ])
-def test_numbers_take_part_in_types(given: tuple[Any, ...], wanted: str) -> None:
-    parts = [np.dtype(part) if isinstance(part, str) else part for part in given]
-    assert xp.result_type(*parts) == np.dtype(wanted)
-    assert xp.result_type(*reversed(parts)) == np.dtype(wanted)
+def test_numbers_take_part_in_types(argument: tuple[Any, ...], expected: str) -> None:
+    parts = [np.dtype(part) if isinstance(part, str) else part for part in argument]
+    assert xp.result_type(*parts) == np.dtype(expected)
+    assert xp.result_type(*reversed(parts)) == np.dtype(expected)
 
 
 def test_types_are_of_kinds() -> None:
@@ -73,9 +73,9 @@ def test_types_are_of_kinds() -> None:
 def test_ranges_of_types() -> None:
     for name in NAMES:
         if name.startswith(("int", "uint")):
-            info, own = np.iinfo(name), xp.iinfo(np.dtype(name))
-            assert (own.bits, own.max, own.min, own.dtype) == (info.bits, info.max, info.min, info.dtype)
-            assert type(own.max) is int
+            info, limits = np.iinfo(name), xp.iinfo(np.dtype(name))
+            assert (limits.bits, limits.max, limits.min, limits.dtype) == (info.bits, info.max, info.min, info.dtype)
+            assert type(limits.max) is int
     for name in (*NUMPY_FLOATS, *standard("complex floating")):
         numbers = np.finfo(name)
         floats = xp.finfo(xp.zeros(1, dtype=name))
@@ -95,13 +95,13 @@ def test_elements_are_converted_as_by_numpy() -> None:
         x = elements(source, 100)
         if source.startswith("float") and target.startswith(("int", "uint")):
             info = np.iinfo(target)
-            wide = x.astype("float64")
-            x = np.where((wide > info.min) & (wide < info.max), x, x.dtype.type(1.5))
+            widened = x.astype("float64")
+            x = np.where((widened > info.min) & (widened < info.max), x, x.dtype.type(1.5))
         with np.errstate(all="ignore"):
-            wanted = x.astype(target)
+            expected = x.astype(target)
         result = xp.astype(xp.asarray(x), np.dtype(target))
-        assert result.dtype == wanted.dtype
-        np.testing.assert_array_equal(np.asarray(result), wanted, f"{source} {target}")
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(result), expected, f"{source} {target}")
 
 
 def test_numbers_that_integers_have_not_become_the_nearest() -> None:

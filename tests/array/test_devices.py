@@ -80,7 +80,7 @@ def test_functions(name: str) -> None:
             "device-mismatch", where={"diff": "concat"}.get(name, name.rpartition(".")[2]), first=first, k=1, other=other,
             device=str(x.device if x.device in first else there.device),
         )
-        assert sorted(each.partition("device=")[2] for each in (first, other)) == (
+        assert sorted(item.partition("device=")[2] for item in (first, other)) == (
             ["'cpu'>", "'stick128'>"]
         )
 

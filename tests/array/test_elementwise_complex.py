@@ -59,17 +59,17 @@ def result_of(kind: str, *data: Data) -> Data:
     return np.asarray(getattr(xp, kind)(*map(xp.asarray, data)))
 
 
-def apart(result: Data, wanted: Data, *, whole: bool) -> Data:
+def apart(result: Data, expected: Data, *, whole: bool) -> Data:
     """Return the errors in ulps of each part, or of the whole if `whole`."""
     with np.errstate(all="ignore"):
-        near = wanted.astype(result.dtype)
+        near = expected.astype(result.dtype)
     if result.dtype.kind != "c":
         return distances(result, near)
     if not whole:
         return np.maximum(distances(result.real, near.real), distances(result.imag, near.imag))
     kind = np.finfo(result.dtype)
-    unit = np.maximum(kind.eps * abs(wanted), kind.smallest_subnormal)
-    difference = abs(result.astype(wanted.dtype) - wanted)
+    unit = np.maximum(kind.eps * abs(expected), kind.smallest_subnormal)
+    difference = abs(result.astype(expected.dtype) - expected)
     return np.where(result == near, 0.0, difference / unit)
 
 
@@ -79,16 +79,16 @@ def test_elements_are_those_of_a_wider_type(kind: str, dtype: str) -> None:
     data = [ordinary(dtype, seed) for seed in range(FUNCTIONS[kind].arity)]
     if kind == "pow":
         data = [x[(abs(data[0]) > 0) & (abs(data[1]) < 20)] for x in data]
-    result, wanted = result_of(kind, *data), wanted_of(kind, *data)
+    result, expected = result_of(kind, *data), wanted_of(kind, *data)
     if kind in EXACT:
-        np.testing.assert_array_equal(result, wanted.astype(result.dtype))
+        np.testing.assert_array_equal(result, expected.astype(result.dtype))
         return
-    plain = np.isfinite(wanted) & (abs(wanted) < np.finfo(dtype).max)
+    plain = np.isfinite(expected) & (abs(expected) < np.finfo(dtype).max)
     bound = np.full(plain.sum(), BOUND)
     if kind == "pow":
         # The angle of the result is a product, whose error grows with the number of turns.
         bound += abs(data[1] * np.log(data[0]))[plain]
-    off = apart(result[plain], wanted[plain], whole=kind in OF_THE_WHOLE)
+    off = apart(result[plain], expected[plain], whole=kind in OF_THE_WHOLE)
     worst = int(np.argmax(off - bound))
     assert off[worst] <= bound[worst], [x[plain][worst] for x in data]
 
@@ -103,10 +103,10 @@ def test_complex_functions_avoid_intermediate_overflow(kind: str, dtype: str) ->
         ordinary(dtype, seed, 18 if dtype == "complex64" else 150)
         for seed in range(FUNCTIONS[kind].arity)
     ]
-    result, wanted = result_of(kind, *data), wanted_of(kind, *data)
+    result, expected = result_of(kind, *data), wanted_of(kind, *data)
     part = np.finfo(dtype)
-    within = np.isfinite(wanted) & (abs(wanted) < part.max) & (abs(wanted) > part.tiny)
-    off = apart(result[within], wanted[within], whole=kind in OF_THE_WHOLE)
+    within = np.isfinite(expected) & (abs(expected) < part.max) & (abs(expected) > part.tiny)
+    off = apart(result[within], expected[within], whole=kind in OF_THE_WHOLE)
     worst = int(np.argmax(off))
     assert off[worst] <= BOUND, [x[within][worst] for x in data]
 
@@ -130,8 +130,8 @@ def test_complex_exp_of_large_numbers_with_small_sines_is_finite() -> None:
                                                                         5e-324, 5e-324])
     z = x + 1j * y
     for kind in ("exp", "sinh", "cosh", "expm1"):
-        wanted = wanted_of(kind, z).imag.astype(float)
-        assert distances(result_of(kind, z).imag, wanted).max() <= BOUND, kind
+        expected = wanted_of(kind, z).imag.astype(float)
+        assert distances(result_of(kind, z).imag, expected).max() <= BOUND, kind
 
 
 def test_complex_log_near_the_unit_circle() -> None:
@@ -142,6 +142,6 @@ def test_complex_log_near_the_unit_circle() -> None:
     for w in z:
         re, im = (int(part * 2.0**70) for part in (w.real, w.imag))
         sizes.append((re * re + im * im - (1 << 140)) / (1 << 140))
-    wanted = 0.5 * np.log1p(np.array(sizes))
-    assert distances(result_of("log", z).real, wanted).max() <= BOUND
+    expected = 0.5 * np.log1p(np.array(sizes))
+    assert distances(result_of("log", z).real, expected).max() <= BOUND
     assert distances(result_of("log1p", z - 1).imag, np.angle(1 + (z - 1))).max() <= BOUND

@@ -17,26 +17,26 @@ from tests.numerics import assert_close
 
 def test_a_loop_is_compiled_once_and_never_too_long() -> None:
     x = np.linspace(0.0, 0.5, 12)
-    ours, theirs = array(x), x
+    actual, expected = array(x), x
     step, own = array(x), x
     before = 0
     for k in range(400):
-        square = ours * ours
-        ours = square * 0.25 + step
-        theirs = theirs * theirs * 0.25 + own
+        square = actual * actual
+        actual = square * 0.25 + step
+        expected = expected * expected * 0.25 + own
         step, own = step * 0.99, own * 0.99
-        assert ours._node.pending <= MOST
+        assert actual._node.pending <= MOST
         if k == 150:
             before = counters.compiled
     assert counters.compiled == before
-    assert_close(np.asarray(ours), theirs, rtol=1e-12)
+    assert_close(np.asarray(actual), expected, rtol=1e-12)
 
 
 def test_a_deep_graph_needs_no_recursion() -> None:
-    ours = array(np.zeros(3))
+    actual = array(np.zeros(3))
     for _ in range(5000):
-        ours = ours + 1
-    np.testing.assert_array_equal(np.asarray(ours), np.full(3, 5000.0))
+        actual = actual + 1
+    np.testing.assert_array_equal(np.asarray(actual), np.full(3, 5000.0))
 
 
 @pytest.fixture
@@ -73,15 +73,15 @@ def test_many_pending_arrays_are_computed_in_equal_pieces(
 @pytest.mark.parametrize("seed", range(6))
 def test_programs_in_pieces(seed: int, computed_together: list[tuple[int, int]]) -> None:
     draw = random.Random(seed)
-    given = np.arange(1.0, 7.0)
-    pairs: list[tuple[Any, Any]] = [(array(given), given), (array(-given), -given)]
+    data = np.arange(1.0, 7.0)
+    pairs: list[tuple[Any, Any]] = [(array(data), data), (array(-data), -data)]
     for _ in range(draw.randrange(260, 500)):
         (x, p), (y, q) = draw.choice(pairs[-40:]), draw.choice(pairs)
         pairs.append(draw.choice(((x * 0.5 - y, p * 0.5 - q), (x * 0.5 + y * 0.25, p * 0.5 + q * 0.25))))
         if draw.random() < 0.2:
             del pairs[draw.randrange(2, len(pairs))]
     some = draw.sample(pairs, 100)
-    xp.eval(*[ours for ours, _ in some])
-    for ours, numpys in (*some, *pairs):
-        np.testing.assert_allclose(np.asarray(ours), numpys, rtol=1e-9, atol=1e-9)
+    xp.eval(*[actual for actual, _ in some])
+    for actual, numpys in (*some, *pairs):
+        np.testing.assert_allclose(np.asarray(actual), numpys, rtol=1e-9, atol=1e-9)
     assert max(steps for steps, _ in computed_together) <= 2 * MOST

@@ -21,7 +21,7 @@ PARAMETERS = {name: {*inspect.signature(getattr(xp.fft, name)).parameters} for n
 
 def having(parameters: str) -> list[str]:
     """Return the functions with the given parameters."""
-    return [name for name, own in PARAMETERS.items() if {*parameters.split()} == own]
+    return [name for name, names in PARAMETERS.items() if {*parameters.split()} == names]
 
 
 def dtypes_of(name: str) -> tuple[str, ...]:
@@ -38,8 +38,8 @@ def test_transforms_along_an_axis(name: str, dtype: str) -> None:
     x = draw((4, 6), dtype)
     for k, axis in enumerate((-1, 0)):
         for n in (None, 3, 9):
-            got = getattr(xp.fft, name)(array(x), n=n, axis=axis, norm=NORMS[k])
-            check(got, getattr(np.fft, name)(x, n, axis, NORMS[k]))
+            actual = getattr(xp.fft, name)(array(x), n=n, axis=axis, norm=NORMS[k])
+            check(actual, getattr(np.fft, name)(x, n, axis, NORMS[k]))
 
 
 @pytest.mark.parametrize(("name", "dtype"), [(n, d) for n in MANY for d in dtypes_of(n)])
@@ -48,8 +48,8 @@ def test_transforms_along_several_axes(name: str, dtype: str) -> None:
     for s, axes in [
         (None, None), (None, (0, 2)), ((2, 5), (1, -1)), ((3, 4, 4), (0, 1, 2)), (None, (-1,)),
     ]:
-        got = getattr(xp.fft, name)(array(x), s=s, axes=axes, norm="ortho")
-        check(got, getattr(np.fft, name)(x, s, axes, "ortho"))
+        actual = getattr(xp.fft, name)(array(x), s=s, axes=axes, norm="ortho")
+        check(actual, getattr(np.fft, name)(x, s, axes, "ortho"))
     check(getattr(xp.fft, name)(array(x), s=(2, 4)), getattr(np.fft, name)(x, (2, 4), (-2, -1)))
 
 
@@ -57,8 +57,8 @@ def test_transforms_along_several_axes(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("n", [1, 4, 7])
 def test_frequencies(name: str, n: int) -> None:
     check(getattr(xp.fft, name)(n, d=0.25), getattr(np.fft, name)(n, 0.25))
-    got = getattr(xp.fft, name)(n, dtype=xp.asarray([1], dtype=np.float32).dtype, device="cpu")
-    check(got, getattr(np.fft, name)(n).astype("float32"))
+    actual = getattr(xp.fft, name)(n, dtype=xp.asarray([1], dtype=np.float32).dtype, device="cpu")
+    check(actual, getattr(np.fft, name)(n).astype("float32"))
 
 
 @pytest.mark.parametrize("name", having("x axes"))

@@ -92,8 +92,8 @@ def test_assignment(key: Any) -> None:
         values.append(np.arange(part.shape[-1]) + 100)
     for value in values:
         x, expected = xp.asarray(DATA), DATA.copy()
-        given = xp.asarray(value) if isinstance(value, np.ndarray) else value
-        put(x, ours(key), given)
+        data = xp.asarray(value) if isinstance(value, np.ndarray) else value
+        put(x, ours(key), data)
         expected[key] = value
         same(x, expected)
     pending, expected = xp.asarray(DATA) + 1, DATA + 1
@@ -127,11 +127,11 @@ def test_masks_with_an_extent_of_0_select_no_element(extents: tuple[int, ...]) -
     data, mask = np.arange(24.0).reshape(2, 3, 4), np.zeros(extents, "bool")
     for device in ("cpu", "stick128"):
         x = xp.asarray(data, dtype=xp.float32, device=device)
-        given = xp.asarray(mask, device=device)
-        same(x[given], data.astype("float32")[mask])
-        same((x + 1)[given], data.astype("float32")[mask])
+        source = xp.asarray(mask, device=device)
+        same(x[source], data.astype("float32")[mask])
+        same((x + 1)[source], data.astype("float32")[mask])
         for value in (7.0, xp.zeros(data[mask].shape, dtype=xp.float32, device=device)):
-            x[given] = value
+            x[source] = value
         np.testing.assert_array_equal(np.asarray(x), data)
     with pytest.raises(ArrayIndexError) as refused:
         xp.asarray(data)[xp.zeros((0, 5), dtype=xp.bool)]
@@ -199,16 +199,16 @@ def test_parts_of_parts_and_other_shapes_share_too() -> None:
     x = xp.asarray(data, copy=True)
     inner = x[1][::-1]
     flat = xp.reshape(x, (-1,))
-    turned = xp.permute_dims(x, (2, 0, 1))
+    transposed = xp.permute_dims(x, (2, 0, 1))
     inner[0, 1] = -1
     flat[0] = -2
-    turned[3] += 100
+    transposed[3] += 100
     data[1][::-1][0, 1] = -1
     data.reshape(-1)[0] = -2
     data.transpose(2, 0, 1)[3] += 100
-    for ours, theirs in ((x, data), (inner, data[1][::-1]), (flat, data.reshape(-1)),
-                         (turned, data.transpose(2, 0, 1))):
-        same(ours, theirs)
+    for actual, expected in ((x, data), (inner, data[1][::-1]), (flat, data.reshape(-1)),
+                         (transposed, data.transpose(2, 0, 1))):
+        same(actual, expected)
 
 
 def test_unshared_arrays_are_assigned_in_place() -> None:

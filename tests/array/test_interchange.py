@@ -157,8 +157,8 @@ def test_numpys_arrays_do_not_mix_with_ours() -> None:
 def test_elements_for_numpy() -> None:
     x = xp.asarray([[1, 2], [3, 4]]) + 0
     np.testing.assert_array_equal(np.asarray(x, dtype=np.float32), np.array([[1, 2], [3, 4]], "f4"))
-    own = np.array(x)
-    own[0, 0] = 9
+    copied = np.array(x)
+    copied[0, 0] = 9
     assert int(x[0, 0]) == 1
     with pytest.raises(ValueError, match="copy"):
         np.asarray(x, dtype=np.float32, copy=False)

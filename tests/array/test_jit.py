@@ -115,11 +115,11 @@ def test_a_recorded_function_is_part_of_one_that_calls_it() -> None:
 
     outer = jit(lambda x: (inner((x, x * 2))["sum"] + 1, x))
     for k in range(2):
-        result, given = outer(array(np.arange(3.0) + k))
+        result, source = outer(array(np.arange(3.0) + k))
         changed = np.array([9.0, 1.0 + k, 2.0 + k])
-        np.testing.assert_array_equal(np.asarray(given), changed)
-        wanted = changed + 2 * (np.arange(3.0) + k) + 1
-        np.testing.assert_array_equal(np.asarray(result), wanted)
+        np.testing.assert_array_equal(np.asarray(source), changed)
+        expected = changed + 2 * (np.arange(3.0) + k) + 1
+        np.testing.assert_array_equal(np.asarray(result), expected)
 
 
 @pytest.mark.parametrize("period", [1, 2, 3, 5])
@@ -144,23 +144,23 @@ def test_long_functions_are_compiled_to_equal_kernels(period: int) -> None:
 def test_drawn_functions_in_pieces(seed: int) -> None:
     draw = random.Random(seed)
     plan = [(draw.randrange(5), draw.random(), draw.random()) for _ in range(300)]
-    wanted = {draw.randrange(300) for _ in range(4)} | {299}
+    reference = {draw.randrange(300) for _ in range(4)} | {299}
 
     def function(one: Any, other: Any) -> Any:
-        made = [one, other]
+        results = [one, other]
         for way, far, near in plan:
-            x = made[int(far * len(made))]
-            y = made[-1 - int(near * min(4, len(made)))]
-            made.append((x + y, x - y, x * 0.5, -y, y * 2 - x)[way] * 0.5)
-        return [made[k + 2] for k in sorted(wanted)]
+            x = results[int(far * len(results))]
+            y = results[-1 - int(near * min(4, len(results)))]
+            results.append((x + y, x - y, x * 0.5, -y, y * 2 - x)[way] * 0.5)
+        return [results[k + 2] for k in sorted(reference)]
 
     one, other = np.linspace(-1, 1, 6), np.arange(6.0)
     fast = jit(function)
     for _ in range(2):
-        for got, expected in zip(
+        for actual, expected in zip(
             fast(array(one), array(other)), function(one, other), strict=True
         ):
-            assert_close(np.asarray(got), expected, rtol=1e-9, atol=1e-12)
+            assert_close(np.asarray(actual), expected, rtol=1e-9, atol=1e-12)
         one, other = other, one
 
 
@@ -201,8 +201,8 @@ def test_arrays_from_outside_are_read_and_changed_by_each_call() -> None:
 
     for k in range(4):
         x = np.arange(3.0)
-        wanted = x * np.asarray(weights) + np.asarray(columns)[1] + np.asarray(columns)[0]
-        np.testing.assert_array_equal(np.asarray(fast(xp.asarray(x))), wanted)
+        expected = x * np.asarray(weights) + np.asarray(columns)[1] + np.asarray(columns)[0]
+        np.testing.assert_array_equal(np.asarray(fast(xp.asarray(x))), expected)
         assert float(count) == k + 1
         weights += 1
         weights[1] = 10.0 * k
@@ -211,7 +211,7 @@ def test_arrays_from_outside_are_read_and_changed_by_each_call() -> None:
 
 
 def test_views_of_views_of_arrays_from_outside_are_read_by_each_call() -> None:
-    outside, wanted = xp.zeros((4, 3)) + 0, np.zeros((4, 3))
+    outside, expected = xp.zeros((4, 3)) + 0, np.zeros((4, 3))
 
     def function(whole: Any, x: Any) -> None:
         rows = whole[1:][::1]
@@ -221,10 +221,10 @@ def test_views_of_views_of_arrays_from_outside_are_read_by_each_call() -> None:
     fast = jit(lambda x: function(outside, x))
     for k in range(3):
         fast(xp.asarray(np.arange(3.0)))
-        function(wanted, np.arange(3.0))
-        np.testing.assert_array_equal(np.asarray(outside), wanted)
+        function(expected, np.arange(3.0))
+        np.testing.assert_array_equal(np.asarray(outside), expected)
         outside += k + 1
-        wanted += k + 1
+        expected += k + 1
 
 
 def test_memory_of_numpy_is_read_when_a_function_is_recorded() -> None:
@@ -337,9 +337,9 @@ def test_functions_of_libraries_and_shapes_that_depend_on_values(name: str) -> N
     fast = jit(lambda x: function(xp, x))
     for _ in range(3):
         x = rng.standard_normal((3, 4))
-        got, wanted = np.asarray(fast(xp.asarray(x))), np.asarray(function(np, x))
-        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
-        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-12)
+        actual, expected = np.asarray(fast(xp.asarray(x))), np.asarray(function(np, x))
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_functions_of_libraries_are_called_once_for_all_of_their_results() -> None:
@@ -365,8 +365,8 @@ def test_assignments_by_arrays_of_indices_and_masks() -> None:
     for _ in range(3):
         x, value = rng.standard_normal((3, 4)), rng.standard_normal((2, 4))
         rows, mask = rng.integers(-3, 3, 2), rng.standard_normal((3, 4)) > 0
-        got, same = fast(xp.asarray(x), xp.asarray(rows), xp.asarray(mask), xp.asarray(value))
-        np.testing.assert_allclose(np.asarray(got), assign(x, rows, mask, value)[0], rtol=1e-12)
+        actual, same = fast(xp.asarray(x), xp.asarray(rows), xp.asarray(mask), xp.asarray(value))
+        np.testing.assert_allclose(np.asarray(actual), assign(x, rows, mask, value)[0], rtol=1e-12)
         np.testing.assert_array_equal(np.asarray(same), x)
     with pytest.raises(ArrayIndexError) as caught:
         fast(xp.asarray(x), xp.asarray(np.array([0, 3])), xp.asarray(mask), xp.asarray(value))
@@ -385,41 +385,41 @@ def test_devices_are_reached_from_inside() -> None:
         np.testing.assert_array_equal(np.asarray(fast(xp.asarray(x))), x * 2 + 1)
 
 
-def _add_half(module: Any, x: Any, y: Any, number: int, held: list[Any]) -> None:
+def _add_half(module: Any, x: Any, y: Any, number: int, previous: list[Any]) -> None:
     x += y * 0.5
 
 
-def _set_row(module: Any, x: Any, y: Any, number: int, held: list[Any]) -> None:
+def _set_row(module: Any, x: Any, y: Any, number: int, previous: list[Any]) -> None:
     x[number] = y[0] + number
 
 
-def _halve_part(module: Any, x: Any, y: Any, number: int, held: list[Any]) -> None:
+def _halve_part(module: Any, x: Any, y: Any, number: int, previous: list[Any]) -> None:
     part = x[1:, ::2]
     part *= 0.5
 
 
-def _set_columns(module: Any, x: Any, y: Any, number: int, held: list[Any]) -> None:
+def _set_columns(module: Any, x: Any, y: Any, number: int, previous: list[Any]) -> None:
     x[:, module.asarray([0, 2])] = y[:, 1:3] * 1
 
 
-def _set_masked(module: Any, x: Any, y: Any, number: int, held: list[Any]) -> None:
+def _set_masked(module: Any, x: Any, y: Any, number: int, previous: list[Any]) -> None:
     x[y > number] = float(number)
 
 
-def _sorted(module: Any, x: Any, y: Any, number: int, held: list[Any]) -> None:
-    held.append(module.sort(x - y, axis=0))
+def _sorted(module: Any, x: Any, y: Any, number: int, previous: list[Any]) -> None:
+    previous.append(module.sort(x - y, axis=0))
 
 
-def _chosen(module: Any, x: Any, y: Any, number: int, held: list[Any]) -> None:
-    held.append(module.where(x > y, x, y * number))
+def _chosen(module: Any, x: Any, y: Any, number: int, previous: list[Any]) -> None:
+    previous.append(module.where(x > y, x, y * number))
 
 
-def _transposed(module: Any, x: Any, y: Any, number: int, held: list[Any]) -> None:
-    held.append((x.T * 1).T + module.sum(y, axis=0))
+def _transposed(module: Any, x: Any, y: Any, number: int, previous: list[Any]) -> None:
+    previous.append((x.T * 1).T + module.sum(y, axis=0))
 
 
-def _taken_rows(module: Any, x: Any, y: Any, number: int, held: list[Any]) -> None:
-    held.append(x[module.asarray([1, 0, 2])] - y)
+def _taken_rows(module: Any, x: Any, y: Any, number: int, previous: list[Any]) -> None:
+    previous.append(x[module.asarray([1, 0, 2])] - y)
 
 
 STEPS = (_add_half, _set_row, _halve_part, _set_columns, _set_masked, _sorted, _chosen,
@@ -435,10 +435,10 @@ def test_drawn_functions_with_views_and_changes_in_place(seed: int) -> None:
             for _ in range(12)]
 
     def function(module: Any, one: Any, other: Any, outside: Any) -> Any:
-        held = [one, other, outside]
+        initial = [one, other, outside]
         for step, far, near, number in plan:
-            step(module, held[int(far * len(held))], held[int(near * len(held))], number, held)
-        return held[3:]
+            step(module, initial[int(far * len(initial))], initial[int(near * len(initial))], number, initial)
+        return initial[3:]
 
     shape = (3, 4)
     rng = np.random.default_rng(seed)
@@ -446,11 +446,11 @@ def test_drawn_functions_with_views_and_changes_in_place(seed: int) -> None:
     fast = jit(lambda one, other: function(xp, one, other, outside))
     for _ in range(3):
         data = [rng.standard_normal(shape) for _ in range(2)]
-        ours = [xp.asarray(each, copy=True) for each in data]
+        actual = [xp.asarray(item, copy=True) for item in data]
         if rng.random() < 0.5:
             outside += 1
             wanted_outside += 1
-        got, wanted = fast(*ours), function(np, data[0], data[1], wanted_outside)
-        pairs = [*zip(got, wanted, strict=True), *zip(ours, data, strict=True)]
-        for mine, theirs in [*pairs, (outside, wanted_outside)]:
-            np.testing.assert_allclose(np.asarray(mine), theirs, rtol=1e-9, atol=1e-9)
+        result, expected = fast(*actual), function(np, data[0], data[1], wanted_outside)
+        pairs = [*zip(result, expected, strict=True), *zip(actual, data, strict=True)]
+        for mine, reference in [*pairs, (outside, wanted_outside)]:
+            np.testing.assert_allclose(np.asarray(mine), reference, rtol=1e-9, atol=1e-9)

@@ -23,15 +23,15 @@ def array(data: np.ndarray) -> Array:
 
 def test_values_are_computed_once_and_only_those_that_are_held() -> None:
     x = np.linspace(0, 1, 12).reshape(3, 4)
-    held = record(EXP, node(x))
-    dropped = record(ADD, held, node(x))
+    pending = record(EXP, node(x))
+    dropped = record(ADD, pending, node(x))
     result = record(ADD, dropped, node(x[0]))
     weak = record(ADD, dropped, dropped)  # referenced elsewhere, but not requested
     del dropped
     before = counters.called
     assert_close(data_of(result), np.exp(x) + x + x[0])
-    assert held.data is not None
-    assert_close(held.data, np.exp(x))
+    assert pending.data is not None
+    assert_close(pending.data, np.exp(x))
     assert_close(data_of(weak), 2 * (np.exp(x) + x))
     assert counters.called == before + 2  # the first evaluation stored the operands of `weak`
 

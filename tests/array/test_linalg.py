@@ -21,17 +21,17 @@ FLOATING = standard("real floating", "complex floating")
 SHAPES = [(3, 3), (2, 4, 4), (0, 3, 3), (0, 0)]
 
 
-def near(got: Array, wanted: Any, size: float = 1) -> None:
+def near(actual: Array, expected: Any, size: float = 1) -> None:
     """Check equality up to the rounding error of a decomposition."""
-    wanted = np.asarray(wanted)
-    assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
-    off = 200 * np.finfo(wanted.dtype).eps * size
-    assert_close(np.asarray(got), wanted, rtol=off, atol=off)
+    expected = np.asarray(expected)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    off = 200 * np.finfo(expected.dtype).eps * size
+    assert_close(np.asarray(actual), expected, rtol=off, atol=off)
 
 
 def adjoint(x: Data) -> Data:
-    turned: Data = np.conj(np.matrix_transpose(x))
-    return turned
+    transposed: Data = np.conj(np.matrix_transpose(x))
+    return transposed
 
 
 def square(shape: tuple[int, ...], dtype: str) -> Data:
@@ -80,12 +80,12 @@ def test_matrices_of_any_shape(dtype: str, shape: tuple[int, ...]) -> None:
     x = draw(shape, dtype)
     for full in (False, True):
         u, s, vh = xp.linalg.svd(array(x), full_matrices=full)
-        wanted = np.linalg.svd(x, full_matrices=full)
-        assert (u.shape, vh.shape) == (wanted.U.shape, wanted.Vh.shape)
-        near(s, wanted.S, 9)
+        expected = np.linalg.svd(x, full_matrices=full)
+        assert (u.shape, vh.shape) == (expected.U.shape, expected.Vh.shape)
+        near(s, expected.S, 9)
         k = min(shape[-2:])
-        made = np.asarray(u)[..., :k] * np.asarray(s)[..., None, :] @ np.asarray(vh)[..., :k, :]
-        near(array(made.astype(dtype)), x, 9)
+        result = np.asarray(u)[..., :k] * np.asarray(s)[..., None, :] @ np.asarray(vh)[..., :k, :]
+        near(array(result.astype(dtype)), x, 9)
         mode: Any = "complete" if full else "reduced"
         q, r = xp.linalg.qr(array(x), mode=mode)
         assert (q.shape, r.shape) == tuple(part.shape for part in np.linalg.qr(x, mode))
@@ -119,8 +119,8 @@ def test_equations(dtype: str, first: tuple[int, ...], second: tuple[int, ...]) 
 def test_norms_of_matrices(dtype: str, ord: Any) -> None:
     x = draw((2, 3, 4), dtype)
     for keepdims in (False, True):
-        wanted = np.linalg.matrix_norm(x, ord=ord, keepdims=keepdims)
-        near(xp.linalg.matrix_norm(array(x), ord=ord, keepdims=keepdims), wanted, 9)
+        expected = np.linalg.matrix_norm(x, ord=ord, keepdims=keepdims)
+        near(xp.linalg.matrix_norm(array(x), ord=ord, keepdims=keepdims), expected, 9)
 
 
 @pytest.mark.exhaustive(keep=4)
@@ -130,8 +130,8 @@ def test_norms_of_vectors(dtype: str, ord: Any) -> None:
     x = draw((2, 3, 4), dtype) + np.asarray(9, dtype)
     ways: list[tuple[Any, bool]] = [(None, False), (0, True), ((0, 2), False)]
     for axis, keepdims in ways:
-        wanted = np.linalg.vector_norm(x, axis=axis, ord=ord, keepdims=keepdims)
-        near(xp.linalg.vector_norm(array(x), axis=axis, ord=ord, keepdims=keepdims), wanted, 99)
+        expected = np.linalg.vector_norm(x, axis=axis, ord=ord, keepdims=keepdims)
+        near(xp.linalg.vector_norm(array(x), axis=axis, ord=ord, keepdims=keepdims), expected, 99)
 
 
 @pytest.mark.exhaustive(keep=3)
@@ -140,8 +140,8 @@ def test_parts_and_products(dtype: str) -> None:
     x, y = draw((2, 4, 3), dtype), draw((1, 3), dtype, 1)
     offset = NUMBERS.index(dtype) % 7 - 3
     check(xp.linalg.diagonal(array(x), offset=offset), np.linalg.diagonal(x, offset=offset))
-    wanted = np.sum(np.linalg.diagonal(x, offset=offset), axis=-1)
-    check(xp.linalg.trace(array(x), offset=offset), wanted)
+    expected = np.sum(np.linalg.diagonal(x, offset=offset), axis=-1)
+    check(xp.linalg.trace(array(x), offset=offset), expected)
     check(xp.linalg.outer(array(x[0, 0]), array(y[0])), np.outer(x[0, 0], y[0]))
     check(xp.linalg.cross(array(x[0]), array(y)), np.cross(x[0], y))
     up = np.ascontiguousarray(np.moveaxis(x, -1, 0))

@@ -35,8 +35,8 @@ def test_products_of_all_types(dtype: str) -> None:
     check(linear_algebra.matmul(array(x), array(y)), x @ y)
     check(array(x[0]) @ array(y), x[0] @ y)
     check(linear_algebra.vecdot(array(x), array(x[0])), np.vecdot(x, x[0]))
-    got = linear_algebra.tensordot(array(x), array(y), axes=((1,), (-2,)))
-    check(got, np.tensordot(x, y, axes=((1,), (0,))))
+    actual = linear_algebra.tensordot(array(x), array(y), axes=((1,), (-2,)))
+    check(actual, np.tensordot(x, y, axes=((1,), (0,))))
 
 
 @pytest.mark.exhaustive(keep=8)
@@ -65,8 +65,8 @@ def test_types_meet(first: str, second: str) -> None:
      ((0, 3), (3,), -1)])
 def test_products_of_vectors(dtype: str, first: Any, second: Any, axis: int) -> None:
     x, y = draw(first, dtype), draw(second, dtype, 1)
-    wanted = np.vecdot(np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1))
-    check(linear_algebra.vecdot(array(x), array(y), axis=axis), wanted)
+    expected = np.vecdot(np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1))
+    check(linear_algebra.vecdot(array(x), array(y), axis=axis), expected)
 
 
 @pytest.mark.exhaustive(keep=5)
@@ -90,13 +90,13 @@ def test_products_along_two_axes_of_ever_other_sizes() -> None:
 
 def _orders(x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     """Return the same elements with each memory order of the axes, with gaps, and reversed."""
-    held = []
+    orders = []
     for order in permutations(range(x.ndim)):
         back = np.argsort(order)
-        held.append(np.ascontiguousarray(x.transpose(order)).transpose(back))
-    held.append(np.stack([x, x], axis=-1)[..., 0])
-    held.append(np.flip(np.flip(x, -1).copy(), -1))
-    return held
+        orders.append(np.ascontiguousarray(x.transpose(order)).transpose(back))
+    orders.append(np.stack([x, x], axis=-1)[..., 0])
+    orders.append(np.flip(np.flip(x, -1).copy(), -1))
+    return orders
 
 
 @pytest.mark.exhaustive(keep=1)
@@ -107,8 +107,8 @@ def test_products_of_operands_in_any_order(dtype: str, first: Any, second: Any) 
     x, y = draw(first, dtype), draw(second, dtype, 1)
     expected = x @ y
     for a, b in zip_longest(_orders(x), _orders(y)):
-        given = x if a is None else a, y if b is None else b
-        check(xp.asarray(given[0], copy=False) @ xp.asarray(given[1], copy=False), expected)
+        source = x if a is None else a, y if b is None else b
+        check(xp.asarray(source[0], copy=False) @ xp.asarray(source[1], copy=False), expected)
 
 
 @pytest.mark.exhaustive(keep=2)

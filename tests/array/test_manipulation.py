@@ -135,8 +135,8 @@ def test_reshape() -> None:
         both(lambda np, x, shape: np.reshape(x.T, shape), data, shape=shape)
     x = xp.asarray(data)
     same(xp.reshape(x, (24,), copy=False), data.reshape(24))
-    own = xp.reshape(x, (24,), copy=True)
-    own[0] = 5
+    copied = xp.reshape(x, (24,), copy=True)
+    copied[0] = 5
     same(x, data)
 
 

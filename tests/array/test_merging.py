@@ -32,7 +32,7 @@ def test_rows_in_order_are_merged_and_not_sorted_again(descending: bool) -> None
     found = merge_runs(np.array([Counted(int(n)) for n in data]), descending=descending)
 
     expected = np.sort(data)[::-1] if descending else np.sort(data)
-    assert [each.value for each in found] == expected.tolist()
+    assert [item.value for item in found] == expected.tolist()
     assert Counted.compared < 5 * len(data)  # sorting takes 16 comparisons per element
 
 

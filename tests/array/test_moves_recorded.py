@@ -58,8 +58,8 @@ BY_VALUE: list[Callable[[Any, Any], Any]] = [
 def test_shapes_that_follow_from_values_are_those_of_each_call(k: int) -> None:
     recorded = xp.jit(lambda x: BY_VALUE[k](xp, x))
     for data in (DATA, DATA - 3, DATA):
-        found, wanted = recorded(xp.asarray(data)), BY_VALUE[k](np, data)
-        pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+        found, expected = recorded(xp.asarray(data)), BY_VALUE[k](np, data)
+        pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
         for one, other in pairs:
             np.testing.assert_array_equal(np.asarray(one), other)
 

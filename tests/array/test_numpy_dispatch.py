@@ -53,7 +53,7 @@ def test_calls_are_drawn_of_most_functions() -> None:
     assert len(DRAWN) > 100
     dispatched = {*numpy_dispatch._FUNCTIONS, *numpy_dispatch._UFUNCS}
     assert all(numpys(name) is not None for name in dispatched)
-    assert {own for own, _ in numpy_dispatch._FUNCTIONS.values()} <= {*MAKERS, *ELSEWHERE}
+    assert {names for names, _ in numpy_dispatch._FUNCTIONS.values()} <= {*MAKERS, *ELSEWHERE}
 
 
 ELSEWHERE = {
@@ -76,12 +76,12 @@ def test_universal_functions_give_arrays_or_are_refused(name: str, dtype: str) -
         assert diagnostic(caught.value) == Diagnostic("not-an-array", where=f"np.{name}", remedy="")
         return
     try:
-        got = ufunc(*map(xp.asarray, data))
+        actual = ufunc(*map(xp.asarray, data))
     except ArrayTypeError:  # unsupported dtype, which the tests of the function cover
         return
-    assert isinstance(got, Array)
+    assert isinstance(actual, Array)
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(np.asarray(got), ufunc(*data), rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(actual), ufunc(*data), rtol=1e-12)
 
 
 X = np.array([[3.0, 1.0, 2.0], [6.0, 5.0, 4.0]])
@@ -110,10 +110,10 @@ X = np.array([[3.0, 1.0, 2.0], [6.0, 5.0, 4.0]])
     lambda x: np.imag(x * 1j), lambda x: np.astype(x, np.int8), lambda x: x.astype("int8"),
 ])
 def test_arguments_are_those_of_numpy(call: Callable[[Any], Any]) -> None:
-    got, wanted = call(xp.asarray(X)), call(X)
-    assert isinstance(got, Array)
-    assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
-    np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-12)
+    actual, expected = call(xp.asarray(X)), call(X)
+    assert isinstance(actual, Array)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-12)
 
 
 def test_numpy_shape_and_dtype_need_no_evaluation() -> None:
@@ -137,8 +137,8 @@ def test_elements_are_compared_and_converted() -> None:
 
 def test_small_arrays_are_copied_and_large_ones_are_read_only() -> None:
     small, large = xp.ones(2048) + 1, xp.ones(2049) + 1
-    given = np.asarray(small)
-    given[0] = 99.0
+    data = np.asarray(small)
+    data[0] = 99.0
     assert float(small[0]) == 2.0
     assert not np.asarray(large).flags.writeable
     assert np.shares_memory(np.asarray(large), np.asarray(large))
@@ -176,7 +176,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], Diagnostic]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals(name: str) -> None:
-    call, wanted = REFUSED[name]
+    call, expected = REFUSED[name]
     with pytest.raises(ArrayTypeError) as caught:
         call(xp.asarray(X))
-    assert diagnostic(caught.value) == wanted
+    assert diagnostic(caught.value) == expected

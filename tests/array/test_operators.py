@@ -38,10 +38,10 @@ _INPLACE: Any = operator
 INPLACE = {kind: f"__i{f.__name__.strip('_')}__" for kind, f in (ARITHMETIC | BITS).items()}
 
 
-def same(result: Any, wanted: Any) -> None:
-    assert result.dtype == wanted.dtype
-    assert result.shape == wanted.shape
-    np.testing.assert_array_equal(np.asarray(result), np.asarray(wanted))
+def same(result: Any, expected: Any) -> None:
+    assert result.dtype == expected.dtype
+    assert result.shape == expected.shape
+    np.testing.assert_array_equal(np.asarray(result), np.asarray(expected))
 
 
 @pytest.mark.exhaustive(keep=12)
@@ -68,13 +68,13 @@ def test_in_place_is_a_new_value_under_the_same_name(kind: str) -> None:
     dtype = "int32" if kind in BITS else "float64"
     x, y = xp.asarray(elements(dtype, 20)), xp.asarray(elements(dtype, 20, 1)[:1])
     before, old = x + 0, x
-    wanted = getattr(xp, kind)(x, y)
+    expected = getattr(xp, kind)(x, y)
     x = getattr(operator, INPLACE[kind])(x, y)
     assert x is old
-    same(x, wanted)
+    same(x, expected)
     assert before.shape == x.shape
     x = getattr(operator, INPLACE[kind])(x, 3)
-    same(x, getattr(xp, kind)(wanted, 3))
+    same(x, getattr(xp, kind)(expected, 3))
 
 
 def test_in_place_operators_keep_referenced_values() -> None:
@@ -149,10 +149,10 @@ def test_squares_are_powers(dtype: str) -> None:
     data = elements(dtype, 100)
     x = xp.asarray(data)
     with np.errstate(all="ignore"):
-        wanted = data * data
+        expected = data * data
     for result in (x**2, xp.pow(x, 2), _INPLACE.ipow(xp.asarray(data), 2)):
         assert result.dtype == np.dtype(dtype)
-        np.testing.assert_array_equal(np.asarray(result), wanted)
+        np.testing.assert_array_equal(np.asarray(result), expected)
     assert (x**2.0).dtype == xp.result_type(x, 2.0)
 
 
@@ -162,25 +162,25 @@ def test_cubes_are_powers(dtype: str) -> None:
     result = np.asarray(xp.asarray(data) ** 3)
     assert result.dtype == np.dtype(dtype)
     with np.errstate(all="ignore"):
-        wanted = np.power(data, np.array(3, dtype))
+        expected = np.power(data, np.array(3, dtype))
     if dtype.startswith("float"):
-        assert distances(result, wanted).max() <= 2
-        np.testing.assert_array_equal(np.signbit(result), np.signbit(wanted))
+        assert distances(result, expected).max() <= 2
+        np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
     else:
-        np.testing.assert_array_equal(result, wanted)
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("dtype", NUMPY_FLOATS)
 def test_inverses_are_powers(dtype: str) -> None:
     data = elements(dtype, 100)
     with np.errstate(all="ignore"):
-        wanted = np.ones((), dtype) / data
+        expected = np.ones((), dtype) / data
     for number in (-1, -1.0):
         result = xp.asarray(data) ** number
         assert result.dtype == np.dtype(dtype)
-        np.testing.assert_array_equal(np.asarray(result), wanted)
+        np.testing.assert_array_equal(np.asarray(result), expected)
     powers = xp.pow(xp.asarray(data), -xp.ones((1,), dtype=np.dtype(dtype)))
-    assert_close(np.asarray(powers).astype("float64"), wanted.astype("float64"),
+    assert_close(np.asarray(powers).astype("float64"), expected.astype("float64"),
                                rtol=float(2 * np.finfo(dtype).eps))
 
 
@@ -203,9 +203,9 @@ def test_powers_of_roots_are_powers(dtype: str, power: float) -> None:
     data[:4], data[4:14] = -data[:4], [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 4, 0.25, 9]
     found = np.asarray(xp.asarray(data) ** power)
 
-    wide = data.astype(np.longdouble)
+    widened = data.astype(np.longdouble)
     with np.errstate(all="ignore"):
-        wanted = np.power(wide, power).astype(kind)  # the operator uses roots, which differ
-    assert distances(found, wanted).max() <= 2
-    is_number = ~np.isnan(wanted)
-    np.testing.assert_array_equal(np.signbit(found[is_number]), np.signbit(wanted[is_number]))
+        expected = np.power(widened, power).astype(kind)  # the operator uses roots, which differ
+    assert distances(found, expected).max() <= 2
+    is_number = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found[is_number]), np.signbit(expected[is_number]))

@@ -39,10 +39,10 @@ def data(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def close(found: Array, wanted: Any, dtype: str) -> None:
+def close(found: Array, expected: Any, dtype: str) -> None:
     assert found.dtype == np.dtype(dtype)
     limit = TOLERANCE[dtype]
-    assert_close(np.asarray(found).astype("float64"), wanted, limit, limit)
+    assert_close(np.asarray(found).astype("float64"), expected, limit, limit)
 
 
 # --- rows of several sticks, or tiles ------------------------------------------------------------
@@ -56,8 +56,8 @@ def test_concat_along_rows_on_devices(device: str, shape: tuple[int, ...]) -> No
     x = xp.asarray(numbers, device=device)
 
     for axis in range(len(shape)):
-        wanted = np.diff(numbers**2, axis=axis)
-        np.testing.assert_array_equal(np.asarray(xp.diff(x * x, axis=axis)), wanted)
+        expected = np.diff(numbers**2, axis=axis)
+        np.testing.assert_array_equal(np.asarray(xp.diff(x * x, axis=axis)), expected)
         both = xp.stack([x, x + 1], axis=axis)
         np.testing.assert_array_equal(
             np.asarray(both), np.stack([numbers, numbers + 1], axis=axis))
@@ -85,8 +85,8 @@ def _dense(np: Any, x: Any) -> Any:
 
 
 def _stencil(np: Any, x: Any) -> Any:
-    around = x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2]
-    return x[1:-1, 1:-1] * 0.5 + 0.125 * around
+    neighbors = x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2]
+    return x[1:-1, 1:-1] * 0.5 + 0.125 * neighbors
 
 
 @pytest.mark.exhaustive(keep=1)
@@ -109,12 +109,12 @@ def test_chains_give_the_numbers_of_numpy(
 def test_complex_numbers_are_pairs(device: str) -> None:
     start = (data((10, 12), "float32") + 1j * data((10, 12), "float32", 1)).astype("complex64") / 2
     c = z = xp.asarray(start, device=device)
-    wanted = start.astype("complex128")
+    expected = start.astype("complex128")
     for _ in range(4):
         z = z * z + c
-        wanted = wanted * wanted + start
+        expected = expected * expected + start
     assert z.dtype == xp.complex64
-    assert_close(np.asarray(z), wanted, 1e-3, 1e-4)
+    assert_close(np.asarray(z), expected, 1e-3, 1e-4)
     assert z.layout.shape == (10, 12, 2)
     np.testing.assert_array_equal(np.asarray(c), start)
 
@@ -129,8 +129,8 @@ def test_a_step_of_k_means(device: str) -> None:
     expected = ((a[:, None] - a[None, :4]) ** 2).sum(2).argmin(1)
     assert nearest.dtype == xp.int32
     np.testing.assert_array_equal(np.asarray(nearest), expected)
-    own = xp.astype(nearest[:, None] == xp.arange(4, device=device)[None, :], xp.float32)
-    moved = (own.T @ points) / xp.sum(own, axis=0)[:, None]
+    membership = xp.astype(nearest[:, None] == xp.arange(4, device=device)[None, :], xp.float32)
+    moved = (membership.T @ points) / xp.sum(membership, axis=0)[:, None]
     close(moved, np.stack([a[expected == k].mean(0) for k in range(4)]), "float32")
 
 
@@ -193,12 +193,12 @@ def test_assignment_goes_by_way_of_the_host() -> None:
     y[1:3, ::2] = 7.0
     y[0] = x[4]
     y[y > 6] = -1.0
-    wanted = a.copy()
-    wanted[1:3, ::2] = -1
-    wanted[0] = a[4]
-    np.testing.assert_array_equal(np.asarray(y), wanted)
+    expected = a.copy()
+    expected[1:3, ::2] = -1
+    expected[0] = a[4]
+    np.testing.assert_array_equal(np.asarray(y), expected)
     np.testing.assert_array_equal(np.asarray(x), a)
-    np.testing.assert_array_equal(np.asarray(y + y), wanted + wanted)
+    np.testing.assert_array_equal(np.asarray(y + y), expected + expected)
     assert y.layout.shape == (5, 7)
 
 
@@ -255,12 +255,12 @@ def test_layouts_are_chosen_and_changed(device: str) -> None:
     other = xp.restickify(x, 0)
     assert other.layout != x.layout
     np.testing.assert_array_equal(np.asarray(other), a)
-    for made in (
+    for result in (
         xp.relayout_to(x, other.layout), xp.asarray(a, device=device, layout=other.layout),
         xp.asarray(x, layout=other.layout),
         xp.empty((40, 70), dtype="float32", device=device, layout=other.layout) * 0 + x,
     ):
-        np.testing.assert_array_equal(np.asarray(made), a)
+        np.testing.assert_array_equal(np.asarray(result), a)
     assert xp.relayout_to(x, other.layout).layout == other.layout
     assert xp.asarray(a, device=device, layout=other.layout).layout == other.layout
     assert xp.relayout_to(other, x.layout).layout == x.layout
@@ -297,10 +297,10 @@ def test_operations_derive_layouts_in_sticks() -> None:
         (xp.sum(x, axis=2), [100, 5, 64], [1, 0, 1], "Sparse", "SEN169_FP16"),
         (xp.astype(x, xp.float32), [128, 5, 32, 32], [1, 2, 0, 2], "Dense", "IEEE_FP32"),
     ]
-    for made, device_size, dim_map, form, device_dtype in derived:
-        layout = made.device_tensor_layout()
+    for result, device_size, dim_map, form, device_dtype in derived:
+        layout = result.device_tensor_layout()
         assert isinstance(layout, tecomp.StickLayout)
-        assert (layout.shape, layout.device_size) == (made.shape, device_size)
+        assert (layout.shape, layout.device_size) == (result.shape, device_size)
         assert (layout.dim_map, layout.format.name) == (dim_map, form)
         assert layout.device_dtype.name == device_dtype
 
@@ -327,13 +327,13 @@ def test_programs_of_the_document_on_spyre_tensors(
     stl = tecomp.SpyreTensorLayout(*arguments)
     moved = xp.asarray(a).to_device("stick128", layout=stl)
     x = xp.asarray(a, device="stick128", layout=stl)
-    for each in (moved, x, xp.relayout_to(xp.asarray(a, device="stick128"), stl)):
-        assert str(each.device_tensor_layout()) == PRINTED.format(device_size, dim_map)
-        assert each.layout == stl.with_size(a.shape)
-        np.testing.assert_array_equal(np.asarray(each), a)
+    for item in (moved, x, xp.relayout_to(xp.asarray(a, device="stick128"), stl)):
+        assert str(item.device_tensor_layout()) == PRINTED.format(device_size, dim_map)
+        assert item.layout == stl.with_size(a.shape)
+        np.testing.assert_array_equal(np.asarray(item), a)
 
     new: dict[str, Any] = {"dtype": "float16", "device": "stick128", "layout": stl}
-    made = [
+    results = [
         (xp.zeros(a.shape, **new), np.zeros_like(a)), (xp.ones(a.shape, **new), np.ones_like(a)),
         (xp.full(a.shape, 7, **new), np.full_like(a, 7)),
         (xp.full(a.shape, x, **new), a),
@@ -343,9 +343,9 @@ def test_programs_of_the_document_on_spyre_tensors(
         (x + 1, a + 1), (2 - x, 2 - a), (xp.abs(x * x - x), abs(a * a - a)),
         (xp.where(x > 0, x, 0), np.where(a > 0, a, 0).astype("float16")),
     ]
-    for found, wanted in made:
+    for found, expected in results:
         assert found.layout == x.layout
-        np.testing.assert_array_equal(np.asarray(found), wanted)
+        np.testing.assert_array_equal(np.asarray(found), expected)
     for empty in (
         xp.empty(a.shape, **new), xp.empty_like(x), xp.empty_strided(a.shape, (1, 5, 500), **new)
     ):
@@ -367,9 +367,9 @@ def test_elementwise_results_keep_layouts(seed: int) -> None:
     a = random.integers(-9, 9, shape).astype("int32")
     x = xp.asarray(a, device="stick128", layout=layout)
     beside = xp.asarray(a, device="stick128", layout=layout)
-    for found, wanted in ((x * 2 + beside, a * 2 + a), (xp.maximum(x, -3), np.maximum(a, -3)), (-x, -a)):
+    for found, expected in ((x * 2 + beside, a * 2 + a), (xp.maximum(x, -3), np.maximum(a, -3)), (-x, -a)):
         assert found.layout == layout.with_size(shape)
-        np.testing.assert_array_equal(np.asarray(found), wanted)
+        np.testing.assert_array_equal(np.asarray(found), expected)
     row = xp.asarray(a[:1], device="stick128")  # possibly along another axis in its sticks
     np.testing.assert_array_equal(np.asarray(xp.maximum(x, row)), np.maximum(a, a[:1]))
 
@@ -438,8 +438,8 @@ def test_given_strides_say_what_runs_along_sticks() -> None:
 
 def test_a_layout_of_ones_own() -> None:
     a = data((6, 50), "float32")
-    own = Layout.of((6, 50), "float32", lambda i, j: [i, j // 32, j % 32])
-    x = xp.asarray(a, device="stick128", layout=own)
+    layout = Layout.of((6, 50), "float32", lambda i, j: [i, j // 32, j % 32])
+    x = xp.asarray(a, device="stick128", layout=layout)
     np.testing.assert_array_equal(np.asarray(x), a)
     assert x.layout.physical_shape == (6, 2, 32)
     close(x + x, a * 2.0, "float32")
@@ -457,17 +457,17 @@ def test_element_types_of_devices() -> None:
             "indexing": "int32",
         }
         assert not {"float64", "int64", "complex128"} & info.dtypes(device=device).keys()
-        made = [
+        results = [
             xp.zeros(2, device=device), xp.arange(3, device=device), xp.eye(2, device=device),
             xp.linspace(0, 1, 3, device=device), xp.full(2, 7, device=device),
             xp.asarray([1.5, 2], device=device), xp.asarray(3, device=device),
             xp.asarray([1j], device=device), xp.fft.fftfreq(4, device=device),
         ]
-        assert [str(x.dtype) for x in made] == [
+        assert [str(x.dtype) for x in results] == [
             "float32", "int32", "float32", "float32", "int32", "float32", "int32", "complex64",
             "float32",
         ]
-        for x in made:
+        for x in results:
             assert x.device == device
             np.testing.assert_array_equal(np.asarray(x + 0), np.asarray(x))
     assert str(info.default_dtypes()["real floating"]) == "float64"
@@ -577,10 +577,10 @@ def test_refusals(kind: Any, call: Callable[[], object], expected: Diagnostic) -
 
 def test_explain_describes_device_kernels() -> None:
     x = xp.asarray(data((33, 65), "float32"), device="stick128")
-    shown = xp.explain(xp.sum(x * x, axis=1))
-    assert "device_region('stick128')" in str(shown.lowered)
-    assert "cycles" in shown.report
-    assert len(shown.loops) == len(shown.schedules) > 0
+    explanation = xp.explain(xp.sum(x * x, axis=1))
+    assert "device_region('stick128')" in str(explanation.lowered)
+    assert "cycles" in explanation.report
+    assert len(explanation.loops) == len(explanation.schedules) > 0
     y = x + x
     found = xp.report(y).devices["stick128"]
     assert (found.programs, found.kernels, found.copies_from_host) == (1, 1, 0)
@@ -594,21 +594,21 @@ def test_copies_keep_the_layout(device: str, way: Callable[[Array], Array]) -> N
     turned = xp.restickify(x, 0)
     assert turned.layout != x.layout
 
-    for each in (x, turned):
-        made = way(each)
-        assert (made.layout, made.device) == (each.layout, device)
-        np.testing.assert_array_equal(np.asarray(made), np.asarray(x))
+    for item in (x, turned):
+        result = way(item)
+        assert (result.layout, result.device) == (item.layout, device)
+        np.testing.assert_array_equal(np.asarray(result), np.asarray(x))
 
 
 def test_layouts_of_arrays_of_a_team_are_those_of_parts() -> None:
-    given, team = data((6, 100), "float32"), dist.world()
-    x = xp.asarray(given, device="stick128", team=team)
+    source, team = data((6, 100), "float32"), dist.world()
+    x = xp.asarray(source, device="stick128", team=team)
 
     assert x.layout == x.to_local().layout
-    np.testing.assert_array_equal(np.asarray(pickle.loads(pickle.dumps(x))), given)
-    np.testing.assert_array_equal(np.asarray(x[1:] + x[:-1]), given[1:] + given[:-1])
+    np.testing.assert_array_equal(np.asarray(pickle.loads(pickle.dumps(x))), source)
+    np.testing.assert_array_equal(np.asarray(x[1:] + x[:-1]), source[1:] + source[:-1])
     calls: list[tuple[Callable[[], Array], str]] = [
-        (lambda: xp.asarray(given, device="stick128", layout=x.layout, team=team), "asarray"),
+        (lambda: xp.asarray(source, device="stick128", layout=x.layout, team=team), "asarray"),
         (lambda: xp.empty((6, 100), dtype="float32", device="stick128", layout=x.layout, team=team),
          "empty"),
     ]
@@ -639,15 +639,15 @@ def test_arrays_in_shards() -> None:
     assert x.layout == x.device_tensor_layout() == near
     assert y.layout == xp.zeros_like(x).layout == near
     assert_close(y.to_device("cpu"), np.exp(a * 0.5) + a, rtol=1e-4, atol=1e-4)
-    for made, layout, want in (
+    for result, layout, want in (
         (xp.relayout_to(y, other), other, np.exp(a * 0.5) + a),
         (xp.relayout_to(d, near), near, a), (xp.relayout_to(x, d.layout), d.layout, a),
         (d.to_device("tensix_wh", layout=other), other, a),
         (xp.asarray(x, layout=other), other, a),
         (x @ d, d.layout, a @ a), (x.T + d, d.layout, a.T + a),
     ):
-        assert made.layout == layout
-        assert_close(made.to_device("cpu"), want, rtol=1e-3, atol=1e-3)
+        assert result.layout == layout
+        assert_close(result.to_device("cpu"), want, rtol=1e-3, atol=1e-3)
 
 
 def test_element_wise_operations_on_shards_stay_in_scratchpads() -> None:

@@ -22,9 +22,9 @@ def test_views_of_results_are_one_kernel_for_all_sizes() -> None:
     def run(m: int, n: int) -> None:
         x, y = numbers(m, n), numbers(n)
         a, b = array(x), array(y)
-        ours = (a * b + 1)[1:, ::-1].T - (a + a)[0, :][:, None]
-        theirs = (x * y + 1)[1:, ::-1].T - (x + x)[0, :][:, None]
-        np.testing.assert_array_equal(np.asarray(ours), theirs)
+        actual = (a * b + 1)[1:, ::-1].T - (a + a)[0, :][:, None]
+        expected = (x * y + 1)[1:, ::-1].T - (x + x)[0, :][:, None]
+        np.testing.assert_array_equal(np.asarray(actual), expected)
 
     run(5, 7)
     before = counters.compiled
@@ -37,9 +37,9 @@ def test_reductions_of_views() -> None:
     def run(m: int) -> None:
         x = numbers(m, 3)
         difference = array(x)[:, None, :] - array(x)[None, :, :]
-        ours = xp.sum(xp.reshape(difference * difference, (m * m, 3)), axis=-1)
-        theirs = (((x[:, None] - x) ** 2).reshape(m * m, 3)).sum(axis=-1)
-        np.testing.assert_array_equal(np.asarray(ours), theirs)
+        actual = xp.sum(xp.reshape(difference * difference, (m * m, 3)), axis=-1)
+        expected = (((x[:, None] - x) ** 2).reshape(m * m, 3)).sum(axis=-1)
+        np.testing.assert_array_equal(np.asarray(actual), expected)
 
     run(4)
     run(9)
@@ -63,25 +63,25 @@ def test_repeatedly_read_values_are_computed_first() -> None:
 def test_random_views(seed: int) -> None:
     draw = random.Random(seed)
     x, y = numbers(4, 6), numbers(6)
-    ours, theirs = array(x) + array(y), x + y
+    actual, expected = array(x) + array(y), x + y
     for _ in range(draw.randint(1, 5)):
         way = draw.randrange(7)
         if way == 0:
-            ours, theirs = xp.permute_dims(ours, tuple(range(theirs.ndim))[::-1]), theirs.T
+            actual, expected = xp.permute_dims(actual, tuple(range(expected.ndim))[::-1]), expected.T
         elif way == 1:
-            ours, theirs = ours[1:], theirs[1:]
+            actual, expected = actual[1:], expected[1:]
         elif way == 2:
-            ours, theirs = xp.flip(ours), np.flip(theirs)
+            actual, expected = xp.flip(actual), np.flip(expected)
         elif way == 3:
-            ours, theirs = xp.reshape(ours, (-1,)), theirs.reshape(-1)
+            actual, expected = xp.reshape(actual, (-1,)), expected.reshape(-1)
         elif way == 4:
-            ours, theirs = ours[..., None], theirs[..., None]
+            actual, expected = actual[..., None], expected[..., None]
         elif way == 5:
-            ours, theirs = ours * ours[:1] - 2, theirs * theirs[:1] - 2
+            actual, expected = actual * actual[:1] - 2, expected * expected[:1] - 2
         else:
-            shape = (2, *theirs.shape)
-            ours, theirs = xp.broadcast_to(ours, shape), np.broadcast_to(theirs, shape)
-    np.testing.assert_array_equal(np.asarray(ours + 1), theirs + 1)
+            shape = (2, *expected.shape)
+            actual, expected = xp.broadcast_to(actual, shape), np.broadcast_to(expected, shape)
+    np.testing.assert_array_equal(np.asarray(actual + 1), expected + 1)
 
 
 def test_views_of_several_arrays_are_no_chain() -> None:
@@ -101,9 +101,9 @@ def test_views_of_several_arrays_are_no_chain() -> None:
         for combine in combined:
             def both(np: Any, x: Any, y: Any, way: Any = way, combine: Any = combine) -> Any:
                 return combine(np, way(np, x), way(np, y))
-            wanted = both(np, data, data + 5)
-            for made in (
+            expected = both(np, data, data + 5)
+            for result in (
                 both(xp, array(data) + 0, array(data) + 5),
                 xp.jit(lambda x, y, both=both: both(xp, x, y))(array(data), array(data + 5)),
             ):
-                np.testing.assert_array_equal(np.asarray(made), wanted, name)
+                np.testing.assert_array_equal(np.asarray(result), expected, name)

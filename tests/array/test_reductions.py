@@ -52,9 +52,9 @@ def test_kinds_and_types(kind: str, dtype: str) -> None:
     if not takes(AXES_REDUCTIONS[kind], dtype):
         return
     for axis in (0, 1, None):
-        ours = np.asarray(getattr(xp, kind)(array(x), axis=axis))
-        theirs = numpy_reduction(AXES_REDUCTIONS[kind])(x, axis=axis)
-        assert_close(ours, theirs, rtol=1e-3 if dtype == "float16" else 1e-6)
+        actual = np.asarray(getattr(xp, kind)(array(x), axis=axis))
+        expected = numpy_reduction(AXES_REDUCTIONS[kind])(x, axis=axis)
+        assert_close(actual, expected, rtol=1e-3 if dtype == "float16" else 1e-6)
 
 
 @pytest.mark.exhaustive(keep=4)
@@ -75,8 +75,8 @@ def test_sums_are_right_to_two_units_in_the_last_place(shape: tuple[int, ...], d
 def test_one_kernel_serves_all_sizes() -> None:
     def run(*shape: int) -> None:
         x, y = numbers(*shape), numbers(*shape)[1:2]
-        ours = xp.sum(array(x) * array(x), axis=0) - array(y)[0]
-        np.testing.assert_array_equal(np.asarray(ours), (x * x).sum(axis=0) - y[0])
+        actual = xp.sum(array(x) * array(x), axis=0) - array(y)[0]
+        np.testing.assert_array_equal(np.asarray(actual), (x * x).sum(axis=0) - y[0])
 
     run(3, 4)
     before = counters.compiled

@@ -62,9 +62,9 @@ HOLDERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def started(x: Any) -> Iterator[Any]:
-    held = generator(x)
-    next(held)
-    return held
+    suspended = generator(x)
+    next(suspended)
+    return suspended
 
 
 HOLDERS["suspended frame"] = (started, next)
@@ -103,10 +103,10 @@ def test_a_write_leaves_other_references_as_they_are(name: str, run: Callable[..
     hold, read = HOLDERS[name]
     x = made()
     expected = np.arange(SIZE, dtype="float32") + np.float32(0.5)
-    held = hold(x)
+    reference = hold(x)
     run(lambda: write(x))
 
-    found = np.array(read(held))
+    found = np.array(read(reference))
     if name == "view of the buffer":
         expected = np.repeat(expected[::2], 2)
     np.testing.assert_array_equal(found, expected)
@@ -118,13 +118,13 @@ def test_a_write_to_a_view_leaves_its_buffer_as_it_is(run: Callable[..., Any]) -
     """The buffer of a view does not own the memory, so its own count is checked, too."""
     x = made()[16::2]  # the only array of this memory
     xp.eval(x)
-    held = x._node.data
-    before = held.copy()
+    buffer = x._node.data
+    before = buffer.copy()
     run(lambda: write(x))
 
-    assert held.base is not None
-    np.testing.assert_array_equal(held, before)
-    del held
+    assert buffer.base is not None
+    np.testing.assert_array_equal(buffer, before)
+    del buffer
     place = address(x)
     run(lambda: write(x))
     assert address(x) == place
@@ -135,10 +135,10 @@ def test_a_write_to_a_view_leaves_its_buffer_as_it_is(run: Callable[..., Any]) -
 def test_a_write_is_in_place_again_without_the_reference(name: str, run: Callable[..., Any]) -> None:
     hold, read = HOLDERS[name]
     x = made()
-    held = hold(x)
+    reference = hold(x)
     if "recorded" in name:
-        read(held)  # a pending operation would compute from the array
-    del held
+        read(reference)  # a pending operation would compute from the array
+    del reference
     before = address(x)
     run(lambda: write(x))
 
@@ -148,13 +148,13 @@ def test_a_write_is_in_place_again_without_the_reference(name: str, run: Callabl
 @THREADS
 def test_values_with_references_are_outputs_of_the_kernel(run: Callable[..., Any]) -> None:
     x = made()
-    kept = x * 3.0
-    inner = kept + 1.0
+    tripled = x * 3.0
+    inner = tripled + 1.0
     total = inner - 2.0
     node = inner._node
     del inner
     run(lambda: xp.eval(total))
 
-    assert kept._node.op is None  # stored by the kernel that computed `total`
+    assert tripled._node.op is None  # stored by the kernel that computed `total`
     assert node.op is None
-    np.testing.assert_array_equal(np.asarray(kept), np.asarray(x) * np.float32(3.0))
+    np.testing.assert_array_equal(np.asarray(tripled), np.asarray(x) * np.float32(3.0))

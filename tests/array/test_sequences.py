@@ -56,26 +56,26 @@ def raised(*_: Any, **__: Any) -> Any:
 
 
 def inside(depth: int, width: int) -> Any:
-    made: Any = 1.0
+    results: Any = 1.0
     for _ in range(depth):
-        made = [made] * width
-    return made
+        results = [results] * width
+    return results
 
 
 def held_by_itself() -> list[Any]:
-    made: list[Any] = []
-    made += [made, made]
-    return made
+    results: list[Any] = []
+    results += [results, results]
+    return results
 
 
-@pytest.mark.parametrize(("given", "extents"), [
+@pytest.mark.parametrize(("argument", "extents"), [
     (held_by_itself(), "(2, 2, 2, 2, ...)"), (inside(40, 2), "(2, 2, 2, 2, ...)"),
     (inside(70, 1), "(1, 1, 1, 1, ...)"), (Sequence(2, None), "(2, 2, 2, 2, ...)"),
     (Sequence(10**18, 1.0), "(1000000000000000000)"), ([[range(10**6)] * 10**4], "(1, 10000, 1000000)"),
 ], ids=["itself", "in each other", "deep", "of itself", "long", "of many places"])
-def test_sequences_without_end(given: Any, extents: str) -> None:
+def test_sequences_without_end(argument: Any, extents: str) -> None:
     with pytest.raises(ArrayValueError) as caught:
-        xp.asarray(given)
+        xp.asarray(argument)
 
     assert diagnostic(caught.value) == Diagnostic(
         "array-value", where="asarray", extents=extents, most_axes=64, most_numbers=2**32)
@@ -88,38 +88,38 @@ def test_the_same_row_in_many_places_is_no_mistake() -> None:
     assert xp.asarray(inside(64, 1)).shape == (1,) * 64
 
 
-@pytest.mark.parametrize(("offer", "what", "reason"), [
+@pytest.mark.parametrize(("offer", "subject", "reason"), [
     (Offer("__array__", raised), "NumPy", "of its own"),
     (Offer("__array_interface__", ZeroDivisionError("of its own")), "__array_interface__",
      "of its own"),
     (Offer("__dlpack__", raised), "DLPack", "of its own"),
     (Offer("__array__", lambda *_, **__: 5), "NumPy",
      "object __array__ method not producing an array"),
-    *[(Offer("__array_interface__", {"version": 3, **each}), "NumPy", None) for each in (
+    *[(Offer("__array_interface__", {"version": 3, **item}), "NumPy", None) for item in (
         {}, {"shape": (-1,), "typestr": "<f8", "data": (0, False)},
         {"shape": (3,), "typestr": "<f8"}, {"shape": (2,), "typestr": "zz", "data": (0, False)},
         {"shape": (2,), "typestr": "|O", "data": (0, False)})],
 ])
-def test_offers_that_cannot_be_read(offer: Offer, what: str, reason: str | None) -> None:
+def test_offers_that_cannot_be_read(offer: Offer, subject: str, reason: str | None) -> None:
     """A reason of None stands for a message of NumPy."""
     with pytest.raises(ArrayValueError) as caught:
         xp.asarray(offer)
 
     found = diagnostic(caught.value)
     assert found == Diagnostic(
-        "array-value", where="asarray", subject=what, type="Offer",
+        "array-value", where="asarray", subject=subject, type="Offer",
         reason=reason or found.parameters["reason"],
     )
 
 
-@pytest.mark.parametrize("given", [
+@pytest.mark.parametrize("argument", [
     {1, 2}, {1: 2}, (k for k in range(3)), map(int, "12"), object(), None, [None, 1], ["a"], len,
     [10**400], np.zeros(2, [("a", "f8")]), np.array(["2020-01-01"], "M8[D]"), Sequence(-1, 1.0),
     np.array([1, 2], object), memoryview(np.zeros(2, [("a", "f8")]).data), int,
-], ids=lambda given: type(given).__name__)
-def test_sequences_without_numbers_are_rejected(given: Any) -> None:
+], ids=lambda argument: type(argument).__name__)
+def test_sequences_without_numbers_are_rejected(argument: Any) -> None:
     with pytest.raises(ArrayTypeError):
-        xp.asarray(given)
+        xp.asarray(argument)
 
 
 def test_drawn_sequences_in_each_other() -> None:
@@ -133,10 +133,10 @@ def test_drawn_sequences_in_each_other() -> None:
             length = draw.choice([count, count, count, 1])
             one += [draw.choice(pool if draw.random() < 0.5 else more) for _ in range(length)]
         try:
-            made = xp.asarray(pool[0])
+            result = xp.asarray(pool[0])
         except TecompError:
             continue
-        np.testing.assert_array_equal(np.asarray(made), np.asarray(pool[0]))
+        np.testing.assert_array_equal(np.asarray(result), np.asarray(pool[0]))
 
 
 def taken(dtype: str, count: int, *shape: int) -> Diagnostic:

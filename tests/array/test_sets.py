@@ -13,18 +13,18 @@ from tests.array.drawn import ALL, array, check, draw
 @pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 4)])
 def test_different_elements(dtype: str, shape: tuple[int, ...]) -> None:
     x = draw(shape, dtype)
-    wanted = np.unique_all(x)
+    expected = np.unique_all(x)
     found = xp.unique_all(array(x))
     assert found._fields == ("values", "indices", "inverse_indices", "counts")
-    for got, part in zip(found, wanted, strict=True):
-        check(got, part)
+    for actual, part in zip(found, expected, strict=True):
+        check(actual, part)
     counts = xp.unique_counts(array(x))
-    check(counts.values, wanted.values)
-    check(counts.counts, wanted.counts)
+    check(counts.values, expected.values)
+    check(counts.counts, expected.counts)
     inverse = xp.unique_inverse(array(x))
-    check(inverse.values, wanted.values)
-    check(inverse.inverse_indices, wanted.inverse_indices)
-    check(xp.unique_values(array(x)), wanted.values)
+    check(inverse.values, expected.values)
+    check(inverse.inverse_indices, expected.inverse_indices)
+    check(xp.unique_values(array(x)), expected.values)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
@@ -40,8 +40,8 @@ def test_each_nan_is_different_and_zeros_are_one(dtype: str) -> None:
 @pytest.mark.parametrize("invert", [False, True])
 def test_isin_of_arrays(dtype: str, invert: bool) -> None:
     x, among = draw((3, 4), dtype), draw((2, 2), dtype, 1)
-    got = xp.isin(array(x), array(among), invert=invert)
-    check(got, np.isin(x, among, invert=invert))
+    actual = xp.isin(array(x), array(among), invert=invert)
+    check(actual, np.isin(x, among, invert=invert))
 
 
 def test_isin_of_scalars() -> None:

@@ -71,13 +71,13 @@ def shape_of(function: Any) -> list[tuple[str, Any]]:
 
 def check(one: Any, other: Any) -> None:
     assert shape_of(one) == shape_of(other)
-    given, wanted = (parameters(function) for function in (one, other))
-    for mine, theirs in zip(given, wanted, strict=True):
-        if theirs.default is theirs.empty:
+    source, expected = (parameters(function) for function in (one, other))
+    for actual, reference in zip(source, expected, strict=True):
+        if reference.default is reference.empty:
             continue
         # A missing argument means None in the reference library.
-        default = None if type(theirs.default).__name__ == "Undef" else theirs.default
-        assert mine.default == default, mine.name
+        default = None if type(reference.default).__name__ == "Undef" else reference.default
+        assert actual.default == default, actual.name
 
 
 FUNCTIONS, METHODS = functions(), methods()

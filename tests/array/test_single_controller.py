@@ -108,8 +108,8 @@ def _here(dtype: str, team: int | None) -> Array:
 
 
 def test_many_take_several_arrays() -> None:
-    wanted = {"add", "matmul", "vecdot", "isin", "linalg.solve", "linalg.vecdot", "atan2", "where"}
-    assert wanted <= {name.split(" ")[0] for name in CASES}
+    expected = {"add", "matmul", "vecdot", "isin", "linalg.solve", "linalg.vecdot", "atan2", "where"}
+    assert expected <= {name.split(" ")[0] for name in CASES}
     assert len(CASES) > 80
 
 

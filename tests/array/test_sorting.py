@@ -48,10 +48,10 @@ def test_zeros_of_both_signs_stay_in_their_order_in_long_rows(dtype: str, descen
     x = random.choice(np.array([0.0, -0.0, 1.0, -2.0, 3.0]), (3, 500)).astype(dtype)
     for rows in (x, np.abs(x), x + np.array(1e-3, dtype)):
         order = np.argsort(-rows if descending else rows, axis=-1, kind="stable")
-        wanted = np.take_along_axis(rows, order, -1)
+        expected = np.take_along_axis(rows, order, -1)
         found = np.asarray(xp.sort(array(rows), descending=descending))
-        check(xp.sort(array(rows), descending=descending), wanted)
-        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+        check(xp.sort(array(rows), descending=descending), expected)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
 def test_no_number_is_the_greatest() -> None:

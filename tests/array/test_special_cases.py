@@ -45,13 +45,13 @@ def selected(pattern: Pattern, x: Data) -> Any:
     return same & (np.signbit(x) == np.signbit(pattern)) if pattern == 0 else same
 
 
-def follows(result: Data, wanted: Result, operands: tuple[Data, ...]) -> Any:
+def follows(result: Data, expected: Result, operands: tuple[Data, ...]) -> Any:
     """Return where results match a row; finite numbers may differ by one unit in the last place."""
-    if isinstance(wanted, Some):
-        return wanted.holds(result)
-    if isinstance(wanted, Unsigned):
-        return follows(abs(result), wanted.value, operands)
-    number = wanted.of(*operands) if isinstance(wanted, Rule) else wanted
+    if isinstance(expected, Some):
+        return expected.holds(result)
+    if isinstance(expected, Unsigned):
+        return follows(abs(result), expected.value, operands)
+    number = expected.of(*operands) if isinstance(expected, Rule) else expected
     number = np.broadcast_to(np.asarray(number, result.dtype), result.shape)
     if result.dtype.kind == "b":
         return result == number
@@ -61,22 +61,22 @@ def follows(result: Data, wanted: Result, operands: tuple[Data, ...]) -> Any:
 
 def check(rows: list[Row], operands: tuple[Data, ...], *results: Data) -> None:
     """Check all rows; `results` are the parts of the result."""
-    for patterns, wanted in rows:
-        for part, result in zip(wanted, results, strict=True):
+    for patterns, expected in rows:
+        for part, result in zip(expected, results, strict=True):
             _check_row(patterns, part, operands, result)
 
 
 def _check_row(
-    patterns: tuple[Pattern, ...], wanted: Result, operands: tuple[Data, ...], result: Data
+    patterns: tuple[Pattern, ...], expected: Result, operands: tuple[Data, ...], result: Data
 ) -> None:
     chosen = np.ones(result.shape, bool)
     for pattern, x in zip(patterns, operands, strict=True):
         chosen &= selected(pattern, x)
     assert chosen.any(), patterns
-    given = tuple([x[chosen] for x in operands])
-    held = follows(result[chosen], wanted, given)
-    wrong = [(*(x[~held][0] for x in given), result[chosen][~held][0])] if not held.all() else []
-    assert wrong == [], (patterns, wanted)
+    inputs = tuple([x[chosen] for x in operands])
+    matches = follows(result[chosen], expected, inputs)
+    wrong = [(*(x[~matches][0] for x in inputs), result[chosen][~matches][0])] if not matches.all() else []
+    assert wrong == [], (patterns, expected)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -149,8 +149,8 @@ def test_cos_equals_cosh_of_the_rotated_number() -> None:
     _compare(of_complex("cos", paired(re, im)), of_complex("cosh", paired(-im, re)), re, im)
 
 
-def _compare(result: Data, wanted: Data, re: Data, im: Data) -> None:
-    for one, other in zip(parts(result), parts(wanted), strict=True):
+def _compare(result: Data, expected: Data, re: Data, im: Data) -> None:
+    for one, other in zip(parts(result), parts(expected), strict=True):
         # Signs of functions of NaN and of infinities are unspecified.
         plain = np.isfinite(re) & np.isfinite(im)
         # The two kernels may or may not fuse a multiplication and an addition.

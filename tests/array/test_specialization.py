@@ -27,10 +27,10 @@ def compiled_by(calls: int, *shape: int) -> int:
     other = xp.asarray(np.random.default_rng(1).random([n + 1 for n in shape]))
     xp.eval(standardised(other))
     x = np.random.default_rng(0).random(shape)
-    given = xp.asarray(x)
+    data = xp.asarray(x)
     before = counters.compiled
     for _ in range(calls):
-        assert_close(np.asarray(standardised(given)), oracle(x), rtol=1e-9, atol=1e-9)
+        assert_close(np.asarray(standardised(data)), oracle(x), rtol=1e-9, atol=1e-9)
     return counters.compiled - before
 
 

@@ -38,8 +38,8 @@ def cases() -> list[Any]:
 @pytest.mark.parametrize(("name", "dtype", "axis", "keepdims"), cases())
 def test_reductions(name: str, dtype: str, axis: Any, keepdims: bool) -> None:
     x = draw(SHAPE, dtype)
-    got = function(name)(array(x), axis=axis, keepdims=keepdims)
-    check(got, numpy_reduction(AXES_REDUCTIONS[name])(x, axis=axis, keepdims=keepdims))
+    actual = function(name)(array(x), axis=axis, keepdims=keepdims)
+    check(actual, numpy_reduction(AXES_REDUCTIONS[name])(x, axis=axis, keepdims=keepdims))
 
 
 @pytest.mark.exhaustive(keep=19)
@@ -67,8 +67,8 @@ def test_reductions_of_few_elements_and_of_none(name: str, shape: tuple[int, ...
 @pytest.mark.parametrize("correction", [1, 0.5])
 def test_variance_of_a_sample(dtype: str, correction: float) -> None:
     x = draw(SHAPE, dtype)
-    got = xp.var(array(x), axis=1, correction=correction)
-    check(got, np.var(x, axis=1, ddof=correction))
+    actual = xp.var(array(x), axis=1, correction=correction)
+    check(actual, np.var(x, axis=1, ddof=correction))
     spread = xp.std(array(x[:1]), axis=0, correction=1)
     assert np.isnan(np.asarray(spread)).all()
 
@@ -82,11 +82,11 @@ def test_extremes_of_what_is_no_number(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["sum", "prod"])
 @pytest.mark.parametrize(
-    ("given", "wanted"), [("int8", "int16"), ("float32", "float64"), ("uint8", "complex64")])
-def test_results_of_another_type(name: str, given: str, wanted: str) -> None:
-    x = draw(SHAPE, given)
-    got = function(name)(array(x), axis=(0, 1), dtype=np.dtype(wanted))
-    check(got, getattr(np, name)(x, axis=(0, 1), dtype=wanted))
+    ("argument", "expected"), [("int8", "int16"), ("float32", "float64"), ("uint8", "complex64")])
+def test_results_of_another_type(name: str, argument: str, expected: str) -> None:
+    x = draw(SHAPE, argument)
+    actual = function(name)(array(x), axis=(0, 1), dtype=np.dtype(expected))
+    check(actual, getattr(np, name)(x, axis=(0, 1), dtype=expected))
 
 
 def test_sums_of_narrow_integers_do_not_overflow() -> None:
@@ -100,11 +100,11 @@ def test_sums_of_many_are_as_exact_as_pairwise_ones(dtype: str) -> None:
     rng = np.random.default_rng(5)
     x = (rng.random((300, 1000)) + 1).astype(dtype)
     exact = np.sum(x.astype(np.longdouble))
-    for name, wanted in (("sum", exact), ("mean", exact / x.size)):
+    for name, expected in (("sum", exact), ("mean", exact / x.size)):
         if name == "sum" and dtype == "float16":
             continue  # the sum overflows
-        got = float(function(name)(array(x)))
-        assert abs(got - float(wanted)) <= 4 * float(np.spacing(np.dtype(dtype).type(wanted)))
+        actual = float(function(name)(array(x)))
+        assert abs(actual - float(expected)) <= 4 * float(np.spacing(np.dtype(dtype).type(expected)))
 
 
 @pytest.mark.exhaustive(keep=3)
@@ -113,8 +113,8 @@ def test_sums_of_many_are_as_exact_as_pairwise_ones(dtype: str) -> None:
 def test_booleans_are_summed_as_integers(name: str, dtype: str | None) -> None:
     x = draw(SHAPE, "bool")
     for axis in (0, -1):
-        got = function(name)(array(x), axis=axis, dtype=dtype)
-        check(got, getattr(np, name)(x, axis=axis, dtype=dtype))
+        actual = function(name)(array(x), axis=axis, dtype=dtype)
+        check(actual, getattr(np, name)(x, axis=axis, dtype=dtype))
     on_device = function(name)(xp.asarray(x, device="stick128"), axis=0)
     assert on_device.dtype == np.int32
     np.testing.assert_array_equal(np.asarray(on_device), getattr(np, name)(x, axis=0))
@@ -122,8 +122,8 @@ def test_booleans_are_summed_as_integers(name: str, dtype: str | None) -> None:
 
 def test_variance_of_numbers_far_from_zero() -> None:
     x = (np.random.default_rng(7).standard_normal(1000) + 1e4).astype("float32")
-    wanted = np.var(x.astype("float64"))
-    assert_close(float(xp.var(array(x))), wanted, rtol=1e-6)
+    expected = np.var(x.astype("float64"))
+    assert_close(float(xp.var(array(x))), expected, rtol=1e-6)
 
 
 @pytest.mark.exhaustive
@@ -134,13 +134,13 @@ def test_cumulative_sum_of_long_rows_of_any_strides(shape: tuple[int, ...], dtyp
     turned = np.asfortranarray(x)
     gaps = np.stack([x, x], axis=-1)[..., 0]
     for axis in range(len(shape)):
-        for given in (x, turned, gaps):
-            ours = xp.cumulative_sum(array(given) * 2, axis=axis)
+        for argument in (x, turned, gaps):
+            result = xp.cumulative_sum(array(argument) * 2, axis=axis)
             assert_close(
-                np.asarray(ours), np.cumulative_sum(x * 2, axis=axis), rtol=1e-5, atol=1e-4)
-        got = xp.cumulative_sum(array(turned), axis=axis)
+                np.asarray(result), np.cumulative_sum(x * 2, axis=axis), rtol=1e-5, atol=1e-4)
+        actual = xp.cumulative_sum(array(turned), axis=axis)
         assert_close(
-            np.asarray(got), np.cumulative_sum(x, axis=axis), rtol=1e-5, atol=1e-4)
+            np.asarray(actual), np.cumulative_sum(x, axis=axis), rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.exhaustive(keep=7)
@@ -149,10 +149,10 @@ def test_cumulative_sum_of_long_rows_of_any_strides(shape: tuple[int, ...], dtyp
 def test_running(name: str, dtype: str) -> None:
     x, turn = draw((3, 4), dtype), NUMBERS.index(dtype)
     axis, initial = turn % 2, turn % 3 == 0
-    got = function(name)(array(x), axis=axis, include_initial=initial)
-    check(got, getattr(np, name)(x, axis=axis, include_initial=initial))
-    got = function(name)(array(x[0]), include_initial=not initial)
-    check(got, getattr(np, name)(x[0], include_initial=not initial))
+    actual = function(name)(array(x), axis=axis, include_initial=initial)
+    check(actual, getattr(np, name)(x, axis=axis, include_initial=initial))
+    actual = function(name)(array(x[0]), include_initial=not initial)
+    check(actual, getattr(np, name)(x[0], include_initial=not initial))
 
 
 @pytest.mark.exhaustive(keep=11)
@@ -164,8 +164,8 @@ def test_running_over_rows_of_all_lengths(
 ) -> None:
     x = draw(shape, "float64")
     for axis in range(x.ndim):
-        got = function(name)(array(x), axis=axis, include_initial=initial)
-        check(got, getattr(np, name)(x, axis=axis, include_initial=initial))
+        actual = function(name)(array(x), axis=axis, include_initial=initial)
+        check(actual, getattr(np, name)(x, axis=axis, include_initial=initial))
 
 
 @pytest.mark.exhaustive(keep=3)

@@ -75,7 +75,7 @@ def test_libraries_compute(name: str) -> None:
 def test_numpy_and_the_interpreter_compute_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = np.asarray(BY_KERNELS[name](xp.asarray(X)))
+    expected = np.asarray(BY_KERNELS[name](xp.asarray(X)))
 
     def refused(*_: Any, **__: Any) -> Any:
         raise AssertionError("NumPy or the interpreter is called")
@@ -88,4 +88,4 @@ def test_numpy_and_the_interpreter_compute_nothing(
     xp.eval(found)
     monkeypatch.undo()
 
-    np.testing.assert_array_equal(np.asarray(found), wanted)
+    np.testing.assert_array_equal(np.asarray(found), expected)

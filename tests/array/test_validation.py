@@ -61,23 +61,23 @@ FLAGS: dict[str, Callable[[Array, Any], Any]] = {
 @pytest.mark.parametrize("name", FLAGS)
 @pytest.mark.parametrize("value", [MANY, xp.asarray(MANY)], ids=["numpy", "ours"])
 def test_an_array_is_neither_true_nor_false(name: str, value: Any) -> None:
-    where, what = name.split()
+    where, subject = name.split()
 
     with pytest.raises(ArrayTypeError) as error:
         FLAGS[name](xp.asarray(MANY), value)
 
     assert diagnostic(error.value) == Diagnostic(
-        "array-type", where=where, subject=what, value=str(value), type=type(value).__name__)
+        "array-type", where=where, subject=subject, value=str(value), type=type(value).__name__)
 
 
 @pytest.mark.parametrize("name", FLAGS)
 def test_an_array_of_one_element_may_be_one_value(name: str) -> None:
-    made, wanted = (FLAGS[name](xp.asarray(MANY), value) for value in (np.asarray([True]), True))
+    result, expected = (FLAGS[name](xp.asarray(MANY), value) for value in (np.asarray([True]), True))
 
-    if not isinstance(made, Array | np.ndarray | tuple):  # a capsule: memory without a text
-        assert type(made) is type(wanted)
+    if not isinstance(result, Array | np.ndarray | tuple):  # a capsule: memory without a text
+        assert type(result) is type(expected)
         return
-    for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (made, wanted)), strict=True):
+    for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (result, expected)), strict=True):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
 
@@ -112,16 +112,16 @@ def deep(x: Array) -> Any:
     return found
 
 
-@pytest.mark.parametrize("made", [itself, deep, lambda x: {"a": itself(x)}])
-def test_structures_that_hold_themselves(made: Callable[[Array], Any]) -> None:
-    def function(x: Array, given: Any = None) -> Any:
-        return made(x) if given is None else x
+@pytest.mark.parametrize("make", [itself, deep, lambda x: {"a": itself(x)}])
+def test_structures_that_hold_themselves(make: Callable[[Array], Any]) -> None:
+    def function(x: Array, source: Any = None) -> Any:
+        return make(x) if source is None else x
 
     x = xp.ones(2)
-    for args, what in (((x,), "results"), ((x, made(x)), "arguments")):
+    for args, subject in (((x,), "results"), ((x, make(x)), "arguments")):
         with pytest.raises(ArrayTypeError) as error:
             xp.jit(function)(*args)
 
         assert diagnostic(error.value) == (
-            Diagnostic("array-type", where=f"jit function: {what}", deepest=100)
+            Diagnostic("array-type", where=f"jit function: {subject}", deepest=100)
         )

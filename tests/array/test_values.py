@@ -48,15 +48,15 @@ def arrays() -> dict[str, Callable[[], Array]]:
 @pytest.mark.parametrize("name", arrays())
 def test_copies_are_other_arrays(name: str, way: Callable[[Array], Array]) -> None:
     x = arrays()[name]()
-    wanted = np.array(x)
+    expected = np.array(x)
 
     y = way(x)
 
     assert (y.dtype, y.shape, y.device) == (x.dtype, x.shape, x.device)
-    np.testing.assert_array_equal(np.asarray(y), wanted)
+    np.testing.assert_array_equal(np.asarray(y), expected)
     y += 1
-    np.testing.assert_array_equal(np.asarray(x), wanted)
-    np.testing.assert_array_equal(np.asarray(y), wanted + 1)
+    np.testing.assert_array_equal(np.asarray(x), expected)
+    np.testing.assert_array_equal(np.asarray(y), expected + 1)
 
 
 def test_pickles_of_slices_hold_no_more_than_the_slice() -> None:
@@ -100,18 +100,18 @@ def test_special_values_are_no_reason_to_warn(call: Callable[[], Array]) -> None
     assert repr(x)
 
 
-@pytest.mark.parametrize(("numbers", "dtype", "given"), [
+@pytest.mark.parametrize(("numbers", "dtype", "argument"), [
     ([1j], "float32", "complex128"),
     ([float("nan")], "int32", "float64"),
 ])
-def test_numbers_that_a_type_has_not(numbers: list[Any], dtype: str, given: str) -> None:
+def test_numbers_that_a_type_has_not(numbers: list[Any], dtype: str, argument: str) -> None:
     with pytest.raises(ArrayValueError) as caught:
         xp.asarray(numbers, dtype=getattr(xp, dtype))
 
     found = diagnostic(caught.value)
     of_python = found.parameters["reason"]
     assert found == Diagnostic(
-        "array-value", where="asarray", dtype=given, expected_dtype=dtype, reason=of_python)
+        "array-value", where="asarray", dtype=argument, expected_dtype=dtype, reason=of_python)
 
 
 @pytest.fixture
@@ -140,11 +140,11 @@ def test_threads_evaluate_one_array_concurrently() -> None:
         with ThreadPoolExecutor(3) as pool:
             results = [future.result() for future in [pool.submit(work) for _ in range(3)]]
 
-        wanted = (2 * data) ** 2
+        expected = (2 * data) ** 2
         for part, total, ordered in results:
-            np.testing.assert_array_equal(part, wanted[1:, ::2] - 1)
-            np.testing.assert_array_equal(total, (wanted + 2 * data).sum(0))
-            np.testing.assert_array_equal(ordered, wanted[:, ::-1])
+            np.testing.assert_array_equal(part, expected[1:, ::2] - 1)
+            np.testing.assert_array_equal(total, (expected + 2 * data).sum(0))
+            np.testing.assert_array_equal(ordered, expected[:, ::-1])
 
 
 @pytest.mark.usefixtures("often")
@@ -225,16 +225,16 @@ def test_one_thread_compiles_while_other_threads_compute(monkeypatch: pytest.Mon
 
 def test_elements_are_not_read_during_writes() -> None:
     x = xp.zeros(4)
-    told = []
+    reported = []
 
     def change(_: Any) -> None:  # stands for code that runs while memory is released
         with pytest.raises(ArrayValueError) as caught:
             float(x[0])
-        told.append(diagnostic(caught.value))
+        reported.append(diagnostic(caught.value))
 
     write_through(x, change)
 
-    assert told == [
+    assert reported == [
         Diagnostic("array-value")
     ]
     assert float(x[0]) == 0
@@ -256,12 +256,12 @@ def test_views_share_memory_after_their_base_is_deleted() -> None:
 
 def test_an_array_without_axes_shares_too() -> None:
     x = xp.asarray([1.0, 2.0], copy=True)
-    first, again = x[0, ...], x[1, ...][...]
+    first, repeated = x[0, ...], x[1, ...][...]
 
     x += 1
     first[...] = 7.0
 
-    assert (float(x[0]), float(first), float(again)) == (7.0, 7.0, 3.0)
+    assert (float(x[0]), float(first), float(repeated)) == (7.0, 7.0, 3.0)
 
 
 @contextmanager
@@ -323,8 +323,8 @@ def test_reshape_of_computed_arrays_is_a_view(
     z = xp.reshape(x, (3, 4), copy=False)
     z += 1
     assert (float(x[0, 0]), float(y[3])) == (100, 56)
-    own = xp.reshape(x, (12,), copy=True)
-    own[0] = 0
+    copied = xp.reshape(x, (12,), copy=True)
+    copied[0] = 0
     assert float(x[0, 0]) == 100
 
 
@@ -361,18 +361,18 @@ def test_a_view_keeps_the_index_that_it_was_taken_at() -> None:
 
 def _calls(function: Callable[[int], object], count: int) -> int:
     """Count the function calls that a function of a number makes."""
-    made = 0
+    result = 0
 
     def note(frame: Any, event: str, _: Any) -> None:
-        nonlocal made
-        made += event == "call"
+        nonlocal result
+        result += event == "call"
 
     sys.setprofile(note)
     try:
         function(count)
     finally:
         sys.setprofile(None)
-    return made
+    return result
 
 
 def _rest_of_rest(count: int) -> None:

@@ -37,8 +37,8 @@ def test_results_that_are_tuples_in_the_newest_version() -> None:
          np.broadcast_arrays(np.arange(3), np.arange(2)[:, None])),
     ):
         assert isinstance(one, tuple)
-        for ours, theirs in zip(one, other, strict=True):
-            np.testing.assert_array_equal(np.asarray(ours), theirs)
+        for actual, expected in zip(one, other, strict=True):
+            np.testing.assert_array_equal(np.asarray(actual), expected)
     assert "cpu" in newest.__array_namespace_info__().devices()
     assert isinstance(newest.__array_namespace_info__().devices(), tuple)
     assert newest.sin is xp.sin

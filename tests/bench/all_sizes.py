@@ -73,15 +73,15 @@ def _ratio(name: str, shape: tuple[int, int]) -> str:
     def by_kernels() -> None:
         assert recipe is not None
         if isinstance(recipe, ExecutionPlan):
-            for each in recipe.recipes:
-                each.calls = 0  # prevents specialization on the sizes
+            for item in recipe.recipes:
+                item.calls = 0  # prevents specialization on the sizes
             execute_plan(recipe, work)
         else:
             recipe.calls = 0
             call_kernel(recipe, [node.data for node in work.leaves if node.data is not None])
 
     pairs = [(_seconds(by_kernels), _seconds(lambda: run_program(work))) for _ in range(ROUNDS)]
-    return f"{min(ours for ours, _ in pairs) / min(other for _, other in pairs):.2f}"
+    return f"{min(actual for actual, _ in pairs) / min(other for _, other in pairs):.2f}"
 
 
 def _seconds(call: Callable[[], Any]) -> float:

@@ -27,26 +27,26 @@ PROGRAM = "python tests/bench/run.py"
 
 def parser() -> argparse.ArgumentParser:
     """Return the argument parser."""
-    made = argparse.ArgumentParser(
+    result = argparse.ArgumentParser(
         prog=PROGRAM, description="Measure against the machine's limits and against peers.",
     )
-    made.add_argument("case", nargs="*", help="a case, a family or a pattern; all without any; dist "
+    result.add_argument("case", nargs="*", help="a case, a family or a pattern; all without any; dist "
                       "alone for the cases on --threads processes")
-    made.add_argument("--peers", nargs="*", metavar="PEER", help="of " + ", ".join(
+    result.add_argument("--peers", nargs="*", metavar="PEER", help="of " + ", ".join(
         peer.name for peer in PEERS) + "; all that are installed without this")
-    made.add_argument("--threads", type=_count, default=1, help="and cores, of each contender")
-    made.add_argument("--rounds", type=_count, default=7, help="turns of each contender")
-    made.add_argument("--time", type=float, default=0.2, help="seconds of a turn")
-    made.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: count only the "
+    result.add_argument("--threads", type=_count, default=1, help="and cores, of each contender")
+    result.add_argument("--rounds", type=_count, default=7, help="turns of each contender")
+    result.add_argument("--time", type=float, default=0.2, help="seconds of a turn")
+    result.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: count only the "
                       "time that a process had a processor, where others load the machine")
-    made.add_argument("--json", type=Path, metavar="FILE", help="write what was measured")
-    made.add_argument("--read", type=Path, nargs="+", metavar="FILE", help="measure nothing, read "
+    result.add_argument("--json", type=Path, metavar="FILE", help="write what was measured")
+    result.add_argument("--read", type=Path, nargs="+", metavar="FILE", help="measure nothing, read "
                       "these; of a case that several have, the last counts")
-    made.add_argument("--write", type=Path, metavar="FILE", help="write the document, and beside "
+    result.add_argument("--write", type=Path, metavar="FILE", help="write the document, and beside "
                       "it the chart, as docs/performance.md")
-    made.add_argument("--note", default="", help="printed in the document")
-    made.add_argument("--list", action="store_true", help="only show the cases and the peers")
-    return made
+    result.add_argument("--note", default="", help="printed in the document")
+    result.add_argument("--list", action="store_true", help="only show the cases and the peers")
+    return result
 
 
 def _count(text: str) -> int:
@@ -58,34 +58,34 @@ def _count(text: str) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Return the exit status: 0, 1 if a result of tecomp was wrong, or 2 for an invalid request."""
-    asked = parser().parse_args(arguments)
-    if asked.case == [TEAMS]:
-        return _of_teams(asked)
+    options = parser().parse_args(arguments)
+    if options.case == [TEAMS]:
+        return _of_teams(options)
     try:
-        cases = choose(asked.case)
-        if asked.list:
+        cases = choose(options.case)
+        if options.list:
             print(listing(cases))
             return 0
-        if asked.read:
-            record = joined(list(map(_read, asked.read)))
-            record = replace(record, note=asked.note or record.note)
+        if options.read:
+            record = joined(list(map(_read, options.read)))
+            record = replace(record, note=options.note or record.note)
         else:
-            record = _measured(asked, cases, arguments)
+            record = _measured(options, cases, arguments)
     except BenchError as error:
         print(error, file=sys.stderr)
         return 2
-    if asked.json:
-        asked.json.write_text(json.dumps(to_json(record), indent=1) + "\n", encoding="utf-8")
-    if asked.write:
-        write_report(record, asked.write)
+    if options.json:
+        options.json.write_text(json.dumps(to_json(record), indent=1) + "\n", encoding="utf-8")
+    if options.write:
+        write_report(record, options.write)
     return int(any(result.failed for row in record.rows for result in row.of("tecomp")))
 
 
-def _of_teams(asked: argparse.Namespace) -> int:
+def _of_teams(options: argparse.Namespace) -> int:
     """Print the separate table of cases that all processes of a team compute together."""
-    names = [peer.name for peer in PEERS if peer.is_installed] if asked.peers is None else asked.peers
+    names = [peer.name for peer in PEERS if peer.is_installed] if options.peers is None else options.peers
     peers = [peer for peer, package in teams.PEERS.items() if package in names]
-    return teams.tell(asked.threads, sys.executable, peers)
+    return teams.tell(options.threads, sys.executable, peers)
 
 
 def listing(cases: Sequence[Case]) -> str:
@@ -98,13 +98,13 @@ def listing(cases: Sequence[Case]) -> str:
 
 def command_text(arguments: Sequence[str]) -> str:
     """Return the command that reproduces a record, without arguments of a single occasion."""
-    kept, words = [], iter(arguments)
+    remaining, words = [], iter(arguments)
     for word in words:
         if word in ("--json", "--write", "--note"):
             next(words, None)
         elif not word.startswith(("--json=", "--write=", "--note=")):
-            kept.append(word)
-    return shlex.join([*PROGRAM.split(), *kept, "--write", "docs/performance.md"])
+            remaining.append(word)
+    return shlex.join([*PROGRAM.split(), *remaining, "--write", "docs/performance.md"])
 
 
 def _read(path: Path) -> Record:
@@ -116,13 +116,13 @@ def _read(path: Path) -> Record:
         ) from error
 
 
-def _measured(asked: argparse.Namespace, cases: list[Case], arguments: Sequence[str]) -> Record:
-    peers = choose_peers(asked.peers)
-    if asked.clock == "cpu" and asked.threads > 1:
+def _measured(options: argparse.Namespace, cases: list[Case], arguments: Sequence[str]) -> Record:
+    peers = choose_peers(options.peers)
+    if options.clock == "cpu" and options.threads > 1:
         raise BenchError(
             "bench: --clock cpu adds up the time of all threads; leave it out, or ask for one thread"
         )
-    with crew(peers, asked.threads, asked.clock) as team:
+    with crew(peers, options.threads, options.clock) as team:
         rows: list[Row] = []
         print(legend([peer.name for peer in peers]))
 
@@ -130,10 +130,10 @@ def _measured(asked: argparse.Namespace, cases: list[Case], arguments: Sequence[
             rows.append(row)
             print(line(row, rows, [peer.name for peer in peers]), flush=True)
 
-        measure_all(cases, team, asked.rounds, asked.time, tell)
+        measure_all(cases, team, options.rounds, options.time, tell)
         return Record(
-            description(), team.versions(), command_text(arguments), asked.note,
-            asked.rounds, asked.time, asked.clock, tuple(rows),
+            description(), team.versions(), command_text(arguments), options.note,
+            options.rounds, options.time, options.clock, tuple(rows),
         )
 
 

@@ -95,11 +95,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=3, help="the least of so many is shown")
     parser.add_argument("--write", type=Path, help="where the picture goes; nowhere by default")
-    asked = parser.parse_args()
-    found = measured(COUNTS, asked.turns)
+    options = parser.parse_args()
+    found = measured(COUNTS, options.turns)
     print(table(COUNTS, found))
-    if asked.write:
-        asked.write.write_text(picture(COUNTS, found) + "\n")
+    if options.write:
+        options.write.write_text(picture(COUNTS, found) + "\n")
 
 
 if __name__ == "__main__":

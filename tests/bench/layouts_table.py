@@ -35,8 +35,8 @@ def residual(side: int = 56, depth: int = 256, inner: int = 64) -> Network:
     image = te.placeholder((1, depth, side, side), name="image")
     x = image
     constants: list[te.Tensor] = []
-    for taps, given, count in ((1, depth, inner), (3, inner, inner), (1, inner, depth)):
-        weights = te.placeholder((count, given, taps, taps), name=f"weights{len(constants)}")
+    for taps, source, count in ((1, depth, inner), (3, inner, inner), (1, inner, depth)):
+        weights = te.placeholder((count, source, taps, taps), name=f"weights{len(constants)}")
         constants.append(weights)
         x = convolution(x, weights)
         if count == inner:
@@ -48,19 +48,19 @@ def residual(side: int = 56, depth: int = 256, inner: int = 64) -> Network:
 
 def convolution(x: te.Tensor, weights: te.Tensor) -> te.Tensor:
     """Return a convolution with zero padding that keeps the image size."""
-    count, given, taps, _ = weights.shape
+    count, source, taps, _ = weights.shape
     side, edge = x.shape[2], int(taps) // 2
     wide = x
     if edge:
         wide = te.compute(
-            (1, given, side + 2 * edge, side + 2 * edge),
+            (1, source, side + 2 * edge, side + 2 * edge),
             lambda n, c, i, j: te.if_then_else(
                 te.all(i >= edge, i < side + edge, j >= edge, j < side + edge),
                 x[n, c, i - edge, j - edge], 0.0,
             ),
             name="wide",
         )
-    c, p, q = (te.reduce_axis((0, n), name=name) for n, name in ((given, "c"), (taps, "p"), (taps, "q")))
+    c, p, q = (te.reduce_axis((0, n), name=name) for n, name in ((source, "c"), (taps, "p"), (taps, "q")))
     return te.compute(
         (1, count, side, side),
         lambda n, o, i, j: te.sum(wide[n, c, i + p, j + q] * weights[o, c, p, q], axis=[c, p, q]),

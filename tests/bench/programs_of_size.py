@@ -25,11 +25,11 @@ def alike(count: int) -> te.Tensor:
     X = value = te.placeholder((COLUMNS, COLUMNS), name="X")
     for number in range(0, count, 3):
         product = _product(value, X, f"p{number}")
-        made = te.compute(
+        result = te.compute(
             product.shape, lambda i, j, p=product: te.max(p[i, j], 0.0), name=f"f{number}"
         )
         value = te.compute(
-            value.shape, lambda i, j, x=value, y=made: x[i, j] + y[i, j], name=f"r{number}"
+            value.shape, lambda i, j, x=value, y=result: x[i, j] + y[i, j], name=f"r{number}"
         )
     return value
 

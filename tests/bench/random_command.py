@@ -32,9 +32,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python tests/bench/random_shapes.py")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contender")
     parser.add_argument("--time", type=float, default=0.02, help="seconds of a turn")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with crew(choose_peers(["torch"]), 1) as team:
-        rows = measure_all(CASES, team, asked.rounds, asked.time,
+        rows = measure_all(CASES, team, options.rounds, options.time,
                            lambda row: print(line(row, [row], ["torch"]), flush=True))
     print(summary(rows))
     return int(any(row.against("torch") is None for row in rows))

@@ -115,9 +115,9 @@ def joined(records: Sequence[Record]) -> Record:
     )
 
 
-def ratio(other: float | None, ours: float | None) -> float | None:
+def ratio(other: float | None, actual: float | None) -> float | None:
     """Return `other / ours`; None if one of them is unknown."""
-    return other / ours if other is not None and ours else None
+    return other / actual if other is not None and actual else None
 
 
 def peers_of(rows: Sequence[Row]) -> list[str]:
@@ -131,23 +131,23 @@ def misses(row: Row, rows: Sequence[Row]) -> list[str]:
     if row.ours is None:
         return []
     goal, found = row.goal, []
-    whose = f"of {', '.join(goal.peers)}" if goal.peers else "peer"
-    for name, asked, have in (
+    description = f"of {', '.join(goal.peers)}" if goal.peers else "peer"
+    for name, requested, have in (
         ("of the limit", goal.of_limit, row.of_limit()),
-        (f"x the best {whose}", goal.of_best, row.of_best()),
+        (f"x the best {description}", goal.of_best, row.of_best()),
         ("x one thread", goal.of_one_thread, row.of_one_thread()),
         *((f"x {peer}", times, row.against(peer)) for peer, times in goal.of_peers),
     ):
-        if asked is not None and have is not None and have < asked:
-            found.append(f"{have:.2f} {name}, target {asked:g}")
+        if requested is not None and have is not None and have < requested:
+            found.append(f"{have:.2f} {name}, target {requested:g}")
     if goal.seconds is not None and row.ours > goal.seconds:
         found.append(f"{duration(row.ours)}, target {duration(goal.seconds)}")
     if goal.of_case is not None:
-        name, asked = goal.of_case
+        name, requested = goal.of_case
         other = next((r.rate() for r in rows if r.case == name), None)
         have = ratio(row.rate(), other)
-        if have is not None and have < asked:
-            found.append(f"{have:.2f} of the rate of {name}, target {asked:g}")
+        if have is not None and have < requested:
+            found.append(f"{have:.2f} of the rate of {name}, target {requested:g}")
     return found
 
 

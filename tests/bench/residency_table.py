@@ -26,8 +26,8 @@ def reported(outline: ProgramPlan) -> ProgramReport:
 
 def moved(report: ProgramReport) -> int:
     """Return the bytes that kernels read and write, without host transfers."""
-    kernels = [each for each in report.kernels if not each.bound_by.startswith("host")]
-    return sum(each.reads + each.writes for each in kernels)
+    kernels = [kernel for kernel in report.kernels if not kernel.bound_by.startswith("host")]
+    return sum(kernel.reads + kernel.writes for kernel in kernels)
 
 
 def outlined(program: Network, machine: str) -> ProgramPlan:
@@ -36,8 +36,8 @@ def outlined(program: Network, machine: str) -> ProgramPlan:
     values: Mapping[te.Tensor, object] = {
         x: np.zeros([int(n) for n in x.shape], str(x.dtype)) for x in constants
     }
-    asked = validate_request([output], passed, Target.load(machine), values, "program", {}, [], relayouts=True)
-    return plan_program(asked)
+    requested = validate_request([output], passed, Target.load(machine), values, "program", {}, [], relayouts=True)
+    return plan_program(requested)
 
 
 def row(name: str, program: Network, machine: str) -> str:
@@ -45,7 +45,7 @@ def row(name: str, program: Network, machine: str) -> str:
     near = outlined(program, machine)
     apart: dict[Operation, str] = {group.result: "left out" for group in near.parts}
     stays, stored = reported(near), reported(near.without(apart))
-    values = sum(each.bytes for each in stays.residents)
+    values = sum(resident.bytes for resident in stays.residents)
     return (
         f"| {name} | {machine} | {len(stays.residents)} | {values:,} | {moved(stored):,} | "
         f"{moved(stays):,} | {stored.cycles:,.0f} | {stays.cycles:,.0f} |"

@@ -103,11 +103,11 @@ def crew(peers: Sequence[Peer], threads: int, clock: str = "wall") -> Iterator[C
             f"{len(cores_allowed())}; ask for fewer, or start it without taskset"
         )
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        made = Crew(peers, threads, Path(folder), clock)
+        result = Crew(peers, threads, Path(folder), clock)
         try:
-            yield made
+            yield result
         finally:
-            made.close()
+            result.close()
 
 
 def cores_allowed() -> list[int]:
@@ -148,17 +148,17 @@ def copies_of(case: Case) -> int:
 def _measure_in_turns(
     case: Case, team: Crew, folder: Path, rounds: int, seconds: float
 ) -> list[Result]:
-    everyone = team.of(case)
+    all_ranks = team.of(case)
     ready: list[Contender] = []
     notes: dict[int, tuple[str, bool]] = {}
-    for contender in everyone:
+    for contender in all_ranks:
         answer = contender.ask(case=case.name, folder=str(folder), copies=copies_of(case))
         note = _refusal(case, answer)
         if note is None:
             ready.append(contender)
         else:
             notes[id(contender)] = note, _is_fault(answer)
-    times: dict[int, list[float]] = {id(contender): [] for contender in everyone}
+    times: dict[int, list[float]] = {id(contender): [] for contender in all_ranks}
     for turn in range(rounds):
         for k in range(len(ready)):
             # Each round starts with another contender, so that their neighbours vary.
@@ -169,7 +169,7 @@ def _measure_in_turns(
                 notes[id(contender)] = answer["skipped"], True
             if contender.threads > 1:
                 sleep(_PAUSE)
-    return [_result(c, times[id(c)], *notes.get(id(c), ("", False))) for c in everyone]
+    return [_result(c, times[id(c)], *notes.get(id(c), ("", False))) for c in all_ranks]
 
 
 def _measure_fresh(case: Case, team: Crew, folder: Path, rounds: int) -> list[Result]:

@@ -33,13 +33,13 @@ def line(row: Row, rows: Sequence[Row], peers: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def ratios(found: Mapping[Row, float], what: str, peer: str) -> list[str]:
+def ratios(found: Mapping[Row, float], subject: str, peer: str) -> list[str]:
     """Return the geometric mean of the speedups over a peer, and the worst ones."""
     if not found:
         return []
     worst = sorted(found.items(), key=lambda item: item[1])[:_WORST]
     return [
-        f"{len(found)} {what}: {geometric_mean(found.values()):.2f} times as fast as {peer} at the "
+        f"{len(found)} {subject}: {geometric_mean(found.values()):.2f} times as fast as {peer} at the "
         f"geometric mean, {min(found.values()):.2f} at least; the worst:",
         *(f"{ratio:6.2f}x  {row.case}: {row.title}" for row, ratio in worst),
     ]

@@ -57,21 +57,21 @@ def operations() -> Iterator[tuple[str, Network]]:
         te.cast(X[i, k], "float32") * te.cast(W[k, j], "float32"), axis=k), name="Y"))
 
 
-def cycles(program: Network, given: Mapping[te.Tensor, Layout]) -> float:
+def cycles(program: Network, argument: Mapping[te.Tensor, Layout]) -> float:
     """Return the cycles of the kernels of a program without host transfers."""
     passed, constants, output = program
     known = {x: np.zeros([int(n) for n in x.shape], str(x.dtype)) for x in constants}
-    asked = validate_request([output], passed, MACHINE, known, "program", given)
-    report = details_of(asked).report("program", MACHINE, 0, measured=False)
-    return sum(each.cycles for each in report.kernels if not each.bound_by.startswith("host"))
+    requested = validate_request([output], passed, MACHINE, known, "program", argument)
+    report = details_of(requested).report("program", MACHINE, 0, measured=False)
+    return sum(kernel.cycles for kernel in report.kernels if not kernel.bound_by.startswith("host"))
 
 
 def row(name: str, program: Network) -> str:
     """Return a row of the table."""
-    own = values(program[2])
-    found = [cycles(program, {x: place(x) for x in own}) for place in (rows, sticks)]
+    actual = values(program[2])
+    found = [cycles(program, {x: place(x) for x in actual}) for place in (rows, sticks)]
     found.append(cycles(program, {}))
-    return f"| {name} | {' | '.join(f'{each:,.0f}' for each in found)} |"
+    return f"| {name} | {' | '.join(f'{item:,.0f}' for item in found)} |"
 
 
 def main() -> None:

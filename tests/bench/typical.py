@@ -47,10 +47,10 @@ class Case:
     def arrays(self, most: int = MANY) -> list[np.ndarray[Any, Any]]:
         """Return reproducible arrays, with sizes clipped to `most` along each axis."""
         random = np.random.default_rng(0)
-        made = [random.standard_normal([min(n, most) for n in shape]) for shape in self.shapes]
+        results = [random.standard_normal([min(n, most) for n in shape]) for shape in self.shapes]
         if self.dtype.startswith("complex"):
-            made = [x + 1j * random.standard_normal(x.shape) for x in made]
-        return [x.astype(self.dtype) for x in made]
+            results = [x + 1j * random.standard_normal(x.shape) for x in results]
+        return [x.astype(self.dtype) for x in results]
 
 
 def softmax(np: Any, x: Any) -> Any:
@@ -144,12 +144,12 @@ CASES = (
 
 def measured(case: Case) -> tuple[float, float]:
     """Return the minimum seconds of a call by tecomp and by NumPy, called in turns."""
-    given = case.arrays()
-    ours = [xp.asarray(x, copy=True) for x in given]
+    inputs = case.arrays()
+    actual = [xp.asarray(x, copy=True) for x in inputs]
     ways: Sequence[Callable[[], Any]] = (
-        lambda: xp.eval(case.program(xp, *ours)), lambda: case.program(np, *given))
+        lambda: xp.eval(case.program(xp, *actual)), lambda: case.program(np, *inputs))
     assert_close(
-        np.asarray(case.program(xp, *ours)), case.program(np, *given), rtol=1e-3, atol=1e-3)
+        np.asarray(case.program(xp, *actual)), case.program(np, *inputs), rtol=1e-3, atol=1e-3)
     for _ in range(WARM):
         ways[0]()
     best = [float("inf"), float("inf")]
@@ -175,8 +175,8 @@ def main(words: Sequence[str]) -> None:
     print("| program | tecomp | numpy |\n| --- | ---: | ---: |")
     for case in CASES:
         if not words or any(word in case.name for word in words):
-            own, numpy = measured(case)
-            print(f"| {case.name} | {duration(own)} | {numpy / own:.2f}x |", flush=True)
+            seconds, numpy = measured(case)
+            print(f"| {case.name} | {duration(seconds)} | {numpy / seconds:.2f}x |", flush=True)
             gc.collect()
 
 

@@ -71,7 +71,7 @@ class Session:
         if case.is_fresh:
             return {}
         returned = [(call(), written) for call, written in both]
-        results = [own if written is None else written for own, written in returned]
+        results = [measured if written is None else written for measured, written in returned]
         if self._to_numpy is None:
             return {}
         expected = np.load(folder / "expected.npy")
@@ -152,11 +152,11 @@ def serve(
         _say(answers, _reply(session, json.loads(line)))
 
 
-def _reply(session: Session, asked: dict[str, Any]) -> dict[str, Any]:
+def _reply(session: Session, requested: dict[str, Any]) -> dict[str, Any]:
     try:
-        if "case" in asked:
-            return session.prepare(find(asked["case"]), Path(asked["folder"]), asked["copies"])
-        return session.time(asked["seconds"], asked["clock"])
+        if "case" in requested:
+            return session.prepare(find(requested["case"]), Path(requested["folder"]), requested["copies"])
+        return session.time(requested["seconds"], requested["clock"])
     except NoFormError as why:
         return {"skipped": str(why)}
     except Exception as error:  # any exception of a peer is reported in place of a time

@@ -37,22 +37,22 @@ def copies(arguments: tuple[Any, ...]) -> list[Any]:
     return [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
 
 
-def assert_close(got: Array, wanted: Array, roundings: int) -> None:
+def assert_close(actual: Array, expected: Array, roundings: int) -> None:
     """Check that arrays are equal; floats may differ by `roundings` ulps, and NaN equals NaN."""
-    kind = got.dtype
+    kind = actual.dtype
     if kind.kind in "biu":
-        np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(actual, expected)
         return
     if not DType(kind.name).is_float:
-        np.testing.assert_array_equal(got.astype(np.int64), wanted.astype(np.int64))
+        np.testing.assert_array_equal(actual.astype(np.int64), expected.astype(np.int64))
         return
     row = element_type(kind.name)
     step, least = 2.0**-row.fraction_bits, 2.0 ** (1 - row.bias - row.fraction_bits)
-    x, y = got.astype(np.float64), wanted.astype(np.float64)
+    x, y = actual.astype(np.float64), expected.astype(np.float64)
     with np.errstate(all="ignore"):
         near = np.abs(x - y) <= roundings * (step * np.maximum(np.abs(x), np.abs(y)) + least)
     agree = (x == y) | (np.isnan(x) & np.isnan(y)) | near
-    assert agree.all(), f"{got[~agree][:5]} where {wanted[~agree][:5]} is right"
+    assert agree.all(), f"{actual[~agree][:5]} where {expected[~agree][:5]} is right"
 
 
 @pytest.fixture
@@ -73,12 +73,12 @@ def both() -> Callable[..., Kernel]:
     def run(
         func: PrimFunc | str, *arguments: Any, roundings: int = 0, check_bounds: bool = False
     ) -> Kernel:
-        made = parse(func) if isinstance(func, str) else func
-        wanted, got = copies(arguments), copies(arguments)
-        evaluate(made, wanted)
-        kernel = Kernel(made, check_bounds=check_bounds)
-        kernel(*got)
-        for x, y in zip(got, wanted, strict=True):
+        result = parse(func) if isinstance(func, str) else func
+        expected, actual = copies(arguments), copies(arguments)
+        evaluate(result, expected)
+        kernel = Kernel(result, check_bounds=check_bounds)
+        kernel(*actual)
+        for x, y in zip(actual, expected, strict=True):
             if isinstance(x, np.ndarray):
                 assert_close(x, y, roundings)
         return kernel
@@ -124,10 +124,10 @@ def samples(name: str, seed: int) -> Array:
         return random.integers(0, 2, SAMPLES).astype(bool)
     if dtype.is_integer:
         low, high = integer_range(dtype)
-        held = kind if kind.kind in "iu" else np.dtype(np.int8)
-        whole = random.integers(low, high, SAMPLES, dtype=held, endpoint=True)
+        stored = kind if kind.kind in "iu" else np.dtype(np.int8)
+        whole = random.integers(low, high, SAMPLES, dtype=stored, endpoint=True)
         edges = [low, high, *(min(k, high) for k in (0, 1, 2, 3, 5, 7)), high - 1, low + 1, 0, 0]
-        whole[:12] = np.array(edges, held)
+        whole[:12] = np.array(edges, stored)
         if low < 0:
             whole[12:20] = [max(k, low) for k in (-1, -2, -3, -7, low, -1, 1, 0)]
         whole[30:120] = random.integers(0, min(9, high + 1), 90)

@@ -101,14 +101,14 @@ def contenders(
     name: str, with_libmvec: bool, dtype: str
 ) -> dict[str, Callable[[Array, Array], object]]:
     expression, width = EXPRESSIONS[name], 512 // DType(dtype).bits
-    made: dict[str, Callable[[Array, Array], object]] = {
+    result: dict[str, Callable[[Array, Array], object]] = {
         "tecomp": kernel_of(expression, width, dtype)
     }
     with patch("tecomp.codegen.ops.arithmetic.emit_formula", lane_by_lane):
-        made["lane by lane"] = kernel_of(expression, width, dtype)
+        result["lane by lane"] = kernel_of(expression, width, dtype)
     if with_libmvec and name != "sigmoid":
         with patch("tecomp.codegen.ops.arithmetic.emit_formula", of_libmvec):
-            made["libmvec"] = kernel_of(expression, width // 2, dtype)
+            result["libmvec"] = kernel_of(expression, width // 2, dtype)
     if name in NUMPY:
         function = NUMPY[name]
 
@@ -116,8 +116,8 @@ def contenders(
             for _ in range(NUMBERS // CHUNK):
                 function(x, o)
 
-        made["NumPy"] = again
-    return made
+        result["NumPy"] = again
+    return result
 
 
 def print_times(dtype: str) -> None:
@@ -132,9 +132,9 @@ def print_times(dtype: str) -> None:
         x = np.abs(x) if name == "log" else x
         result = np.empty_like(x)
         best: dict[str, float] = {}
-        made = contenders(name, found is not None, dtype)
+        created = contenders(name, found is not None, dtype)
         for _ in range(ROUNDS):
-            for column, function in made.items():
+            for column, function in created.items():
                 start = time.perf_counter()
                 function(x, result)
                 spent = time.perf_counter() - start

@@ -32,17 +32,17 @@ def text(loop: str, size: int, first: str, rows: int = 0) -> str:
 
 def alignments(function: str) -> tuple[set[int], set[int]]:
     """Return the alignments of vector loads and of vector stores."""
-    made = module_text(parse(function), Options()).text
+    result = module_text(parse(function), Options()).text
     vector = r"<8 x float>[^,\n]*, ptr [^,\n]*, align (\d+)"
     return (
-        {int(n) for n in re.findall(rf"= load {vector}", made)},
-        {int(n) for n in re.findall(rf"store {vector}", made)},
+        {int(n) for n in re.findall(rf"= load {vector}", result)},
+        {int(n) for n in re.findall(rf"store {vector}", result)},
     )
 
 
 @pytest.mark.parametrize("loop", ["range", "parallel"])
 @pytest.mark.parametrize(
-    ("size", "rows", "first", "wanted"),
+    ("size", "rows", "first", "expected"),
     [
         (512, 0, "ramp(i * 8, 1, 8)", 32),  # on the stack
         (512, 0, "ramp(0, 1, 8)", 64),
@@ -54,16 +54,16 @@ def alignments(function: str) -> tuple[set[int], set[int]]:
         (100, 2, "ramp(16, 1, 8)", 64),
     ],
 )
-def test_scratch(loop: str, size: int, rows: int, first: str, wanted: int) -> None:
+def test_scratch(loop: str, size: int, rows: int, first: str, expected: int) -> None:
     loads, stores = alignments(text(loop, size, first, rows))
 
     # Arguments are aligned to their element size.
-    assert stores == {4, wanted}
-    assert loads == {4, wanted}
+    assert stores == {4, expected}
+    assert loads == {4, expected}
 
 
 @pytest.mark.parametrize(
-    ("index", "wanted"),
+    ("index", "expected"),
     [
         (Const(0), 128),
         (Const(-24), 8),
@@ -83,8 +83,8 @@ def test_scratch(loop: str, size: int, rows: int, first: str, wanted: int) -> No
         (cast("int32", X * 8), 8),
     ],
 )
-def test_divisor_of_an_index(index: Expr, wanted: int) -> None:
-    assert divisor(index) == wanted
+def test_divisor_of_an_index(index: Expr, expected: int) -> None:
+    assert divisor(index) == expected
 
 
 def test_shared_subexpressions_are_analysed_once() -> None:
@@ -136,9 +136,9 @@ def test_packed_operands_are_read_by_aligned_instructions() -> None:
     s[C].reorder(jo, C.op.axis[0], k, ji)
     s[C].vectorize(ji)
 
-    made = emit_assembly(
+    result = emit_assembly(
         tecomp.lower(s, [A, B, C]), triple="x86_64-unknown-linux-gnu", cpu="x86-64"
     )
 
     # Without AVX, a memory operand must be aligned; otherwise a separate load is needed.
-    assert re.search(r"mulps\s+-?\d*\(%r|movaps\s+-?\d*\(%r", made)
+    assert re.search(r"mulps\s+-?\d*\(%r|movaps\s+-?\d*\(%r", result)

@@ -38,14 +38,14 @@ def patterns(dtype: str, seed: int) -> Any:
 
 
 def check(
-    agrees: Any, function: Callable[..., te.Expr], operands: list[Any], wanted: Any, lanes: int
+    agrees: Any, function: Callable[..., te.Expr], operands: list[Any], expected: Any, lanes: int
 ) -> None:
     names = [te.placeholder((COUNT,), str(x.dtype), name=f"P{k}") for k, x in enumerate(operands)]
     C = te.compute((COUNT,), lambda i: function(*(p[i] for p in names)), name="C")
     s = te.create_schedule(C.op)
     if lanes > 1:
         s[C].vectorize(s[C].split(C.op.axis[0], factor=lanes)[1])
-    agrees(s, [*names, C], {**dict(zip(names, operands, strict=True)), C: wanted})
+    agrees(s, [*names, C], {**dict(zip(names, operands, strict=True)), C: expected})
 
 
 @pytest.mark.exhaustive(keep=4)
@@ -80,11 +80,11 @@ def test_powers_of_two(agrees: Any, of: tuple[str, str], lanes: int) -> None:
     n[64:160] = rng.integers(max(lowest, -160), min(highest, 160), 96).astype(integer)
     n[:2] = np.array([highest, lowest], integer)
     clipped = np.clip(n.astype(object), -6000, 6000).astype("int32")
-    wide = x.astype("float64") if x.dtype.itemsize < 4 else x
+    widened = x.astype("float64") if x.dtype.itemsize < 4 else x
     with np.errstate(all="ignore"):
-        wanted = np.ldexp(wide, clipped).astype(x.dtype)
+        expected = np.ldexp(widened, clipped).astype(x.dtype)
 
-    check(agrees, te.ldexp, [x, n], wanted, lanes)
+    check(agrees, te.ldexp, [x, n], expected, lanes)
 
 
 @pytest.mark.exhaustive(keep=11)
@@ -97,9 +97,9 @@ def test_zeros_in_front(agrees: Any, dtype: str, lanes: int) -> None:
     unsigned &= np.uint64(2**kind.bits - 1)
     unsigned[:3] = 0, 2 ** (kind.bits - 1), 2**kind.bits - 1
     x = unsigned.astype("int64").astype(kind.numpy) if kind.bits < 8 else unsigned.astype(dtype)
-    wanted = [kind.bits - int(n).bit_length() for n in unsigned]
+    expected = [kind.bits - int(n).bit_length() for n in unsigned]
 
-    check(agrees, te.clz, [x], np.array(wanted, "int32"), lanes)
+    check(agrees, te.clz, [x], np.array(expected, "int32"), lanes)
 
 
 @pytest.mark.parametrize(("dtype", "most"), [("float16", 4), ("float32", 10), ("float64", 22)])

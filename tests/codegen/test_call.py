@@ -275,10 +275,10 @@ def test_types_of_arrays(name: str, kind: Any) -> None:
     with pytest.raises(CallError) as error:
         kernel(np.zeros(3, np.int32), b)
     module = "ml_dtypes" if name == "bfloat16" else "np"
-    wanted = f"{module}.{name}{'_' if name == 'bool' else ''}"
+    expected = f"{module}.{name}{'_' if name == 'bool' else ''}"
     assert diagnostic(error.value) == Diagnostic(
         "argument-mismatch", where="argument 0 (A) of f", parameter=f"{name}[3]", shape="int32[3]",
-        scalar=wanted,
+        scalar=expected,
     )
 
 

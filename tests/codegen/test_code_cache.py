@@ -119,8 +119,8 @@ def test_code_that_cannot_be_linked_is_made_again(
     )
     key = code_cache.code_key(source, "first")
     code = jit.object_code(source)
-    given = {"cut": code[: len(code) // 2], "other": jit.object_code(other)}
-    content = given[image] if isinstance(image, str) else image
+    argument = {"cut": code[: len(code) // 2], "other": jit.object_code(other)}
+    content = argument[image] if isinstance(image, str) else image
     code_cache.LINKED.clear()
     kept.put(key, content)
 

@@ -48,8 +48,8 @@ class Refusing:
 class Careless:
     """Exporter that returns or raises an arbitrary object."""
 
-    def __init__(self, made: object) -> None:
-        self.made = made
+    def __init__(self, result: object) -> None:
+        self.made = result
 
     def __dlpack__(self) -> object:
         if isinstance(self.made, Exception):
@@ -149,10 +149,10 @@ def test_arrays_are_used_in_place(name: str) -> None:
 def test_inputs_may_be_read_only() -> None:
     a, b = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
 
-    for given in (Handmade(a, 2, 32), Handmade(a, 2, 32, flags=1), Handmade(a, 2, 32, flags=2),
+    for argument in (Handmade(a, 2, 32), Handmade(a, 2, 32, flags=1), Handmade(a, 2, 32, flags=2),
                   Immutable(a.tobytes())):
         b[:] = 0
-        kernel("float32")(given, b)
+        kernel("float32")(argument, b)
         assert (b == a[::-1]).all()
 
 

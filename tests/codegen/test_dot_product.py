@@ -93,14 +93,14 @@ def test_matmul_with_dots_is_vectorized(first: str, second: str, is_symbolic: bo
     n = te.var("n") if is_symbolic else 21
     s, args = matmul(first, second, 5, n, 6, lanes=8)
     a, b = numbers(first, (5, 6), 2), numbers(second, (6, 21), 3)
-    wanted = exact(a[:, None].reshape(5, 1, -1), b.transpose(1, 0, 2).reshape(1, 21, -1))
-    c = np.zeros_like(wanted)
+    expected = exact(a[:, None].reshape(5, 1, -1), b.transpose(1, 0, 2).reshape(1, 21, -1))
+    c = np.zeros_like(expected)
 
     func = tecomp.lower(s, args)
     tecomp.build(s, args)(a, b, c)
 
     assert "dot(broadcast(A[" in str(func)
-    np.testing.assert_array_equal(c, wanted)
+    np.testing.assert_array_equal(c, expected)
 
 
 X86 = "x86_64-unknown-linux-gnu"
@@ -218,19 +218,19 @@ def test_forms_for_instructions_mean_the_same(
     assert used == ([] if first == "int16x2" else expected[first.lstrip("u")[0]])
     a, b = numbers(first, (96,), 5), numbers(second, (96,), 6)
     result = np.arange(96).astype("float32" if "bfloat" in first else "int32")
-    wanted = result + exact(a, b)
+    reference = result + exact(a, b)
 
     monkeypatch.setattr(compile_module, "module_text", lambda f, o: stand_in(f, o))
     Kernel(func)(a, b, result)
 
-    np.testing.assert_array_equal(result, wanted)
+    np.testing.assert_array_equal(result, reference)
 
 
 def stand_in(func: PrimFunc, options: Options) -> ModuleText:
     """Build the module for a CPU with these instructions, and replace them by functions."""
-    made = module_text(func, options, LlvmTarget(X86, "znver4"))
-    text = re.sub(r"declare (.*) @llvm\.x86\.(avx512\w*)\.(\w+)\.(\d+)\(.*\)", substitute, made.text)
-    return replace(made, source=LlvmSource(re.sub(r"@llvm\.x86\.(avx512\w*)\.", r"@stand.in.\1.", text)))
+    result = module_text(func, options, LlvmTarget(X86, "znver4"))
+    text = re.sub(r"declare (.*) @llvm\.x86\.(avx512\w*)\.(\w+)\.(\d+)\(.*\)", substitute, result.text)
+    return replace(result, source=LlvmSource(re.sub(r"@llvm\.x86\.(avx512\w*)\.", r"@stand.in.\1.", text)))
 
 
 def substitute(match: re.Match[str]) -> str:

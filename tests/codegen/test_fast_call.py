@@ -392,8 +392,8 @@ def test_marks_of_layouts_need_no_care() -> None:
     numbers = empty((8,), np.float32, wrong)
     numbers[...] = 0
 
-    for given in (f32(8), empty((8,), np.float32, right), numbers + 1):
-        kernel(given, f32(8), marked_out)
+    for argument in (f32(8), empty((8,), np.float32, right), numbers + 1):
+        kernel(argument, f32(8), marked_out)
     assert kernel.careful == 0
 
     with pytest.raises(CallError) as error:

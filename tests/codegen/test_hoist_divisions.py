@@ -76,12 +76,12 @@ def test_results_are_the_same_also_where_a_divisor_is_0(shape: tuple[int, int]) 
     m, n = shape
     results = []
     verify(hoist_divisions(func), flat=True)
-    for each in (func, hoist_divisions(func), None):
+    for item in (func, hoist_divisions(func), None):
         a, b = np.arange(m * n), np.zeros(m * n, np.int64)
-        if each is None:
+        if item is None:
             Kernel(func)(a, b, m, n)
         else:
-            evaluate(each, [a, b, m, n])
+            evaluate(item, [a, b, m, n])
         results.append(list(b))
 
     assert results[0] == results[1] == results[2]

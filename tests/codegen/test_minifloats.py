@@ -56,11 +56,11 @@ def test_every_code_is_the_number_of_ml_dtypes(name: str, lanes: int) -> None:
     codes = np.arange(1 << DType(name).bits, dtype=np.uint8).view(DType(name).numpy)
 
     for wide in ("float16", "bfloat16", "float32", "float64"):
-        wanted = codes.astype(DType(wide).numpy)
+        expected = codes.astype(DType(wide).numpy)
         found = converted(codes, wide, lanes)
-        assert np.array_equal(np.isnan(found), np.isnan(wanted))
-        assert np.array_equal(np.signbit(found), np.signbit(wanted))
-        assert np.array_equal(found[~np.isnan(wanted)], wanted[~np.isnan(wanted)])
+        assert np.array_equal(np.isnan(found), np.isnan(expected))
+        assert np.array_equal(np.signbit(found), np.signbit(expected))
+        assert np.array_equal(found[~np.isnan(expected)], expected[~np.isnan(expected)])
 
 
 @pytest.mark.parametrize("lanes", [1, 8, 16])
@@ -69,9 +69,9 @@ def test_rounding_is_that_of_ml_dtypes(name: str, lanes: int) -> None:
     """Ties, overflow, subnormals, infinities and NaN give the same bits."""
     values = floats_near(name)
     with np.errstate(all="ignore"):
-        wanted = values.astype(DType(name).numpy)
+        expected = values.astype(DType(name).numpy)
 
-    assert np.array_equal(converted(values, name, lanes).view(np.uint8), wanted.view(np.uint8))
+    assert np.array_equal(converted(values, name, lanes).view(np.uint8), expected.view(np.uint8))
 
 
 @pytest.mark.parametrize("source", ["float16", "bfloat16", "float64", "int8", "uint16", "int64"])
@@ -80,9 +80,9 @@ def test_values_of_other_dtypes(name: str, source: str) -> None:
     kind = DType(source).numpy
     with np.errstate(all="ignore"):
         values = np.concatenate([np.arange(-128, 128), floats_near(name)[:1024]]).astype(kind)
-        wanted = values.astype(np.float32).astype(DType(name).numpy)
+        expected = values.astype(np.float32).astype(DType(name).numpy)
 
-    assert np.array_equal(converted(values, name, 8).view(np.uint8), wanted.view(np.uint8))
+    assert np.array_equal(converted(values, name, 8).view(np.uint8), expected.view(np.uint8))
 
 
 @pytest.mark.parametrize("name", MINIFLOATS)
@@ -92,16 +92,16 @@ def test_programs_round_after_every_operation(name: str) -> None:
     a, b = (random.integers(-6, 7, (6, 20)).astype(kind) for _ in range(2))
     A, B = (te.placeholder((6, 20), name, name=n) for n in "AB")
     total = topi.add(topi.multiply(A, B), A)
-    wide = topi.cast(total, "float32")
+    widened = topi.cast(total, "float32")
     peak = topi.max(A, axis=1)
-    program = tecomp.compile([total, wide, topi.cast(topi.exp(wide), name), peak], [A, B])
+    program = tecomp.compile([total, widened, topi.cast(topi.exp(widened), name), peak], [A, B])
 
     sums, numbers, powers, most = program(a, b)
 
-    wanted = a * b + a
-    assert np.array_equal(sums, wanted)
-    assert sums.dtype == wanted.dtype
-    assert np.array_equal(numbers, wanted.astype(np.float32))
+    expected = a * b + a
+    assert np.array_equal(sums, expected)
+    assert sums.dtype == expected.dtype
+    assert np.array_equal(numbers, expected.astype(np.float32))
     with np.errstate(all="ignore"):
         assert np.array_equal(powers.astype(np.float32), np.exp(numbers).astype(kind).astype(np.float32),
                               equal_nan=True)
@@ -113,13 +113,13 @@ def test_the_interpreter_agrees(name: str) -> None:
     A = te.placeholder((40,), name, name="A")
     B = te.compute((40,), lambda i: te.sqrt(te.fabs(A[i])) / (A[i] + te.const(1, name)), name="B")
     schedule = te.create_schedule(B.op)
-    given = np.random.default_rng(1).integers(-5, 6, 40).astype(DType(name).numpy)
-    found, wanted = np.empty_like(given), np.empty_like(given)
+    data = np.random.default_rng(1).integers(-5, 6, 40).astype(DType(name).numpy)
+    found, expected = np.empty_like(data), np.empty_like(data)
 
-    tecomp.build(schedule, [A, B])(given, found)
-    tecomp.evaluate(tecomp.lower(schedule, [A, B]), [given, wanted])
+    tecomp.build(schedule, [A, B])(data, found)
+    tecomp.evaluate(tecomp.lower(schedule, [A, B]), [data, expected])
 
-    assert np.array_equal(found.astype(np.float32), wanted.astype(np.float32), equal_nan=True)
+    assert np.array_equal(found.astype(np.float32), expected.astype(np.float32), equal_nan=True)
 
 
 @pytest.mark.parametrize("name", MINIFLOATS)

@@ -66,17 +66,17 @@ def test_bits_beyond_the_value_are_ignored(name: str) -> None:
 @pytest.mark.parametrize("name", INTEGERS)
 def test_casts_saturate_floats_and_wrap_integers(name: str, source: str) -> None:
     low, high = integer_range(DType(name))
-    given = np.arange(-40, 41).astype(source)
+    data = np.arange(-40, 41).astype(source)
     if DType(source).is_float:
-        given = np.concatenate([given / 4, np.array([np.nan, np.inf, -np.inf, 1e30], source)])
-        wanted = np.clip(np.nan_to_num(np.trunc(given), posinf=99, neginf=-99), low, high)
+        data = np.concatenate([data / 4, np.array([np.nan, np.inf, -np.inf, 1e30], source)])
+        expected = np.clip(np.nan_to_num(np.trunc(data), posinf=99, neginf=-99), low, high)
     else:
-        wanted = (given.astype(np.int64) - low) % (high - low + 1) + low
-    A = te.placeholder(given.shape, source, name="A")
+        expected = (data.astype(np.int64) - low) % (high - low + 1) + low
+    A = te.placeholder(data.shape, source, name="A")
 
-    found = tecomp.compile(topi.cast(A, name), [A])(given)
+    found = tecomp.compile(topi.cast(A, name), [A])(data)
 
-    assert np.array_equal(found.astype(np.int64), wanted.astype(np.int64))
+    assert np.array_equal(found.astype(np.int64), expected.astype(np.int64))
 
 
 @pytest.mark.parametrize("is_texture", [False, True])
@@ -194,9 +194,9 @@ def test_scalars_of_ml_dtypes_are_numbers(name: str) -> None:
     kernel(a[3], a, by_scalar)
     kernel(a[3].item(), a, by_number)
 
-    wanted = in_dtype(np.add)(a, np.full_like(a, a[3]))
-    assert np.array_equal(as_numbers(by_scalar), as_numbers(wanted))
-    assert np.array_equal(as_numbers(by_number), as_numbers(wanted))
+    expected = in_dtype(np.add)(a, np.full_like(a, a[3]))
+    assert np.array_equal(as_numbers(by_scalar), as_numbers(expected))
+    assert np.array_equal(as_numbers(by_number), as_numbers(expected))
 
 
 @pytest.mark.parametrize("flags", [None, 0, 4])
@@ -205,13 +205,13 @@ def test_packed_dlpack_tensors_are_refused(flags: int | None) -> None:
     a = values((8,), "int4")
     A = te.placeholder((8,), "int4", name="A")
     program = tecomp.compile(topi.cast(A, "int32"), [A])
-    given = Handmade(a.view(np.uint8), 0, 4, flags=flags)
+    source = Handmade(a.view(np.uint8), 0, 4, flags=flags)
 
     if flags == 4:
-        assert np.array_equal(program(given), a.astype(np.int32))
+        assert np.array_equal(program(source), a.astype(np.int32))
         return
     with pytest.raises(tecomp.CallError) as error:
-        program(given)
+        program(source)
     assert diagnostic(error.value) == Diagnostic(
         "argument-mismatch", where="argument 0 (A) of program", parameter="int4[8]",
         shape="packed int4[8]", scalar="ml_dtypes.int4",

@@ -179,7 +179,7 @@ def test_vectors_are_divided_as_python_divides(name: str, op: BinOp) -> None:
     # Multiples of the divisor and their neighbours would expose a rounded quotient.
     multiples = x[::3] // np.maximum(y[::3], 1) * y[::3]
     x[::3] = np.clip(multiples - random.integers(0, 2, multiples.shape), least, most)
-    a, b, c = (Buffer(each, (count,), DType(name)) for each in "abc")
+    a, b, c = (Buffer(item, (count,), DType(name)) for item in "abc")
     i = Var("i")
     place = (Ramp(i * lanes, Const(1), lanes),)
     store = BufferStore(c, binary(op, BufferLoad(a, place), BufferLoad(b, place)), place)
@@ -189,8 +189,8 @@ def test_vectors_are_divided_as_python_divides(name: str, op: BinOp) -> None:
     kernel(x.astype(kind), y.astype(kind), found)
 
     divided = np.floor_divide if op is BinOp.FLOORDIV else np.remainder
-    wanted = np.where(y == 0, 0, divided(x, np.where(y == 0, 1, y))).astype(kind)
-    np.testing.assert_array_equal(found, wanted)
+    expected = np.where(y == 0, 0, divided(x, np.where(y == 0, 1, y))).astype(kind)
+    np.testing.assert_array_equal(found, expected)
     assert not {"sdiv", "udiv", "srem", "urem"} & {*kernel.source("llvm").split()}
 
 

@@ -91,8 +91,8 @@ def test_loop_invariant_conditions_are_unswitched() -> None:
     assert re.findall(r"icmp \w+ i64 %i, \d", outer) == ["icmp slt i64 %i, 3", "icmp eq i64 %i, 1"]
     assert "i64 %i," not in re.sub("(mul|add)[^\n]*", "", inner.split("after.1:")[0])
     rows = np.arange(8)
-    taken = ((rows < 3) & (rows != 1))[:, None] & (rows < 5)[None]
-    np.testing.assert_array_equal(b.reshape(8, 8), np.where(taken, a[:8], 2.0))
+    selected = ((rows < 3) & (rows != 1))[:, None] & (rows < 5)[None]
+    np.testing.assert_array_equal(b.reshape(8, 8), np.where(selected, a[:8], 2.0))
 
 
 def test_each_parallel_loop_decides_for_itself() -> None:

@@ -189,12 +189,12 @@ def test_number_of_threads_follows_the_environment(monkeypatch: pytest.MonkeyPat
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return a function that runs a program in a process of its own, with a shared code cache."""
-    kept = {"TECOMP_CACHE": "on", "TECOMP_CACHE_DIR": str(tmp_path_factory.mktemp("code"))}
+    environment = {"TECOMP_CACHE": "on", "TECOMP_CACHE_DIR": str(tmp_path_factory.mktemp("code"))}
 
     def run_program(program: str, threads: str) -> tuple[str, str, int]:
         done = subprocess.run(
             [sys.executable, "-c", PRELUDE + program], capture_output=True, text=True, check=False,
-            timeout=120, env={**os.environ, **kept, "TECOMP_NUM_THREADS": threads},
+            timeout=120, env={**os.environ, **environment, "TECOMP_NUM_THREADS": threads},
         )
         return done.stdout, done.stderr, done.returncode
 
@@ -285,10 +285,10 @@ def test_first_calls_at_the_same_time() -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("program", "said"), [(FORKING, "True\n"), (FORKED_WHILE_BUSY, "done\n")]
+    ("program", "message"), [(FORKING, "True\n"), (FORKED_WHILE_BUSY, "done\n")]
 )
-def test_forks(run: Run, program: str, said: str) -> None:
-    assert run(program, "3") == (said, "", 0)
+def test_forks(run: Run, program: str, message: str) -> None:
+    assert run(program, "3") == (message, "", 0)
 
 
 @pytest.mark.exhaustive(keep=1)

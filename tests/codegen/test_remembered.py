@@ -15,32 +15,32 @@ ONE = LlvmSource("define i32 @f(ptr %x) {\n  ret i32 1\n}\n")
 
 
 def test_each_module_is_made_once(tmp_path: Path) -> None:
-    made: list[tuple[LlvmSource, int]] = []
+    results: list[tuple[LlvmSource, int]] = []
 
     def make(source: LlvmSource, effort: int) -> bytes:
-        made.append((source, effort))
+        results.append((source, effort))
         return object_code(source, effort)
 
-    asked = [(ONE, 2), (replace(ONE, text=ONE.text.replace("1", "2")), 2), (ONE, 0)]
+    requested = [(ONE, 2), (replace(ONE, text=ONE.text.replace("1", "2")), 2), (ONE, 0)]
     for _ in "ab":  # like two test runs
         code = remembered(Store(tmp_path / "code", 10**6), make)
-        assert [code(*each) for each in asked * 2] == [object_code(*each) for each in asked * 2]
+        assert [code(*item) for item in requested * 2] == [object_code(*item) for item in requested * 2]
 
-    assert made == asked
+    assert results == requested
 
 
 def test_code_for_numbers_is_made_with_no_effort() -> None:
-    made: list[tuple[LlvmSource, int]] = []
+    results: list[tuple[LlvmSource, int]] = []
 
     def make(source: LlvmSource, effort: int) -> bytes:
-        made.append((source, effort))
+        results.append((source, effort))
         return b""
 
     marked = replace(ONE, plain_loops=("f",), loop_work=("f",), inlined=("f",))
     Code(make)(marked)
     Code(make, is_shipped=False)(marked)
 
-    assert made == [(marked, 2), (replace(ONE, inlined=("f",)), 0)]
+    assert results == [(marked, 2), (replace(ONE, inlined=("f",)), 0)]
 
 
 @pytest.mark.parametrize(

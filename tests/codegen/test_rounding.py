@@ -27,16 +27,16 @@ def numbers(name: str) -> NDArray[Any]:
     near = np.concatenate([halves, np.nextafter(halves, kind.type(0)),
                            np.nextafter(halves, kind.type(np.inf))])
     special = np.array([0, np.inf, np.nan, 5e-324, 1e-40, 1e38], np.float64).astype(kind)
-    made = np.concatenate([near, special])
-    return np.concatenate([made, -made])
+    result = np.concatenate([near, special])
+    return np.concatenate([result, -result])
 
 
 @cache
 def all_right(dtype: str, name: str) -> NDArray[Any]:
     """Return the expected results for `numbers`."""
     with np.errstate(all="ignore"):
-        wide = numbers(dtype).astype("float64")
-    return np.array([right(each, name) for each in wide.tolist()])
+        widened = numbers(dtype).astype("float64")
+    return np.array([right(item, name) for item in widened.tolist()])
 
 
 def right(x: float, name: str) -> float:
@@ -53,7 +53,7 @@ def right(x: float, name: str) -> float:
 @pytest.mark.parametrize("function", ["round", "nearbyint"])
 @pytest.mark.parametrize("is_vector", [False, True], ids=["scalars", "vectors"])
 def test_halves(function: str, dtype: str, *, is_vector: bool) -> None:
-    x, wanted = numbers(dtype), all_right(dtype, function)
+    x, expected = numbers(dtype), all_right(dtype, function)
     A = te.placeholder(x.shape, dtype, name="A")
     B = te.compute(x.shape, lambda i: getattr(te, function)(A[i]), name="B")
     s = te.create_schedule(B.op)
@@ -61,13 +61,13 @@ def test_halves(function: str, dtype: str, *, is_vector: bool) -> None:
         s[B].vectorize(s[B].split(B.op.axis[0], factor=13)[1])
     kernel = tecomp.build(s, [A, B])
 
-    got, interpreted = np.zeros_like(x), np.zeros_like(x)
-    kernel(x, got)
+    actual, interpreted = np.zeros_like(x), np.zeros_like(x)
+    kernel(x, actual)
     evaluate(kernel.lowered.final, [x, interpreted])
 
-    for made in (got, interpreted):
+    for result in (actual, interpreted):
         with np.errstate(all="ignore"):
-            found = made.astype("float64")
-        np.testing.assert_array_equal(found, wanted)
-        known = ~np.isnan(wanted)
-        np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(wanted)[known])
+            found = result.astype("float64")
+        np.testing.assert_array_equal(found, expected)
+        known = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])

@@ -24,7 +24,7 @@ _KINDS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "ptr": ctypes.c_void_p}
 
 
 def plain_records() -> list[StructLayout]:
-    return [each for each in RECORDS if all(kind in _KINDS for _, kind in each.fields)]
+    return [record for record in RECORDS if all(kind in _KINDS for _, kind in record.fields)]
 
 
 @pytest.mark.parametrize("record", plain_records(), ids=lambda record: record.name)

@@ -29,10 +29,10 @@ def test_one_lane_is_stored_and_loaded(dtype: str, source: str, lanes: int) -> N
         b, out = before.copy(), np.full(64, 77).astype(source)
         kernel(a, b, out)
 
-        wanted, back = before.copy(), np.full(64, 77).astype(source)
-        wanted[8 + lane] = a[lane].astype(kind)
-        back[8 + lane] = wanted[8 + lane].astype(source)
-        np.testing.assert_array_equal(b, wanted, err_msg=f"lane {lane}")
+        expected, back = before.copy(), np.full(64, 77).astype(source)
+        expected[8 + lane] = a[lane].astype(kind)
+        back[8 + lane] = expected[8 + lane].astype(source)
+        np.testing.assert_array_equal(b, expected, err_msg=f"lane {lane}")
         np.testing.assert_array_equal(out, back, err_msg=f"lane {lane}")
 
 
@@ -51,9 +51,9 @@ def test_loops_that_llvm_makes_vectors_of_store_what_is_theirs(
 '''))
     a = (np.arange(64) % 2).astype(source)
     b = (np.arange(64) % 3 % 2).astype(DType(dtype).numpy)
-    wanted = b.copy()
-    wanted[8 : 8 + last] = np.where(np.arange(last) <= 3, 1, a[:last]).astype(wanted.dtype)
+    expected = b.copy()
+    expected[8 : 8 + last] = np.where(np.arange(last) <= 3, 1, a[:last]).astype(expected.dtype)
 
     kernel(a, np.ones(64, np.int64), b)
 
-    np.testing.assert_array_equal(b, wanted)
+    np.testing.assert_array_equal(b, expected)

@@ -74,8 +74,8 @@ if_then_else(i == 4, A[0], float32(1.0))
 
 def test_values_are_read_again_after_a_store(both: Both) -> None:
     n, place = Buffer("N", (2,), FLOAT32), Const(0)
-    again = BufferLoad(n, (place,))
-    store = BufferStore(n, again + again, (place,))
+    repeated = BufferLoad(n, (place,))
+    store = BufferStore(n, repeated + repeated, (place,))
     both(PrimFunc("f", (n,), seq(store, store, store)), ramp(2) + 1)
 
 

@@ -72,13 +72,13 @@ def test_results_as_large_as_the_last_cache_go_past_it(rows: int, scope: str) ->
     target = tecomp.Target("small", "", tecomp.Target.load("cpu").memories, core)
     A = te.placeholder((rows, 1024), name="A")
     double = elementwise.define(lambda x: x + x, A)
-    turned = transpose.define(A)
+    transposed = transpose.define(A)
 
-    s, across = elementwise.schedule(double, target), transpose.schedule(turned, target)
+    s, across = elementwise.schedule(double, target), transpose.schedule(transposed, target)
 
     assert [buffer.scope for buffer in tecomp.lower(s, [A, double]).params
             if isinstance(buffer, Buffer)] == ["global", scope]
-    assert "stream" not in str(tecomp.lower(across, [A, turned]))
+    assert "stream" not in str(tecomp.lower(across, [A, transposed]))
     a = np.ones((rows, 1024), np.float32)
     result = np.zeros_like(a)
     tecomp.build(s, [A, double], target, check_bounds=True)(a, result)

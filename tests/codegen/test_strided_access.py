@@ -34,15 +34,15 @@ def test_results_are_those_of_numpy(
     source = (np.arange((lanes - 1) * abs(s) + 1 + max(a, 0)) * 7 % 5).astype(dtype)
     target = np.zeros((lanes - 1) * abs(t) + 1 + max(b, 0), dtype)
     a, b = a % len(source), b % len(target)
-    wanted = target.copy()
+    expected = target.copy()
     for lane in range(lanes):
-        wanted[b + lane * t] = source[a + lane * s]
+        expected[b + lane * t] = source[a + lane * s]
     found = target.copy()
 
     evaluate(func, [source, found, a, s, b, t])
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(found, expected)
     call_fenced(Kernel(func), source, target, a, s, b, t)
-    np.testing.assert_array_equal(target, wanted)
+    np.testing.assert_array_equal(target, expected)
 
 
 def test_strided_accesses_use_no_gather() -> None:

@@ -62,11 +62,11 @@ def f(A: Buffer("{kind}", ({2 * size},)), B: Buffer("{kind}", ({size},)), C: Buf
             store(B[{spread}], B[{spread}] + A.load(ramp(i + {lanes - 1}, -1, {lanes}), where=third), where=third)
             C[{spread}] = cast("int16x{lanes}", A[{spread}])
 """)
-    made = legalize_vectors(func)
-    sizes = {node.dtype.lanes for node in walk(made.body) if isinstance(node, Expr)}
+    rewritten = legalize_vectors(func)
+    sizes = {node.dtype.lanes for node in walk(rewritten.body) if isinstance(node, Expr)}
     assert all(size & (size - 1) == 0 for size in sizes)
-    means_the_same(func, made)
-    means_the_same(func, promote_accumulators(made))
+    means_the_same(func, rewritten)
+    means_the_same(func, promote_accumulators(rewritten))
 
 
 def test_empty_registers_are_left_out() -> None:
@@ -97,9 +97,9 @@ def test_lanes_that_read_stores_of_other_lanes_are_not_split() -> None:
 def f(A: Buffer("float64", (40,))):
     A[ramp(0, 1, 17)] = A[ramp(1, 1, 17)] + A[ramp(16, -1, 17)]
 """)
-    made = legalize_vectors(func)
-    assert sum(isinstance(node, BufferStore) for node in walk(made.body)) == 1
-    means_the_same(func, made)
+    rewritten = legalize_vectors(func)
+    assert sum(isinstance(node, BufferStore) for node in walk(rewritten.body)) == 1
+    means_the_same(func, rewritten)
 
 
 SUMS = """
@@ -122,9 +122,9 @@ def f(A: Buffer("float32", (300,)), C: Buffer("float32", (40,))):
 def test_sums_stay_where_nothing_overlaps(more: str, *, is_kept: bool) -> None:
     func = parse(SUMS.format(rounds=5, more=more))
     whole = legalize_vectors(func)
-    made = promote_accumulators(whole)
-    assert ("C_part" in str(made)) == is_kept
-    means_the_same(func, made)
+    rewritten = promote_accumulators(whole)
+    assert ("C_part" in str(rewritten)) == is_kept
+    means_the_same(func, rewritten)
 
 
 @pytest.mark.parametrize(("more", "is_promoted"), [
@@ -174,12 +174,12 @@ def f(A: Buffer("{kind}", (80,)), B: Buffer("{kind}", (80,))):
             B[ramp(72, 1, 8)] = own[ramp(0, 1, 8)]
 """)
     whole = legalize_vectors(func)
-    made = promote_accumulators(whole)
+    rewritten = promote_accumulators(whole)
     means_the_same(func, whole)
-    means_the_same(func, made)
+    means_the_same(func, rewritten)
     # Accesses to memory that is allocated in the function have no mask.
     assert not [
-        node for node in walk(made.body)
+        node for node in walk(rewritten.body)
         if isinstance(node, BufferLoad | BufferStore) and node.predicate is not None
         and node.buffer.name not in ("A", "B")
     ]
@@ -217,9 +217,9 @@ def f(A: Buffer("float32", (40,)), B: Buffer("float32", (40,))):
             own[ramp(0, 1, 5)] = own[ramp(0, 1, 5)] * A[ramp(i, 1, 5)]
             B[ramp(i * 5, 1, 5)] = own[ramp(0, 1, 5)]
 """)
-    made = promote_accumulators(legalize_vectors(func))
-    assert ("own_part" in str(made)) == is_kept
-    means_the_same(func, made)
+    rewritten = promote_accumulators(legalize_vectors(func))
+    assert ("own_part" in str(rewritten)) == is_kept
+    means_the_same(func, rewritten)
 
 
 def test_loops_without_a_round_touch_nothing() -> None:
@@ -228,13 +228,13 @@ def f(A: Buffer("float32", (8,)), n: "int64"):
     for k in range(n):
         A[ramp(n, 1, 7)] = A[ramp(n, 1, 7)] + broadcast(float32(1.0), 7)
 """)
-    made = promote_accumulators(legalize_vectors(func))
-    assert "if n > 0:" in str(made)
+    rewritten = promote_accumulators(legalize_vectors(func))
+    assert "if n > 0:" in str(rewritten)
     for n in (0, 1):
-        wanted, got = np.ones(8, np.float32), np.ones(8, np.float32)
-        evaluate(func, [wanted, n])
-        evaluate(made, [got, n])
-        np.testing.assert_array_equal(got, wanted)
+        expected, actual = np.ones(8, np.float32), np.ones(8, np.float32)
+        evaluate(func, [expected, n])
+        evaluate(rewritten, [actual, n])
+        np.testing.assert_array_equal(actual, expected)
 
 
 def product(n: int, dtype: str, *, is_unrolled: bool) -> Program:
@@ -322,7 +322,7 @@ def test_unrolled_copies_share_statements_and_each_binds_its_variables(
         with Let(A[ramp(k * 5, 1, 5)]) as y:
             B[ramp(0, 1, 5)] = max(B[ramp(0, 1, 5)], y)
 '''))
-    assert len({id(each.body) for each in walk(func.body) if isinstance(each, Let)}) == 1
+    assert len({id(node.body) for node in walk(func.body) if isinstance(node, Let)}) == 1
 
     both(func, np.random.default_rng(0).random(15, np.float32), np.zeros(5, np.float32))
 
@@ -339,10 +339,10 @@ def f(A: Buffer("float32", (20,)), B: Buffer("float32", (5,))):
             store(B[ramp(4, 1, 4)], B.load(ramp(4, 1, 4), where=mask) + y * y, where=mask)
 """))
     shared = _with_one_variable(func)
-    made = legalize_vectors(shared)
+    rewritten = legalize_vectors(shared)
 
-    verify(made, flat=True)
-    means_the_same(shared, made)
+    verify(rewritten, flat=True)
+    means_the_same(shared, rewritten)
 
 
 def _with_one_variable(func: PrimFunc) -> PrimFunc:

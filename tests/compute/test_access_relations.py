@@ -105,13 +105,13 @@ def test_factors_are_elements_converted_to_wider_types() -> None:
 
 def test_reducers_are_known_by_what_they_do() -> None:
     k = te.reduce_axis((0, 40), name="k")
-    own = te.comm_reducer(lambda x, y: y + x, lambda t: te.const(0, t), name="any name")
+    reducer = te.comm_reducer(lambda x, y: y + x, lambda t: te.const(0, t), name="any name")
     other = te.comm_reducer(lambda x, y: x + y * 2, lambda t: te.const(0, t), name="sum")
 
     def found(value: te.Expr) -> tecomp.Accesses:
         return tecomp.accesses(te.compute((1,), lambda i: value))
 
-    assert [found(f(A[k, 0], axis=k)).reducer for f in (own, other, te.max)] == ["sum", None, "max"]
+    assert [found(f(A[k, 0], axis=k)).reducer for f in (reducer, other, te.max)] == ["sum", None, "max"]
     assert found(te.sum(A[k, 0], axis=k)).is_plain
     assert not found(te.sum(A[k, 0], axis=k, where=k > 3)).is_plain
     assert not found(te.sum(A[k, 0], axis=k, init=1.0)).is_plain
@@ -162,13 +162,13 @@ def test_values_that_are_reduced_side_by_side_are_apart() -> None:
 
 def test_a_narrowing_cast_of_an_axis_is_no_axis() -> None:
     A = te.placeholder((300,), name="A")
-    wide = te.compute((300,), lambda i: A[te.cast(i, "int64")], name="wide")
+    widened = te.compute((300,), lambda i: A[te.cast(i, "int64")], name="wide")
     narrow = te.compute((300,), lambda i: A[te.abs(te.cast(i, "int8"))], name="narrow")
     direct = te.compute((300,), lambda i: A[te.cast(i, "uint8")], name="direct")
 
-    assert [read.axes for read in tecomp.accesses(wide).reads] == [(wide.op.axis[0],)]
-    for each in (narrow, direct):
-        assert [read.axes for read in tecomp.accesses(each).reads] == [(None,)]
+    assert [read.axes for read in tecomp.accesses(widened).reads] == [(widened.op.axis[0],)]
+    for item in (narrow, direct):
+        assert [read.axes for read in tecomp.accesses(item).reads] == [(None,)]
 
 
 def test_squares_of_squares_are_no_list_of_factors() -> None:

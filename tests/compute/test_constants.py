@@ -30,10 +30,10 @@ def kept(value: Any, dtype: str) -> bool:
     kind = np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
     if DType(dtype).is_float:
         with np.errstate(over="ignore"):
-            made = float(np.array(float(value)).astype(kind))
+            result = float(np.array(float(value)).astype(kind))
         if dtype == "float4_e2m1fn":  # it saturates, and 8 would be the number after 6
             return bool(abs(value) < 7)
-        return math.isnan(made) if math.isnan(value) else made == value or math.isfinite(made)
+        return math.isnan(result) if math.isnan(value) else result == value or math.isfinite(result)
     if isinstance(value, float) and not math.isfinite(value):
         return False
     iinfo: Any = ml_dtypes.iinfo

@@ -43,10 +43,10 @@ def definition(tensor: Tensor) -> ComputeOp:
     ],
 )
 def test_shapes(shape: Any, expected: tuple[int, ...]) -> None:
-    made = te.placeholder(shape)
+    result = te.placeholder(shape)
 
-    assert made.shape == expected
-    assert all(type(extent) is int for extent in made.op.shape)
+    assert result.shape == expected
+    assert all(type(extent) is int for extent in result.op.shape)
 
 
 def test_extents_that_are_floats_and_whole() -> None:
@@ -271,9 +271,9 @@ def test_several_outputs() -> None:
 
 
 def test_a_list_of_one_is_one_tensor() -> None:
-    made: Any = te.compute((4,), lambda i: [A[i, 0]], name="P")
+    result: Any = te.compute((4,), lambda i: [A[i, 0]], name="P")
 
-    assert repr(made) == "Tensor(P, shape=(4,), dtype=float32)"
+    assert repr(result) == "Tensor(P, shape=(4,), dtype=float32)"
 
 
 def test_operations_are_the_same_as_themselves_only() -> None:

@@ -39,8 +39,8 @@ def refused(fcompute: Any, inputs: Any = A) -> Diagnostic:
     return diagnostic(error.value)
 
 
-def scale(*given: Any) -> Any:
-    return te.call_extern("void", "test.scale", *given)
+def scale(*args: Any) -> Any:
+    return te.call_extern("void", "test.scale", *args)
 
 
 def test_printed_form() -> None:
@@ -169,12 +169,12 @@ def test_accesses() -> None:
     )
 
 
-@pytest.mark.parametrize(("given", "start", "count"), [
+@pytest.mark.parametrize(("argument", "start", "count"), [
     ({"offset": 65}, 65, -1), ({"offset": -1}, -1, 65), ({"offset": 60, "extent": 5}, 60, 5),
     ({"extent": -1}, 0, -1),
 ])
-def test_accesses_outside(given: dict[str, int], start: int, count: int) -> None:
-    assert refused(lambda ins, outs: ins[0].access_ptr("r", **given)) == (
+def test_accesses_outside(argument: dict[str, int], start: int, count: int) -> None:
+    assert refused(lambda ins, outs: ins[0].access_ptr("r", **argument)) == (
         Diagnostic(
             "index-out-of-bounds", where="operand A.access_ptr", start=start, count=count, size=64,
         )

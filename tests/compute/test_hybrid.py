@@ -52,26 +52,26 @@ def agrees(function: Any, args: list[Any], sizes: Any = None, s: Any = None) -> 
     outs = function(*args)
     results = list(outs) if isinstance(outs, list) else [outs]
     values = arrays_for(args, sizes)
-    wanted = function(*deepcopy(values))
-    wanted = list(wanted) if isinstance(wanted, tuple) else [wanted]
+    expected = function(*deepcopy(values))
+    expected = list(expected) if isinstance(expected, tuple) else [expected]
     schedule = te.create_schedule([results[0].op])
     symbols = flat(args, te.Tensor) + [v for v in args if isinstance(v, te.Var)]
-    given = flat(values, np.ndarray) + [sizes[v] for v in args if isinstance(v, te.Var)]
+    source = flat(values, np.ndarray) + [sizes[v] for v in args if isinstance(v, te.Var)]
     lowered = tecomp.lower(schedule, [*symbols, *results], stop_after="nest")
     for run in (
         tecomp.build(schedule, [*symbols, *results]),
         tecomp.build(schedule, [*symbols, *results], check_bounds=True),
         lambda *all: tecomp.evaluate(lowered, all),
     ):
-        found = [np.zeros_like(w) for w in wanted]
-        run(*given, *found)
-        for got, right in zip(found, wanted, strict=True):
-            assert_close(got, right, rtol=1e-5)
+        found = [np.zeros_like(w) for w in expected]
+        run(*source, *found)
+        for actual, right in zip(found, expected, strict=True):
+            assert_close(actual, right, rtol=1e-5)
     return outs
 
 
-def is_compute(made: Any) -> bool:
-    return not isinstance(made.op, ExternOp)
+def is_compute(result: Any) -> bool:
+    return not isinstance(result.op, ExternOp)
 
 
 @script
@@ -295,14 +295,14 @@ def test_constants_lists_and_what_is_outside() -> None:
         return c
 
     rows, t = [[1, 2, 3], [4, 5, 6]], te.placeholder((2, 3), "int32", name="t")
-    made = of_rows(t, rows)
-    given, got = np.arange(6, dtype="int32").reshape(2, 3), np.zeros((2, 3), "int32")
-    tecomp.build(te.create_schedule(made.op), [t, made])(given, got)
-    np.testing.assert_array_equal(got, of_rows(given, np.array(rows)))
+    result = of_rows(t, rows)
+    source, actual = np.arange(6, dtype="int32").reshape(2, 3), np.zeros((2, 3), "int32")
+    tecomp.build(te.create_schedule(result.op), [t, result])(source, actual)
+    np.testing.assert_array_equal(actual, of_rows(source, np.array(rows)))
     a = te.placeholder((n,), "int32", name="a")
     agrees(added, [a, te.const(11), [1, 2, 3]])
-    made = agrees(summed, [[te.placeholder((10,), name=f"t{k}") for k in range(5)]])
-    assert len(made.op.input_tensors) == 5
+    result = agrees(summed, [[te.placeholder((10,), name=f"t{k}") for k in range(5)]])
+    assert len(result.op.input_tensors) == 5
 
 
 def test_functions_call_each_other() -> None:
@@ -488,16 +488,16 @@ def refused_element(text: str) -> Diagnostic:
     name = f"<element {text}>"
     code = f"def f(a):\n    b = output_tensor((8,), 'float32')\n    b[0] = {text}\n    return b\n"
     linecache.cache[name] = len(code), None, code.splitlines(keepends=True), name
-    made: dict[str, Any] = {}
-    exec(compile(code, name, "exec"), made)
-    return refused(made["f"])
+    result: dict[str, Any] = {}
+    exec(compile(code, name, "exec"), result)
+    return refused(result["f"])
 
 
 def of_element(text: str, **parameters: object) -> Diagnostic:
     return Diagnostic("hybrid", function="f", line=2, source=text, **parameters)
 
 
-@pytest.mark.parametrize(("text", "takes", "given"), [
+@pytest.mark.parametrize(("text", "takes", "argument"), [
     ("exp()", "1 argument", 0),
     ("exp(a[0], 2)", "1 argument", 2),
     ("float32()", "1 argument", 0),
@@ -505,8 +505,8 @@ def of_element(text: str, **parameters: object) -> Diagnostic:
     ("min(1, 2, 3)", "2 arguments", 3),
     ("max_num_threads(1, 2)", "1 argument", 2),
 ])  # fmt: skip
-def test_functions_get_as_many_arguments_as_they_take(text: str, takes: str, given: int) -> None:
-    assert refused_element(text) == of_element(text, known_count=takes, arg_count=given)
+def test_functions_get_as_many_arguments_as_they_take(text: str, takes: str, argument: int) -> None:
+    assert refused_element(text) == of_element(text, known_count=takes, arg_count=argument)
 
 
 @pytest.mark.parametrize(("text", "why"), [
@@ -677,14 +677,14 @@ def test_hybrid_functions_run_as_python_without_tensors() -> None:
             c[i] = a[i] + b[i]
         return c
 
-    for given, says in (
+    for source, says in (
         ((), f"{plus.__qualname__}() missing 2 required positional arguments: 'a' and 'b'"),
         ((3, 4), "'int' object has no attribute 'shape'"),
     ):
         with pytest.raises(TypeMismatchError) as error:
-            plus(*given)
+            plus(*source)
         assert diagnostic(error.value) == (
-            Diagnostic("hybrid", function="plus", arguments=', '.join(map(repr, given)), reason=says)
+            Diagnostic("hybrid", function="plus", arguments=', '.join(map(repr, source)), reason=says)
         )
     with pytest.raises(IndexError):
         plus(np.ones(3), np.ones(2))
@@ -763,5 +763,5 @@ def test_functions_with_formulas_run_in_python() -> None:
         return y
 
     x = np.array([0.5, 1.0, 2.5, 7.0])
-    wanted = special.gammaln(x) + special.digamma(x) + special.erfinv(x / 8)
-    np.testing.assert_allclose(gamma(x), wanted, rtol=1e-14)
+    expected = special.gammaln(x) + special.digamma(x) + special.erfinv(x / 8)
+    np.testing.assert_allclose(gamma(x), expected, rtol=1e-14)

@@ -26,14 +26,14 @@ B = te.placeholder((8, 32), name="B")
 n = te.var("n")
 
 
-def vadd(count: Any = 16, dtype: str = "float32", **asked: Any) -> te.TensorIntrin:
+def vadd(count: Any = 16, dtype: str = "float32", **requested: Any) -> te.TensorIntrin:
     x, y = (te.placeholder((count,), dtype, name=name) for name in "xy")
     z = te.compute((count,), lambda i: x[i] + y[i], name="z")
 
     def statements(ins: Any, outs: Any) -> Any:
         return te.for_range(0, count, lambda i: outs[0].store(i, ins[0][i] + ins[1][i]))
 
-    return te.decl_tensor_intrin(z.op, statements, "vadd", **asked)
+    return te.decl_tensor_intrin(z.op, statements, "vadd", **requested)
 
 
 def scaled(count: Any = 16) -> te.TensorIntrin:
@@ -149,9 +149,9 @@ def test_a_cache_of_a_call_with_numbers(agrees: Any) -> None:
     C = te.compute((8, 16), lambda i: scale(A[i, 8:24], i * 2), name="C")
     s = te.create_schedule(C.op)
     s.cache_write(C, "local")
-    wanted = DATA[0][:, 8:24] * (2 * np.arange(8, dtype="float32")[:, None])
+    expected = DATA[0][:, 8:24] * (2 * np.arange(8, dtype="float32")[:, None])
 
-    agrees(s, [A, C], {A: DATA[0], C: wanted})
+    agrees(s, [A, C], {A: DATA[0], C: expected})
 
 
 @pytest.mark.parametrize("split", [None, 3, 4])
@@ -163,18 +163,18 @@ def test_numbers_of_axes_around(split: int | None, agrees: Any) -> None:
     if split:
         s[C].split(C.op.axis[0], split)
     row = np.arange(8)
-    wanted = DATA[0][:, 8:24] * (row * row * 0.5 + np.where(row > 3, row, 7))[:, None]
+    expected = DATA[0][:, 8:24] * (row * row * 0.5 + np.where(row > 3, row, 7))[:, None]
 
-    agrees(s, [A, x, C], {A: DATA[0], x: 0.5, C: wanted.astype("float32")})
+    agrees(s, [A, x, C], {A: DATA[0], x: 0.5, C: expected.astype("float32")})
 
 
 def test_one_part_twice(agrees: Any) -> None:
     add = vadd(n)
     C = te.compute((4, 16), lambda i: add(A[2 * i, i * 4:i * 4 + 16], A[2 * i, i * 4:i * 4 + 16]),
                    name="C")
-    wanted = np.stack([2 * DATA[0][2 * i, 4 * i:4 * i + 16] for i in range(4)])
+    expected = np.stack([2 * DATA[0][2 * i, 4 * i:4 * i + 16] for i in range(4)])
 
-    agrees(te.create_schedule(C.op), [A, C], {A: DATA[0], C: wanted})
+    agrees(te.create_schedule(C.op), [A, C], {A: DATA[0], C: expected})
 
 
 def test_a_row_is_a_part(agrees: Any) -> None:
@@ -192,9 +192,9 @@ def test_by_loops(agrees: Any) -> None:
     i, j = C.op.axis
     s[C].reorder(j, i)
     s[C].vectorize(i)
-    again = tecomp.replay(s.trace.to_json(), C)
+    replayed = tecomp.replay(s.trace.to_json(), C)
 
-    assert again.trace.to_json() == s.trace.to_json()
+    assert replayed.trace.to_json() == s.trace.to_json()
     assert "TensorOp" not in str(tecomp.lower(s, [A, B, C], stop_after="nest"))
     agrees(s, [A, B, C], {A: DATA[0], B: DATA[1], C: DATA[0][:, :16] + DATA[1][:, 16:]})
 
@@ -206,8 +206,8 @@ def test_programs_of_calls(target: str) -> None:
 
     program = tecomp.compile([D], [A, B], target=target)
 
-    wanted = 2 * (DATA[0][:, :16] + DATA[1][:, 16:])
-    assert_close(program(*DATA), wanted, rtol=1e-2 if target != "cpu" else 1e-6)
+    expected = 2 * (DATA[0][:, :16] + DATA[1][:, 16:])
+    assert_close(program(*DATA), expected, rtol=1e-2 if target != "cpu" else 1e-6)
 
 
 @pytest.mark.exhaustive(keep=2)
@@ -219,11 +219,11 @@ def test_results_of_calls_have_the_layout_that_was_decided(target: str) -> None:
         A[i, j * 16:j * 16 + 16], B[i, j * 16:j * 16 + 16]), name="tiles")
     total = DATA[0] + DATA[1]
 
-    for made, wanted in [
+    for result, expected in [
         (rows, DATA[0][:, 16:] + DATA[1][:, :16]), (tiles, total.reshape(8, 2, 16)),
     ]:
-        found = tecomp.compile(made, [A, B], target=target)(*DATA)
-        assert_close(found, wanted, rtol=1e-2 if target != "cpu" else 1e-6)
+        found = tecomp.compile(result, [A, B], target=target)(*DATA)
+        assert_close(found, expected, rtol=1e-2 if target != "cpu" else 1e-6)
 
 
 def test_open_sizes_at_a_loop(agrees: Any) -> None:
@@ -232,9 +232,9 @@ def test_open_sizes_at_a_loop(agrees: Any) -> None:
     s = te.create_schedule(D.op)
     _, inner = s[D].split(D.op.axis[1], factor=8)
     s[D].tensorize(inner, add)
-    again = tecomp.replay(s.trace.to_json(), D, {"vadd": add})
+    replayed = tecomp.replay(s.trace.to_json(), D, {"vadd": add})
 
-    assert again.trace.to_json() == s.trace.to_json()
+    assert replayed.trace.to_json() == s.trace.to_json()
     agrees(s, [A, B, D], {A: DATA[0], B: DATA[1], D: DATA[0] + DATA[1]})
 
 

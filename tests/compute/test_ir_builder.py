@@ -54,13 +54,13 @@ def everything(ins: Any, outs: Any) -> Any:
 def test_everything_at_once() -> None:
     E = built(everything)
     a = np.arange(N, dtype="float32")
-    wanted, total = np.zeros(N, "float32"), 0.0
+    expected, total = np.zeros(N, "float32"), 0.0
     for i in range(N):
-        wanted[i] = a[i] / 2 if i % 3 == 0 else total
+        expected[i] = a[i] / 2 if i % 3 == 0 else total
         total += a[i] / 2 if i % 3 == 0 else 0.0
-    wanted[0] += 100
+    expected[0] += 100
 
-    np.testing.assert_array_equal(run(E, a), wanted)
+    np.testing.assert_array_equal(run(E, a), expected)
     assert str(E.op.statement) == """\
 with Allocate(Buffer("float32", (1,), scope="local")) as total:
     total[0] = float32(0.0)
@@ -238,9 +238,9 @@ def test_scopes_of_a_builder(attr_key: str) -> None:
     A = te.placeholder((4,), name="A")
     B = te.extern((4,), [A], doubled, name="B")
     kernel = tecomp.build(te.create_schedule(B), [A, B])
-    found, given = np.zeros(4, "float32"), np.arange(4, dtype="float32")
-    kernel(given, found)
-    np.testing.assert_array_equal(found, given * 2 + [1, 0, 0, 0])
+    found, data = np.zeros(4, "float32"), np.arange(4, dtype="float32")
+    kernel(data, found)
+    np.testing.assert_array_equal(found, data * 2 + [1, 0, 0, 0])
 
 
 def test_an_error_inside_leaves_the_builder_as_it_was() -> None:

@@ -32,7 +32,7 @@ VECTORS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("of", VECTORS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_lanes_are_stored_side_by_side(of: str, layout: str) -> None:
-    compute, wanted = VECTORS[of]
+    compute, expected = VECTORS[of]
     A = te.placeholder((4, 16), name="A")
 
     def body(ins: Any, outs: Any) -> Any:
@@ -49,7 +49,7 @@ def test_lanes_are_stored_side_by_side(of: str, layout: str) -> None:
 
     kernel(a, stored)
 
-    assert_close(kernel.unpack(C, stored), wanted(a), rtol=1e-6)
+    assert_close(kernel.unpack(C, stored), expected(a), rtol=1e-6)
 
 
 def test_lane_operations_require_vectors() -> None:

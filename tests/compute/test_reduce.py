@@ -118,9 +118,9 @@ def test_reductions(expr: Expr, text: str) -> None:
     ],
 )
 def test_identities(reducer: Callable[..., Expr], values: dict[str, object]) -> None:
-    made = {dtype: identity(reducer(te.placeholder((5,), dtype)[k], axis=k)) for dtype in values}
+    result = {dtype: identity(reducer(te.placeholder((5,), dtype)[k], axis=k)) for dtype in values}
 
-    assert made == values
+    assert result == values
 
 
 @pytest.mark.parametrize(
@@ -185,10 +185,10 @@ def test_the_values_of_a_tuple_stay_in_order() -> None:
 
 def test_a_reducer_of_one_value() -> None:
     either = te.comm_reducer(lambda x, y: x | y, lambda dtype: 0, name="either")
-    made = reduction(either(I8[i, k], axis=k))
+    result = reduction(either(I8[i, k], axis=k))
 
-    assert str(made) == "either(I8[i, k], axis=[k])"
-    assert str(made.combiner.identity[0]) == "int8(0)"
+    assert str(result) == "either(I8[i, k], axis=[k])"
+    assert str(result.combiner.identity[0]) == "int8(0)"
     assert str(te.comm_reducer(lambda x, y: x, lambda t: 0)(I8[i, k], k)).startswith("reduce(")
 
 
@@ -200,14 +200,14 @@ def test_a_reduction_knows_where_it_was_written() -> None:
 
 
 def test_rewriting_goes_inside_and_leaves_the_axes() -> None:
-    made = reduction(te.sum(A[i, k], axis=k, where=k > i, init=A[i, 0]))
-    moved = substitute(made, {i: te.var("j")})
+    result = reduction(te.sum(A[i, k], axis=k, where=k > i, init=A[i, 0]))
+    substituted = substitute(result, {i: te.var("j")})
 
-    assert str(moved) == "sum(A[j, k], axis=[k], where=k > j, init=A[j, int32(0)])"
-    assert moved.axis is made.axis
-    assert moved.location is made.location
-    assert bottom_up(made, lambda node: None) is made
-    assert list(free_variables(made)) == [i, k]
+    assert str(substituted) == "sum(A[j, k], axis=[k], where=k > j, init=A[j, int32(0)])"
+    assert substituted.axis is result.axis
+    assert substituted.location is result.location
+    assert bottom_up(result, lambda node: None) is result
+    assert list(free_variables(result)) == [i, k]
 
 
 def test_reductions_are_compared_by_structure() -> None:
@@ -370,7 +370,7 @@ def test_invalid_arguments_are_rejected(action: Callable[[], object], expected: 
 
 
 @pytest.mark.parametrize(
-    ("made", "text"),
+    ("make", "text"),
     [
         (lambda: added(n, te.const(2)), "n + int32(2)"),
         (lambda: added(n, m, n), "n + m + n"),
@@ -380,8 +380,8 @@ def test_invalid_arguments_are_rejected(action: Callable[[], object], expected: 
         (lambda: te.min(n, m, n, 1, m), "min(min(min(min(n, m), n), int32(1)), m)"),
     ],
 )
-def test_reducer_combines_all_expressions(made: Callable[[], Any], text: str) -> None:
-    assert str(made()) == text
+def test_reducer_combines_all_expressions(make: Callable[[], Any], text: str) -> None:
+    assert str(make()) == text
 
 
 def test_reducer_combines_all_tuples(agrees: Any) -> None:

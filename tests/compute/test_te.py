@@ -84,9 +84,9 @@ def test_parameters_of_functions(name: str) -> None:
 )
 def test_parameters_of_methods(owner: str, name: str) -> None:
     _, *parameters = inspect.signature(getattr(getattr(te, owner), name)).parameters
-    wanted = METHODS[owner][name].split()
+    expected = METHODS[owner][name].split()
 
-    assert parameters[: len(wanted)] == wanted
+    assert parameters[: len(expected)] == expected
 
 
 def test_methods_of_any_number_of_loops() -> None:

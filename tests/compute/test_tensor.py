@@ -109,12 +109,12 @@ def test_a_load_knows_where_it_was_written() -> None:
 
 def test_a_load_keeps_its_place_when_rewritten() -> None:
     load = A[i, 3]
-    moved = substitute(load, {i: te.var("j")})
+    substituted = substitute(load, {i: te.var("j")})
 
     assert isinstance(load, TensorLoad)
-    assert isinstance(moved, TensorLoad)
-    assert str(moved) == "A[j, int32(3)]"
-    assert moved.location is load.location
+    assert isinstance(substituted, TensorLoad)
+    assert str(substituted) == "A[j, int32(3)]"
+    assert substituted.location is load.location
 
 
 def test_equal_loads_compare_equal() -> None:

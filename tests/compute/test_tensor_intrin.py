@@ -110,8 +110,8 @@ def test_invalid_definitions_of_intrinsics() -> None:
 
 def test_invalid_statements_of_intrinsics() -> None:
     _, b = doubled()
-    given: Any = 3
-    assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: given, "x")) == (
+    source: Any = 3
+    assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: source, "x")) == (
         Diagnostic("intrinsic", where="te.decl_tensor_intrin x", value=3)
     )
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: (None, None, None), "x")) == (
@@ -220,8 +220,8 @@ def test_check_tensor_intrin_detects_wrong_statements(wrong: dict[str, int], sto
     )
 
 
-@pytest.mark.parametrize(("part", "wanted"), [("body", -20266), ("reset", 0), ("update", -19986)])
-def test_each_part_is_run(part: str, wanted: int) -> None:
+@pytest.mark.parametrize(("part", "expected"), [("body", -20266), ("reset", 0), ("update", -19986)])
+def test_each_part_is_run(part: str, expected: int) -> None:
     right, wrong = statements_of_product(), statements_of_product(columns=1)
 
     def statements(ins: Any, outs: Any) -> Any:
@@ -233,7 +233,7 @@ def test_each_part_is_run(part: str, wanted: int) -> None:
     assert refused(lambda: te.decl_tensor_intrin(product(), statements, "x")) == (
         Diagnostic(
             "intrinsic", intrin="x",
-            found=f"the {part} stores 280 at c[0, 1], where the definition gives {wanted}, for "
+            found=f"the {part} stores 280 at c[0, 1], where the definition gives {expected}, for "
             "a[0, :] = [100, -57, -62, -10], b[:, 1] = [-103,  124,   49,  -14]",
         )
     )
@@ -278,9 +278,9 @@ def test_tolerance_depends_on_the_dtype(
         return statements
 
     te.decl_tensor_intrin(b, off(exact), "near")
-    said = refused(lambda: te.decl_tensor_intrin(b, off(wrong), "far"))
-    found = said.parameters["found"]
-    assert said == Diagnostic("intrinsic", intrin="far", found=found)
+    message = refused(lambda: te.decl_tensor_intrin(b, off(wrong), "far"))
+    found = message.parameters["found"]
+    assert message == Diagnostic("intrinsic", intrin="far", found=found)
     assert found.startswith("the body stores ")
 
 
@@ -318,7 +318,7 @@ def test_a_body_with_a_number_and_one_that_reaches_outside() -> None:
 
 
 def test_when_a_body_is_checked() -> None:
-    given: Any = "soon"
-    assert refused(lambda: te.decl_tensor_intrin(doubled()[1], store, "x", check=given)) == (
+    source: Any = "soon"
+    assert refused(lambda: te.decl_tensor_intrin(doubled()[1], store, "x", check=source)) == (
         Diagnostic("unknown-choice", where="te.decl_tensor_intrin x", check="soon")
     )

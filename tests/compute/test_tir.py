@@ -33,7 +33,7 @@ p, q = x > 1, y > 2
 
 
 @pytest.mark.parametrize(
-    ("made", "wanted"),
+    ("result", "expected"),
     [
         (tir.And(p, q), te.all(p, q)),
         (tir.Or(p, q), te.any(p, q)),
@@ -57,8 +57,8 @@ p, q = x > 1, y > 2
         (tir.Cast("float32", x), x.astype("float32")),
     ],
 )
-def test_classes_of_expressions_give_them(made: Any, wanted: Any) -> None:
-    assert structural_equal(made, wanted)
+def test_classes_of_expressions_give_them(result: Any, expected: Any) -> None:
+    assert structural_equal(result, expected)
 
 
 @pytest.mark.parametrize(

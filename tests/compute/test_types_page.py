@@ -52,19 +52,19 @@ def element(dtype: str) -> Any:
 
 def test_the_tables_follow_from_the_code(request: pytest.FixtureRequest) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    wanted = [of_types(), of_literals()]
+    expected = [of_types(), of_literals()]
     if request.config.getoption("--update-golden"):
-        made = iter(wanted)
-        text = TABLE.sub(lambda _: next(made), text)
+        result = iter(expected)
+        text = TABLE.sub(lambda _: next(result), text)
         PAGE.write_text(text, encoding="utf-8")
 
-    assert TABLE.findall(text) == wanted
+    assert TABLE.findall(text) == expected
 
 
 def test_the_example_prints_what_the_page_shows() -> None:
-    ((code, shown),) = EXAMPLE.findall(PAGE.read_text(encoding="utf-8"))
+    ((code, output),) = EXAMPLE.findall(PAGE.read_text(encoding="utf-8"))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, str(PAGE), "exec"), {})
 
-    assert printed.getvalue() == shown
+    assert printed.getvalue() == output

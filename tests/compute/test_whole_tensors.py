@@ -23,7 +23,7 @@ n, m = te.var("n"), te.var("m")
 
 
 @pytest.mark.parametrize(
-    ("made", "name", "text", "tag"),
+    ("make", "name", "text", "tag"),
     [
         (lambda: A * b, "T_multiply", "A[ax0, ax1] * b[ax1]", "broadcast"),
         (lambda: 3 + A, "T_add", "float32(3.0) + A[ax0, ax1]", "elemwise"),
@@ -43,8 +43,8 @@ n, m = te.var("n"), te.var("m")
         (lambda: te.divide(1, A), "T_divide", "float32(1.0) / A[ax0, ax1]", "elemwise"),
     ],
 )
-def test_operators_on_tensors_return_tensors(made: Callable[[], Any], name: str, text: str, tag: str) -> None:
-    tensor = made()
+def test_operators_on_tensors_return_tensors(make: Callable[[], Any], name: str, text: str, tag: str) -> None:
+    tensor = make()
 
     assert isinstance(tensor, te.Tensor)
     op: Any = tensor.op
@@ -56,7 +56,7 @@ def test_operators_on_tensors_return_tensors(made: Callable[[], Any], name: str,
 
 
 @pytest.mark.parametrize(
-    ("made", "text", "tag"),
+    ("make", "text", "tag"),
     [
         (lambda: z + 1, "T_add[()] = z[()] + float32(1.0)", "elemwise"),
         (lambda: 1 - z, "T_subtract[()] = float32(1.0) - z[()]", "elemwise"),
@@ -67,8 +67,8 @@ def test_operators_on_tensors_return_tensors(made: Callable[[], Any], name: str,
         (lambda: -z, "T_negative[()] = z[()] * float32(-1.0)", "elemwise"),
     ],
 )
-def test_tensors_without_axes_make_such(made: Callable[[], Any], text: str, tag: str) -> None:
-    tensor = made()
+def test_tensors_without_axes_make_such(make: Callable[[], Any], text: str, tag: str) -> None:
+    tensor = make()
 
     assert isinstance(tensor, te.Tensor)
     op: Any = tensor.op
@@ -88,7 +88,7 @@ def test_tensors_of_rank_0_convert_to_their_element() -> None:
 def test_an_element_and_a_tensor_without_axes_are_a_tensor(agrees: Any) -> None:
     """Elements with constant indices give tensors as in TVM; with an axis they give expressions."""
     D, E = A[1, 2] * z, z - A[0, 0]
-    assert [(type(each).__mro__[1], each.shape) for each in (D, E)] == [(te.Tensor, ())] * 2
+    assert [(type(tensor).__mro__[1], tensor.shape) for tensor in (D, E)] == [(te.Tensor, ())] * 2
     assert [str(D.op), str(E.op)] == [
         "T_multiply[()] = A[int32(1), int32(2)] * z[()]", "T_subtract[()] = z[()] - A[int32(0), int32(0)]"]
 
@@ -99,11 +99,11 @@ def test_an_element_and_a_tensor_without_axes_are_a_tensor(agrees: Any) -> None:
 
     C = te.compute((8,), at, name="C")
     assert str(C.op) == "C[i] = A[i, int32(0)] * z[()] + A[int32(0), int32(0)] * z[()]"
-    given = np.arange(32, dtype="float32").reshape(8, 4)
+    data = np.arange(32, dtype="float32").reshape(8, 4)
     two = np.array(2, "float32")
 
-    agrees(te.create_schedule(D.op), [A, z, D], {A: given, z: two, D: np.array(12, "float32")})
-    agrees(te.create_schedule(C.op), [A, z, C], {A: given, z: two, C: given[:, 0] * 2})
+    agrees(te.create_schedule(D.op), [A, z, D], {A: data, z: two, D: np.array(12, "float32")})
+    agrees(te.create_schedule(C.op), [A, z, C], {A: data, z: two, C: data[:, 0] * 2})
 
 
 def test_numbers_of_tensors_without_axes(agrees: Any) -> None:
@@ -189,13 +189,13 @@ def test_a_program_of_them(agrees: Any) -> None:
     C: Any = 3 + A * b
     s = te.create_schedule(C.op)
     s[C.op.input_tensors[0]].compute_inline()
-    wanted = 3 + a * v
+    expected = 3 + a * v
 
-    agrees(s, [A, b, C], {A: a, b: v, C: wanted}, rtol=1e-6)
+    agrees(s, [A, b, C], {A: a, b: v, C: expected}, rtol=1e-6)
     out = np.zeros((8, 4), "float32")
     tecomp.build(C, [A, b, C])(a, v, out)
-    assert_close(out, wanted, rtol=1e-6)
-    assert_close(tecomp.compile([C], [A, b])(a, v), wanted, rtol=1e-6)
+    assert_close(out, expected, rtol=1e-6)
+    assert_close(tecomp.compile([C], [A, b])(a, v), expected, rtol=1e-6)
 
 
 def test_sizes_that_are_open() -> None:

@@ -50,10 +50,10 @@ def sparse(of: te.Tensor, dim: int = -1) -> StickLayout:
 
 
 def found(
-    what: te.Tensor, layouts: Mapping[te.Tensor, tecomp.Layout], target: tecomp.Target = POINTWISE
+    subject: te.Tensor, layouts: Mapping[te.Tensor, tecomp.Layout], target: tecomp.Target = POINTWISE
 ) -> list[tuple[tuple[str, ...], str | None]]:
     """Return the operands of each violation, and the operands that a relayout would fix."""
-    return [(each.operands, each.relayout) for each in check_constraints(what, target, layouts)]
+    return [(check_constraint.operands, check_constraint.relayout) for check_constraint in check_constraints(subject, target, layouts)]
 
 
 class TestPointwise:
@@ -110,10 +110,10 @@ class TestPointwise:
 
         assert found(C, {A: sparse(A), B: sparse(B), C: sparse(C)}) == []
         gathered = check_constraints(C, POINTWISE, {A: sparse(A), B: sticks(B), C: sticks(C)})
-        assert [each.operands for each in gathered] == [("A",)]
+        assert [item.operands for item in gathered] == [("A",)]
         assert "those of A that they read at [0, 0, 0] and [1, 0, 0]" in gathered[0].message
         scattered = check_constraints(C, POINTWISE, {A: sparse(A), B: sticks(B), C: sparse(C)})
-        assert [each.operands for each in scattered] == [("B",)]
+        assert [item.operands for item in scattered] == [("B",)]
         assert (
             "its elements at (i=0, j=0) and (i=0, j=1) are at [0, 0, 0] and [1, 0, 0], and those "
             "of B that they read at [0, 0, 0] and [0, 0, 1]"
@@ -136,7 +136,7 @@ class TestPointwise:
 
         assert (violations == ()) is fits
         if not fits:
-            assert {each.operands for each in violations} == {("X",)}
+            assert {violation.operands for violation in violations} == {("X",)}
             assert violations[-1].message == (
                 f"C: lane 0 of C at (i=0, j=0) has byte {2 * start} of X, which is not a multiple of "
                 "128"
@@ -429,9 +429,9 @@ class TestConvolutions:
         layouts = {t: sticks(t, dim if name == changed else -1) for name, t in tensors.items()}
         violations = check_constraints(tensors["C"], PRODUCTS, layouts)
 
-        assert message in {each.message for each in violations}
-        assert {each.relayout for each in violations} == {changed}
-        assert {each.layout for each in violations} == {sticks(tensors[changed])}
+        assert message in {violation.message for violation in violations}
+        assert {violation.relayout for violation in violations} == {changed}
+        assert {violation.layout for violation in violations} == {sticks(tensors[changed])}
 
 
 class TestSmallFloats:
@@ -462,7 +462,7 @@ class TestSmallFloats:
         violations = check_constraints(C, PRODUCTS, {A: sticks(A), B: pairs, C: sticks(C)})
 
         assert "C: B has k along its lanes, but it must be an axis that C keeps" in {
-            each.message for each in violations
+            violation.message for violation in violations
         }
 
 
@@ -586,20 +586,20 @@ class TestMemories:
         D = te.compute((128, 128), lambda i, j: te.exp(C[i, j]), name="D")
         s = te.create_schedule(D)
         s[T].compute_inline()
-        for each in (A, B, C, D):
-            s[each].transform_layout(lambda i, j: [j // 64, i, j % 64])
+        for item in (A, B, C, D):
+            s[item].transform_layout(lambda i, j: [j // 64, i, j % 64])
         (violation,) = check_constraints(s, POINTWISE)
 
         assert (violation.operation, violation.operands) == ("C", ("B",))
         assert violation.relayout == "B"
         assert violation.layout is not None
         assert violation.layout.place((65, 3)) == (3, 1, 1)
-        again = te.create_schedule(D)
-        again[T].compute_inline()
-        again[B].transform_layout(lambda i, j: [i // 64, j, i % 64])
-        for each in (A, C, D):
-            again[each].transform_layout(lambda i, j: [j // 64, i, j % 64])
-        assert check_constraints(again, POINTWISE) == ()
+        repeated = te.create_schedule(D)
+        repeated[T].compute_inline()
+        repeated[B].transform_layout(lambda i, j: [i // 64, j, i % 64])
+        for item in (A, C, D):
+            repeated[item].transform_layout(lambda i, j: [j // 64, i, j % 64])
+        assert check_constraints(repeated, POINTWISE) == ()
 
     def test_padding_of_another_reduction(self) -> None:
         A = tensor("A", 4, 100)

@@ -45,14 +45,14 @@ def test_lanes_against_numpy() -> None:
         order = [int(n) for n in random.permutation(2)]
         steps = [int(n) for n in random.choice([0, 1, 1, 1, 2], 2)]
         starts = [int(n) for n in random.choice([0, 0, 8, 3], 2)]
-        ours, theirs = (int(n) for n in random.integers(0, 2, 2))
+        actual, expected = (int(n) for n in random.integers(0, 2, 2))
         X, C = strided(shape, starts, steps, order)
         size = tuple(int(n) for n in X.shape if isinstance(n, int))
-        layouts = {C: sticks(shape, ours), X: sticks(size, theirs)}
+        layouts = {C: sticks(shape, actual), X: sticks(size, expected)}
         points = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), -1).reshape(-1, 2)
         elements = np.stack([starts[d] + steps[d] * points[:, order[d]] for d in range(2)], -1)
         a, b = ((e[:, 1 - d], e[:, d] // 8, e[:, d] % 8)
-                for e, d in ((points, ours), (elements, theirs)))
+                for e, d in ((points, actual), (elements, expected)))
         first, second = np.nonzero(
             (a[0][:, None] == a[0]) & (a[1][:, None] == a[1]) & (a[2][:, None] + 1 == a[2])
         )

@@ -65,7 +65,7 @@ places = st.lists(st.integers(0, 12), max_size=12)
 
 @given(places, places, steps)
 def test_joined(a: list[int], b: list[int], unit: Granularity) -> None:
-    left, right = ([n * unit.size for n in each] for each in (a, b))
+    left, right = ([n * unit.size for n in item] for item in (a, b))
 
     found = concat_accesses(counted(left, unit), counted(right, unit), unit)
 

@@ -39,8 +39,8 @@ class Programs:
             return f"{pad}for {inside[-1]} in range({bounds}):\n{self.body(depth, inside)}"
         if kind < 0.6:
             text = f"{pad}if {self.condition(loops)}:\n{self.body(depth, loops)}"
-            again = self.draw.random() < 0.5
-            return f"{text}{pad}else:\n{self.body(depth, loops)}" if again else text
+            repeated = self.draw.random() < 0.5
+            return f"{text}{pad}else:\n{self.body(depth, loops)}" if repeated else text
         if kind < 0.7:
             return f"{pad}with Let({self.place(loops)}) as {inside[-1]}:\n{self.body(depth, inside)}"
         return f"{pad}{self.draw.choice(BUFFERS)}[{self.place(loops)}] = {self.value(loops)}\n"
@@ -123,18 +123,18 @@ def test_sources_are_the_statements_before_that_write_what_is_read() -> None:
     some = 0
     for func in programs():
         sites = sites_of(func, {})
-        wanted: dict[int, set[int]] = {}
+        expected: dict[int, set[int]] = {}
         for read in sites.sites:
             for write in sites.sites:
                 if (read.direction, write.direction) == ("read", "write") and (
                     read.buffer is write.buffer and write.statement < read.statement
                 ):
-                    wanted.setdefault(read.statement, set()).add(write.statement)
+                    expected.setdefault(read.statement, set()).add(write.statement)
 
         found = sources_of(sites)
 
-        assert {reader: set(needed.iterations) for reader, needed in found.items()} == wanted
-        some += len(wanted)
+        assert {reader: set(needed.iterations) for reader, needed in found.items()} == expected
+        some += len(expected)
     assert some > 20
 
 

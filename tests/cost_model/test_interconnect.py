@@ -15,7 +15,7 @@ from tests.strategies.loop_nests import value, visited
 TARGET = Target.load("stick128")
 
 
-def program(cores: int, rows: int, made: str, read: str) -> AccessSites:
+def program(cores: int, rows: int, result: str, read: str) -> AccessSites:
     """Return a program where each core writes a part of X and copies another part into Y."""
     size = cores * rows
     return sites_of(parse(f'''def main(A: Buffer("float32", ({size},))):
@@ -23,7 +23,7 @@ def program(cores: int, rows: int, made: str, read: str) -> AccessSites:
         with Allocate(Buffer("float32", ({size},), scope="lx")) as Y:
             for c in parallel({cores}, thread="core.x"):
                 for j in range({rows}):
-                    X[{made}] = A[{made}]
+                    X[{result}] = A[{result}]
             for c in parallel({cores}, thread="core.x"):
                 for j in range({rows}):
                     Y[c * {rows} + j] = {read}
@@ -45,13 +45,13 @@ def test_elements_are_transferred_from_the_producing_core() -> None:
     for _ in range(25):
         cores, rows = draw.randint(2, 5), draw.randint(1, 4)
         size = cores * rows
-        made = draw.choice((f"c * {rows} + j", f"j * {cores} + c"))
+        result = draw.choice((f"c * {rows} + j", f"j * {cores} + c"))
         place = draw.choice((
             f"(c * {rows} + j + {draw.randint(0, size)}) % {size}", f"j * {cores} + c",
             f"{size - 1} - c * {rows} - j", f"(c * {rows} + j) // 2",
         ))
         guard = f"if_then_else(c * {rows} + j < {draw.randint(0, size)}, X[{place}], float32(0.0))"
-        sites = program(cores, rows, made, draw.choice((f"X[{place}]", guard)))
+        sites = program(cores, rows, result, draw.choice((f"X[{place}]", guard)))
         (write,) = (s for s in sites.sites if s.direction == "write" and s.buffer.name == "X")
         (copy,) = (s for s in sites.sites if s.direction == "read" and s.buffer.name == "X")
         owner = {element: core for core, element, _ in happens(write, cores)}
@@ -60,8 +60,8 @@ def test_elements_are_transferred_from_the_producing_core() -> None:
 
         assert set(found) == {id(copy)}
         for core, element, at in happens(copy, cores):
-            whose = [who for who, when in found[id(copy)] if value(when.condition, at)]
-            assert whose == [(owner[element],)]
+            description = [name for name, when in found[id(copy)] if value(when.condition, at)]
+            assert description == [(owner[element],)]
             remote[owner[element] != core] += 1
     assert min(remote.values()) > 50
 

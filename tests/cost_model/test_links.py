@@ -36,9 +36,9 @@ def link(**figures: object) -> Link:
 def steps_from(start: Core, grid: Mapping[str, int], *, is_torus: bool) -> dict[Core, int]:
     """Return the number of hops to each core, by breadth-first search."""
     found = {start: 0}
-    todo = deque([start])
-    while todo:
-        here = todo.popleft()
+    worklist = deque([start])
+    while worklist:
+        here = worklist.popleft()
         for axis, count in enumerate(grid.values()):
             for move in (-1, 1):
                 to = here[axis] + move
@@ -46,7 +46,7 @@ def steps_from(start: Core, grid: Mapping[str, int], *, is_torus: bool) -> dict[
                 there = (*here[:axis], to, *here[axis + 1 :])
                 if 0 <= to < count and there not in found:
                     found[there] = found[here] + 1
-                    todo.append(there)
+                    worklist.append(there)
     return found
 
 

@@ -45,10 +45,10 @@ def needed(activities: list[Activity], at: Event) -> set[tuple[int, int]]:
                 found.add((k, at.slice))
         elif before.statement in counts:
             count = counts[before.statement]
-            mine = iterations_of(at.slice, count)
+            actual = iterations_of(at.slice, count)
             found |= {
                 (k, piece) for piece in range(SLICES)
-                if min(iterations_of(piece, count)) <= max(mine)
+                if min(iterations_of(piece, count)) <= max(actual)
             }
     return found
 
@@ -56,8 +56,8 @@ def needed(activities: list[Activity], at: Event) -> set[tuple[int, int]]:
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 9, 16, 50])
 def test_slices_of_the_same_iterations(count: int) -> None:
     for piece in range(SLICES):
-        mine = iterations_of(piece, count)
-        shared = [k for k in range(SLICES) if min(iterations_of(k, count)) <= max(mine)]
+        actual = iterations_of(piece, count)
+        shared = [k for k in range(SLICES) if min(iterations_of(k, count)) <= max(actual)]
         assert last_slice(piece, count) == max(shared)
 
 
@@ -75,7 +75,7 @@ def test_activities_start_at_the_earliest_time(activities: list[Activity]) -> No
         activity = activities[event.activity]
         waits = needed(activities, event)
         assert waits <= ends.keys()
-        ready = max((ends[each] for each in waits), default=0.0)
+        ready = max((ends[wait] for wait in waits), default=0.0)
         assert event.start == max(ready, free[activity.resource])
         assert event.end == event.start + activity.cycles / SLICES
         ends[event.activity, event.slice] = free[activity.resource] = event.end
@@ -109,10 +109,10 @@ def test_cores_move_what_the_chip_has_read_and_the_chip_writes_what_cores_have_m
 
 
 def test_cores_wait_for_data_of_other_cores_at_the_read() -> None:
-    made = Activity("A", "compute", 8.0, 0, 1)
+    result = Activity("A", "compute", 8.0, 0, 1)
     own = Activity("B", "compute", 8.0, 1, 1, ((0, 1),))
     others = Activity("B", "compute", 8.0, 1, 1, ((0, 1),), (0,))
 
     for activity, start in ((own, 8.0), (others, 108.0)):
-        first, _, _ = timelines([TimelineLane((made, activity)), TimelineLane((made,), 100.0)])
+        first, _, _ = timelines([TimelineLane((result, activity)), TimelineLane((result,), 100.0)])
         assert min(event.start for event in first if event.activity == 1) == start

@@ -38,9 +38,9 @@ def operation(
 
 @given(st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 20)))
 def test_tiles_of_a_product(tile: tuple[int, int, int]) -> None:
-    own = MATRIX.m, MATRIX.n, MATRIX.k
+    sizes = MATRIX.m, MATRIX.n, MATRIX.k
     touched = {
-        tuple(x // n for x, n in zip(at, own, strict=True)) for at in product(*map(range, tile))
+        tuple(x // n for x, n in zip(at, sizes, strict=True)) for at in product(*map(range, tile))
     }
 
     assert cycles_of(operation(tile, "tiles"), MATRIX) == len(touched) * 10 / 2

@@ -40,8 +40,8 @@ class Value:
         if self.condition is not None:
             chosen = self.parts[0 if number(self.condition, at) else 1]
             return chosen.count(at)
-        mine: Counts = Counter([(self.own, "float32")] if self.own else [])
-        return reduce(lambda total, part: total + part.count(at), self.parts, mine)
+        actual: Counts = Counter([(self.own, "float32")] if self.own else [])
+        return reduce(lambda total, part: total + part.count(at), self.parts, actual)
 
 
 def load(index: Expr) -> Expr:
@@ -57,8 +57,8 @@ def values(draw: Draw, depth: int = 3) -> Value:
     a = draw(values(depth - 1))
     if kind == 2:
         name = draw(st.sampled_from(("exp", "sqrt", "tanh")))
-        made: Any = getattr(te, name)(a.expr)
-        return Value(made, (a,), name)
+        result: Any = getattr(te, name)(a.expr)
+        return Value(result, (a,), name)
     b = draw(values(depth - 1))
     if kind == 3:
         condition = draw(st.sampled_from((X < Y, X + Y == 2, Y >= 1)))
@@ -72,7 +72,7 @@ def values(draw: Draw, depth: int = 3) -> Value:
 
 
 def holds(frames: Sequence[Frame], at: Mapping[Var, int]) -> bool:
-    return all(number(each.condition, at) for each in frames if isinstance(each, GuardCondition))
+    return all(number(frame.condition, at) for frame in frames if isinstance(frame, GuardCondition))
 
 
 @given(values())

@@ -16,9 +16,9 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10, help="tries of each function")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("names", nargs="*", help="functions; all if none")
-    given = parser.parse_args()
-    words = [str(PROGRAMS / "conforms.py"), str(given.count), str(given.seed), *given.names]
-    return subprocess.run([*launcher(given.n), *words], env=environment(), check=False).returncode
+    options = parser.parse_args()
+    words = [str(PROGRAMS / "conforms.py"), str(options.count), str(options.seed), *options.names]
+    return subprocess.run([*launcher(options.n), *words], env=environment(), check=False).returncode
 
 
 if __name__ == "__main__":

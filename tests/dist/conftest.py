@@ -23,6 +23,6 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def pools(kernels: Path) -> Iterator[Pools]:
     """Provide processes that persist until the session ends."""
-    made = Pools(kernels)
-    yield made
-    made.end()
+    result = Pools(kernels)
+    yield result
+    result.end()

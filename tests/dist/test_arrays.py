@@ -63,9 +63,9 @@ def test_recorded_functions(n: int, pools: Pools) -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_drawn_calls_of_every_function(n: int, pools: Pools) -> None:
     """All ranks make the same calls; `tests.dist.conformance` makes more of them."""
-    said, gathering = pools.printed("conforms", n, "1", "0")
+    message, gathering = pools.printed("conforms", n, "1", "0")
 
-    assert said == "0 of 161 calls differ"
+    assert message == "0 of 161 calls differ"
     assert set(gathering.removeprefix("gathered by").split()) <= GATHER
 
 

@@ -41,9 +41,9 @@ class Window:
         return self.memory, 1
 
 
-def calls_of(*made: list[str], ended: tuple[int, ...] = (), waits: dict[int, str] | None = None) -> CollectiveLog:
-    calls = CollectiveLog(Node(len(made)), Window())
-    for rank, names in enumerate(made):
+def calls_of(*result: list[str], ended: tuple[int, ...] = (), waits: dict[int, str] | None = None) -> CollectiveLog:
+    calls = CollectiveLog(Node(len(result)), Window())
+    for rank, names in enumerate(result):
         calls._own_calls = rank
         for name in names:
             calls.began(name)
@@ -79,10 +79,10 @@ def test_names_that_were_written_over_are_not_compared() -> None:
 
 
 def test_a_rank_that_ended_is_missed_only_where_it_is_needed() -> None:
-    made = (["a", "b"], ["a"], ["a", "b"])
+    result = (["a", "b"], ["a"], ["a", "b"])
 
-    assert calls_of(*made, ended=(1,)).complaint() is None
-    assert calls_of(*made, ended=(1,), waits={0: "b", 2: "b"}).complaint() == (
+    assert calls_of(*result, ended=(1,)).complaint() is None
+    assert calls_of(*result, ended=(1,), waits={0: "b", 2: "b"}).complaint() == (
         f"rank 1 has ended after 1 calls, and ranks 0, 2 wait in `b`; {SAME}")
     assert calls_of(["a"], ["a"], ended=(1,), waits={0: "a"}).complaint() is None
 
@@ -97,12 +97,12 @@ def test_an_error_is_not_commented_on() -> None:
 
 def test_errors_are_reported_by_the_first_rank() -> None:
     calls = calls_of([], [], [])
-    for rank, said in enumerate(("one", "other", "one")):
+    for rank, message in enumerate(("one", "other", "one")):
         calls._own_calls = rank
-        calls.failed_with(said)
+        calls.failed_with(message)
 
-    told = []
-    for rank, said in enumerate(("one", "other", "one")):
+    reported = []
+    for rank, message in enumerate(("one", "other", "one")):
         calls._own_calls = rank
-        told.append(calls.is_told(said))
-    assert told == [False, False, True]
+        reported.append(calls.is_told(message))
+    assert reported == [False, False, True]

@@ -33,12 +33,12 @@ SCRIPT = str(PROGRAMS / "controlled.py")
 
 
 def started(
-    *words: str, variables: Mapping[str, str] | None = None, **given: Any
+    *words: str, variables: Mapping[str, str] | None = None, **source: Any
 ) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", "from tecomp.cli import main; main(prog_name='tecomp')", "run", *words],
         env=environment(**(variables or {})),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **given,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **source,
     )
 
 
@@ -62,17 +62,17 @@ def test_controller_scripts_read_values(n: int) -> None:
 def test_drawn_calls_of_every_function(kernels: Path) -> None:
     script = str(PROGRAMS / "conforms.py")
     kept = {"TECOMP_CACHE_DIR": str(kernels), "TECOMP_CACHE": "on"}
-    status, said, errors = run(3, script, "1", "0", variables=kept)
+    status, message, errors = run(3, script, "1", "0", variables=kept)
 
     assert (status, errors) == (0, "")
-    assert said.startswith("0 of 161 calls differ\ngathered by ")
+    assert message.startswith("0 of 161 calls differ\ngathered by ")
 
 
 def test_collective_calls_are_rejected_in_controllers() -> None:
     """Calls that every process would have to make are rejected; the run continues afterwards."""
     refused = [
         Diagnostic("partition", placed="Shard(7)", ndim=2),
-        *(Diagnostic("team", subject=what) for what in (
+        *(Diagnostic("team", subject=subject) for subject in (
             "to_local", "from_local", "allreduce sum float64[2]", "split")),
         Diagnostic("team", qualname="Own"),
     ]

@@ -58,19 +58,19 @@ def test_every_process_gets_what_is_around_its_part(seed: int) -> None:
     array = 1 + np.arange(int(np.prod(partition.shape)), dtype=float).reshape(partition.shape)
 
     for rank in range(partition.mesh.size):
-        made, times = np.zeros((2, *found.shape(rank)))
-        made[found.core(rank)] = array[taken(partition, rank)]
+        result, times = np.zeros((2, *found.shape(rank)))
+        result[found.core(rank)] = array[taken(partition, rank)]
         times[found.core(rank)] += 1
         for message in found.received_by(rank):
-            assert message.received_shape == made.shape
+            assert message.received_shape == result.shape
             for box in message.boxes:
-                made[box.received_index] = array[taken(partition, message.source)][box.sent_index]
+                result[box.received_index] = array[taken(partition, message.source)][box.sent_index]
                 times[box.received_index] += 1
             assert int(message.runs[2].sum()) == message.size
-        wanted, needed = around(found, array, rank)
-        if wanted.size:
-            np.testing.assert_array_equal(made, np.where(needed, wanted, 0))
-            np.testing.assert_array_equal(times, needed.astype(int) * np.ones(wanted.shape))
+        expected, needed = around(found, array, rank)
+        if expected.size:
+            np.testing.assert_array_equal(result, np.where(needed, expected, 0))
+            np.testing.assert_array_equal(times, needed.astype(int) * np.ones(expected.shape))
         senders = [message.source for message in found.received_by(rank)]
         assert senders == sorted(set(senders))
 

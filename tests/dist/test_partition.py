@@ -59,16 +59,16 @@ def test_parts_cover_the_array_and_owners_have_what_they_own(seed: int) -> None:
     if dice.random() < 0.4:
         partition = partition.view(drawn_slices(dice, partition.shape))
     copies = np.zeros(partition.shape, int)
-    held = [np.zeros(partition.shape, bool) for _ in range(partition.mesh.size)]
+    covered = [np.zeros(partition.shape, bool) for _ in range(partition.mesh.size)]
     for rank in range(partition.mesh.size):
         np.add.at(copies, taken(partition, rank), 1)
-        held[rank][taken(partition, rank)] = True
-    kept = partition.mesh_axes(Shard)
-    times = partition.mesh.size // int(np.prod([partition.mesh.shape[k] for k in kept], dtype=int))
+        covered[rank][taken(partition, rank)] = True
+    axes = partition.mesh_axes(Shard)
+    times = partition.mesh.size // int(np.prod([partition.mesh.shape[k] for k in axes], dtype=int))
 
     assert (copies == times).all()
     for index in np.ndindex(*partition.shape):
-        assert partition.owners(index) == tuple(r for r, has in enumerate(held) if has[index])
+        assert partition.owners(index) == tuple(r for r, has in enumerate(covered) if has[index])
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -110,18 +110,18 @@ def test_views_of_blocks_are_views_of_memory() -> None:
     assert view.indices_in(base, 2)[0] == slice(2, None, -1)
 
 
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
-def test_partitions_go_to_other_processes_without_what_is_kept(again: Any) -> None:
+@pytest.mark.parametrize("repeated", [copy.deepcopy, lambda item: pickle.loads(pickle.dumps(item))])
+def test_partitions_go_to_other_processes_without_what_is_kept(repeated: Any) -> None:
     """The hash of a string differs between processes, so the cached hash is not pickled."""
     rows = Partition((8, 4), "float32", Mesh((2,), names=("x",)), [Shard(0)]).view(
         [slice(1, 7), slice(None)])
     assert {rows: 1}[rows] == 1
     assert rows.local_shape(0) == (3, 4)
-    made = again(rows)
+    result = repeated(rows)
 
-    assert made == rows
+    assert result == rows
     assert "_hash" in rows.__dict__
-    assert "_hash" not in made.__dict__
+    assert "_hash" not in result.__dict__
 
 
 @pytest.mark.parametrize(("make", "expected"), [

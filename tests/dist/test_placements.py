@@ -22,14 +22,14 @@ SLICES = [
 
 
 def test_common_places() -> None:
-    for owned, wanted in product(SLICES, SLICES):
-        here, there = common(owned, wanted)
-        both = np.intersect1d(indices_as_array(owned), indices_as_array(wanted))
+    for owned, expected in product(SLICES, SLICES):
+        here, there = common(owned, expected)
+        both = np.intersect1d(indices_as_array(owned), indices_as_array(expected))
 
         assert isinstance(here, slice)
         assert isinstance(there, slice)
         np.testing.assert_array_equal(indices_as_array(owned)[here], both)
-        np.testing.assert_array_equal(indices_as_array(wanted)[there], both)
+        np.testing.assert_array_equal(indices_as_array(expected)[there], both)
         assert count_of(here) == count_of(there) == len(both)
 
 

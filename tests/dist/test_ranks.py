@@ -61,7 +61,7 @@ def test_an_exception_ends_all_without_the_runner_of_mpi4py() -> None:
     assert done.stderr.count("ValueError: one rank alone") == 1
 
 
-@pytest.mark.parametrize(("what", "message"), [
+@pytest.mark.parametrize(("subject", "message"), [
     ("skips", "team 1: call 1 is `allreduce sum float64[3]` on rank 1 and `barrier` on rank"),
     ("shapes", "team 1: call 1 is `allreduce sum float64[3]` on rank"),
     ("leaves", "team 1: rank 1 has ended after 1 calls, and ranks 0, 2 wait in "
@@ -69,8 +69,8 @@ def test_an_exception_ends_all_without_the_runner_of_mpi4py() -> None:
     ("other_copy", "team 1: call 1 is `copy float64[4] as [Shard(0)] on Mesh(m0=3) -> float64[4] as "
                    "[Replicate()] on Mesh(m0=3)` on rank"),
 ])
-def test_calls_that_differ_are_named(what: str, message: str) -> None:
-    done = ran("wrong", 3, what)
+def test_calls_that_differ_are_named(subject: str, message: str) -> None:
+    done = ran("wrong", 3, subject)
 
     assert done.returncode == 1
     assert message in done.stderr
@@ -106,7 +106,7 @@ def test_arrays_that_processes_compute_otherwise_are_named() -> None:
     assert all("call 1 is `all_reduce" in line and SAME in line for line in errors)
 
 
-@pytest.mark.parametrize(("what", "message"), [
+@pytest.mark.parametrize(("subject", "message"), [
     ("other_operation", "call 1 is `add %0, 2.0 -> float64[6], "),
     ("other_constant", "call 1 is `multiply %0, 2.5 -> float64[6], "),
     ("other_operand", "call 1 is `add %0, %"),
@@ -114,11 +114,11 @@ def test_arrays_that_processes_compute_otherwise_are_named() -> None:
     ("long_ago", "is `add %"),
 ])
 def test_recorded_operations_are_compared_across_ranks_on_request(
-    what: str, message: str, monkeypatch: pytest.MonkeyPatch
+    subject: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Divergence is detected with TECOMP_DEBUG, because most recorded operations send nothing."""
     monkeypatch.setenv("TECOMP_DEBUG", "1")
-    done = ran("wrong", 3, what)
+    done = ran("wrong", 3, subject)
 
     assert done.returncode == 1
     errors = [line for line in done.stderr.splitlines() if "TeamError: " in line]
@@ -133,13 +133,13 @@ def test_bad_input_is_refused_on_every_rank(pools: Pools) -> None:
         return Diagnostic(
             "team", name="float64", first=first, other=dtype, shape=other, rank=1, axis=0)
 
-    given = "ptensor<3xfloat64, device='cpu', team={}>"
+    source = "ptensor<3xfloat64, device='cpu', team={}>"
     assert pools.printed("bad_input", 3) == [*map(str, [
         mesh, mesh,
         Diagnostic("team", where="local_shape", dtensor_id="N", number="another", id=1),
-        Diagnostic("array-value", type=given.format("another")),
+        Diagnostic("array-value", type=source.format("another")),
         Diagnostic(
-            "team-mismatch", where="add", first=given.format(1), k=1, other=given.format("another"),
+            "team-mismatch", where="add", first=source.format(1), k=1, other=source.format("another"),
         ),
         parts([2, 3], [2, 4]), parts([2], [2], "float32"), parts([2], [2, 2]),
     ])]

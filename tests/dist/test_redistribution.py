@@ -65,13 +65,13 @@ def sent(moves: Redistribution, held: list[Array]) -> list[Array]:
     """Return the local arrays of all processes after all messages."""
     held = combined(moves, held)
     target = moves.target
-    made = [np.zeros(target.local_shape(rank)) for rank in range(target.mesh.size)]
+    results = [np.zeros(target.local_shape(rank)) for rank in range(target.mesh.size)]
     for message in moves.messages:
         (box,) = message.boxes
         assert held[message.source].shape == message.sent_shape
-        assert made[message.target].shape == message.received_shape
-        made[message.target][box.received_index] += held[message.source][box.sent_index]
-    return made
+        assert results[message.target].shape == message.received_shape
+        results[message.target][box.received_index] += held[message.source][box.sent_index]
+    return results
 
 
 def runs_of(message: Message) -> int:
@@ -107,8 +107,8 @@ def test_every_process_gets_what_it_wants_once(seed: int) -> None:
     for rank, each in enumerate(sent(moves, locals_of(dice, source, array))):
         np.testing.assert_array_equal(each, array[taken(target, rank)])
     assert len({(m.source, m.target) for m in moves.messages}) == len(moves.messages)
-    told = {(m.source, m.target): listed_of(m) for m in moves.messages}
-    assert told == {
+    reported = {(m.source, m.target): listed_of(m) for m in moves.messages}
+    assert reported == {
         (rank, m.target): listed_of(m) for rank in range(source.mesh.size) for m in moves.sent_by(rank)}
     for message in moves.messages:
         assert len(message.runs[0]) == runs_of(message)

@@ -11,10 +11,10 @@ from tecomp.dist import Halo, Mesh, Partition, Redistribution, Shard, redistribu
 SHAPE = (1200, 1200)
 
 
-def tell(what: str, call: Callable[[], object]) -> None:
+def tell(subject: str, call: Callable[[], object]) -> None:
     """Print the minimum and the median time in microseconds."""
     times = [1e6 * seconds for seconds in repeat(call, number=1, repeat=50)]
-    print(f"{what:<40}{min(times):9.1f}{median(times):9.1f}", flush=True)
+    print(f"{subject:<40}{min(times):9.1f}{median(times):9.1f}", flush=True)
 
 
 def rows(count: int, axis: int = 0, block: int | None = None) -> Partition:

@@ -84,15 +84,15 @@ def test_a_warning_is_given_once_at_its_line(
     case: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tecomp.errors._WARNED", {})
-    with warnings.catch_warnings(record=True) as given:
+    with warnings.catch_warnings(record=True) as source:
         warnings.simplefilter("default")
         for _ in range(3):
             tecomp.build(*case())
 
     location = case.__code__.co_firstlineno
-    assert [each.category for each in given] == [TecompWarning]
-    assert given[0].filename == __file__
-    assert location < given[0].lineno < location + 3
+    assert [item.category for item in source] == [TecompWarning]
+    assert source[0].filename == __file__
+    assert location < source[0].lineno < location + 3
 
 
 def test_advice_keeps_foreign_schedules() -> None:

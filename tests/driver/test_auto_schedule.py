@@ -103,16 +103,16 @@ def sought(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def test_cached_programs_are_found_before_scheduling(
     name: str, is_new: bool, sought: list[object]
 ) -> None:
-    first, wanted = built(PROGRAMS[name]()), arrays(name)
-    first(*wanted)
+    first, expected = built(PROGRAMS[name]()), arrays(name)
+    first(*expected)
     assert len(sought) == 1
     if is_new:
         forget()
 
-    second, given = built(PROGRAMS[name]()), arrays(name)
-    second(*given)
+    second, inputs = built(PROGRAMS[name]()), arrays(name)
+    second(*inputs)
 
-    for a, b in zip(wanted, given, strict=True):
+    for a, b in zip(expected, inputs, strict=True):
         np.testing.assert_array_equal(a, b)
     assert len(sought) == 1
     assert str(second.signature) == str(first.signature)

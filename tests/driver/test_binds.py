@@ -24,8 +24,8 @@ B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
 
 
 def strided(x: te.Tensor, *strides: Any, **other: Any) -> Any:
-    given = {"shape": x.shape, "dtype": x.dtype, **other}
-    return tir.decl_buffer(**given, name=x.name, strides=list(strides))
+    source = {"shape": x.shape, "dtype": x.dtype, **other}
+    return tir.decl_buffer(**source, name=x.name, strides=list(strides))
 
 
 def f32(*shape: int) -> np.ndarray[Any, Any]:
@@ -406,11 +406,11 @@ def test_functions_outside_get_the_strides() -> None:
     C = te.extern((3,), [X], lambda ins, outs: te.call_packed("test.binds.copied", *ins, *outs),
                   name="C")
     kernel = tecomp.build(te.create_schedule(C), [X, C], binds={X: strided(X, s)})
-    given = [f32(6)[::2], f32(3)[::-1], np.broadcast_to(np.float32(2), (3,))]
+    inputs = [f32(6)[::2], f32(3)[::-1], np.broadcast_to(np.float32(2), (3,))]
     runs: list[Callable[[list[Any]], None]] = [
-        lambda each: kernel(*each), lambda each: tecomp.evaluate(kernel.lowered.final, each)]
+        lambda item: kernel(*item), lambda item: tecomp.evaluate(kernel.lowered.final, item)]
     for run in runs:
-        for x in given:
+        for x in inputs:
             out = np.zeros(3, np.float32)
             run([x, out])
 
@@ -424,10 +424,10 @@ def test_kernels_keep_their_strides(tmp_path: Any, monkeypatch: pytest.MonkeyPat
     plain = tecomp.build(B, [A, B])
     for _ in range(2):
         kernel = tecomp.build(B, [A, B], binds={A: strided(A, s)})
-        for each in (kernel, pickle.loads(pickle.dumps(kernel))):
+        for item in (kernel, pickle.loads(pickle.dumps(kernel))):
             out = np.zeros(4, np.float32)
-            each(f32(8)[::2], out)
-            each(f32(8)[::2], out, layouts="logical")
+            item(f32(8)[::2], out)
+            item(f32(8)[::2], out, layouts="logical")
 
             assert list(out) == [1, 3, 5, 7]
     with pytest.raises(CallError):

@@ -412,9 +412,9 @@ def test_many_turns_around_none() -> None:
     empty = np.empty((2**30, 2**20, 0), np.float32)
     kernel(empty, empty.copy())
 
-    given, made = np.ones((2, 3, 4), np.float32), np.zeros((2, 3, 4), np.float32)
-    kernel(given, made)
-    assert (made == 2).all()
+    source, result = np.ones((2, 3, 4), np.float32), np.zeros((2, 3, 4), np.float32)
+    kernel(source, result)
+    assert (result == 2).all()
 
 
 def test_an_extent_with_a_condition_in_it() -> None:
@@ -426,10 +426,10 @@ def test_an_extent_with_a_condition_in_it() -> None:
     kernel = tecomp.build(s, [A, B])
 
     for count in (1, 2, 5):
-        given = np.arange(count, dtype=np.float32)
+        data = np.arange(count, dtype=np.float32)
         stored = kernel.empty(B, n=count)
-        kernel(given, stored)
-        np.testing.assert_array_equal(kernel.unpack(B, stored, n=count), given + 1)
+        kernel(data, stored)
+        np.testing.assert_array_equal(kernel.unpack(B, stored, n=count), data + 1)
 
 
 @pytest.mark.parametrize("bounds", [3, {"n": 5}, {te.size_var("n"): "x"}], ids=str)
@@ -439,8 +439,8 @@ def test_bounds_map_sizes_to_numbers(bounds: Any) -> None:
     with pytest.raises(tecomp.LowerError) as caught:
         tecomp.build(B, [A, B], bounds=bounds)
 
-    given = bounds if bounds == 3 else str(bounds)
+    source = bounds if bounds == 3 else str(bounds)
     assert diagnostic(caught.value) == Diagnostic(
-        "invalid-type", where="build: bounds", value=given,
+        "invalid-type", where="build: bounds", value=source,
         remedy="pass a dict from size variables to their bounds",
     )

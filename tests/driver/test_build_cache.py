@@ -181,10 +181,10 @@ VARIANTS: dict[str, Callable[[], Made]] = {
 }  # fmt: skip
 
 
-def keys(made: Made, **changed: Any) -> list[str]:
-    s, args = made
-    given = {"name": "main", "target": CPU, "options": Options(), **changed}
-    return list(program_keys(BuildRequest(s, args, **given)))
+def keys(result: Made, **changed: Any) -> list[str]:
+    s, args = result
+    source = {"name": "main", "target": CPU, "options": Options(), **changed}
+    return list(program_keys(BuildRequest(s, args, **source)))
 
 
 def test_every_difference_makes_another_key() -> None:
@@ -322,13 +322,13 @@ def test_later_calls_on_the_schedule_do_not_change_a_kernel() -> None:
     build(*program())
     s, args = program()
     kernel = build(s, args)
-    wanted = kernel.source()
+    expected = kernel.source()
     kernel = build(s, args)
     s[args[1]].unroll(s[args[1]].leaf_iter_vars[0])
 
     assert kernel.lowered.final == kernel.func
-    assert kernel.source() == wanted
-    assert build(s, args).source() != wanted
+    assert kernel.source() == expected
+    assert build(s, args).source() != expected
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "code gone"])
@@ -445,10 +445,10 @@ def compiled() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("made", [scheduled, copied, product, unscheduled, pickled])
-def test_random_words_in_an_entry_are_made_again(store: Store, made: Callable[[], Kernel]) -> None:
+@pytest.mark.parametrize("make", [scheduled, copied, product, unscheduled, pickled])
+def test_random_words_in_an_entry_are_made_again(store: Store, make: Callable[[], Kernel]) -> None:
     """If words of a signed entry are replaced, deleted or swapped, the kernel is built again."""
-    made()
+    make()
     found = [(key, json.loads(content)) for key, content in descriptions(store).items()]
     random = Random(0)
     for _ in range(100):
@@ -468,7 +468,7 @@ def test_random_words_in_an_entry_are_made_again(store: Store, made: Callable[[]
                     changed[k], changed[j] = changed[j], changed[k]
         store.put(key, json.dumps(changed).encode())
         forget()
-        made()
+        make()
 
 
 @pytest.mark.exhaustive(keep=17)

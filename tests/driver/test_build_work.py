@@ -79,9 +79,9 @@ def test_builds_are_no_more_work_than_before(
     build_cache.COMPILED.clear()
     code_cache.LINKED.clear()
 
-    counted = calls_of(lambda: built(name))
+    counts = calls_of(lambda: built(name))
 
-    assert counted <= CALLS[name, state] * _SLACK, f"{counted} calls"
+    assert counts <= CALLS[name, state] * _SLACK, f"{counts} calls"
 
 
 SMALL_CALLS = {"definition": 157, "lowering": 2342, "unscheduled build": 5632}
@@ -108,6 +108,6 @@ def test_small_steps_make_few_calls(name: str, monkeypatch: pytest.MonkeyPatch) 
     build_cache.COMPILED.clear()
     code_cache.LINKED.clear()
 
-    counted = calls_of(small_step(name))
+    counts = calls_of(small_step(name))
 
-    assert counted <= SMALL_CALLS[name] * _SLACK, f"{counted} calls"
+    assert counts <= SMALL_CALLS[name] * _SLACK, f"{counts} calls"

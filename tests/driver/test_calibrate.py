@@ -41,9 +41,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Rates]:
 
     def measured(core: tecomp.Core) -> Rates:
         levels = range(len(core.cache_bytes) + 1, 0, -1)
-        made = Rates(tuple(float(k) for k in levels), {"float32": 7.0 + len(found)}, source="made up")
-        found.append(made)
-        return made
+        result = Rates(tuple(float(k) for k in levels), {"float32": 7.0 + len(found)}, source="made up")
+        found.append(result)
+        return result
 
     monkeypatch.setattr(room, "measure_rates", measured)
     return found

@@ -241,13 +241,13 @@ def test_exchange_requires_a_copy() -> None:
     ],
 )
 def test_which_reads_may_be_of_other_cores(value: str, is_apart: bool, copies: int) -> None:
-    again = '            for c in parallel(4, thread="core.x"):\n' if is_apart else ""
+    repeated = '            for c in parallel(4, thread="core.x"):\n' if is_apart else ""
     func = parse(f'''def main(A: Buffer("float32", (4,))):
     with Allocate(Buffer("float32", (4,), scope="lx")) as X:
         with Allocate(Buffer("float32", (4,), scope="lx")) as Y:
             for c in parallel(4, thread="core.x"):
                 X[c] = A[c]
-{again}                Y[c] = {value}
+{repeated}                Y[c] = {value}
 ''')
 
     found = {data.name: uses for data, uses in uses_of(sites_of(func, {})).items()}

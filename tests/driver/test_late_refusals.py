@@ -90,18 +90,18 @@ CASES: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("case", "line"), CASES, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize(("case", "line"), CASES, ids=lambda item: getattr(item, "__name__", ""))
 def test_the_place_is_that_of_the_primitive(case: Callable[[], Any], line: str) -> None:
     s, args, target = case()
     with pytest.raises(tecomp.TecompError) as caught:
         tecomp.build(s, args, target)
-    with pytest.raises(tecomp.TecompError) as again:
+    with pytest.raises(tecomp.TecompError) as repeated:
         tecomp.build(copy.copy(s), args, target)
 
     assert caught.value.location is not None
     assert caught.value.location.text == line
     assert caught.value.location.file == __file__
-    assert again.value.location == caught.value.location
+    assert repeated.value.location == caught.value.location
 
 
 def test_lowering_alone_tells_it_too() -> None:
@@ -114,9 +114,9 @@ def test_lowering_alone_tells_it_too() -> None:
 
 def test_errors_of_replayed_schedules_point_to_the_lowering_call() -> None:
     s, args, _ = compute_at()
-    again = tecomp.replay(s.trace.to_json(), D)
+    replayed = tecomp.replay(s.trace.to_json(), D)
     with pytest.raises(tecomp.LowerError) as caught:
-        tecomp.lower(again, args)
+        tecomp.lower(replayed, args)
 
     assert caught.value.location is not None
     assert caught.value.location.text == "tecomp.lower(again, args)"

@@ -228,25 +228,25 @@ def test_a_program_about_places_takes_packed_arrays() -> None:
 def test_results_from_packed_arrays_are_plain_arrays() -> None:
     packed = turned().pack(S, numbers(8, 8))
 
-    made = (packed + 1, packed[:4], packed.T, packed.copy(), packed.reshape(-1), np.asarray(packed),
+    result = (packed + 1, packed[:4], packed.T, packed.copy(), packed.reshape(-1), np.asarray(packed),
             packed.astype("float64"), np.sin(packed), pickle.loads(pickle.dumps(packed)))
 
     assert layout_tag_of(packed) is not None
-    assert [layout_tag_of(each) for each in made] == [None] * len(made)
+    assert [layout_tag_of(item) for item in result] == [None] * len(result)
     assert repr(packed) == repr(np.asarray(packed))
-    assert repr(made[0]) == repr(np.asarray(made[0]))
+    assert repr(result[0]) == repr(np.asarray(result[0]))
 
 
 @pytest.mark.exhaustive
 def test_marks_are_forgotten_with_their_arrays() -> None:
     formula = "(i0) -> (i0 * 12345)"
     array = with_layout_tag(numbers(2), layout_tag(formula))
-    gone = weakref.ref(layout_tag(formula))
+    removed = weakref.ref(layout_tag(formula))
 
-    assert layout_tag_of(array) is gone() is layout_tag(formula)
+    assert layout_tag_of(array) is removed() is layout_tag(formula)
     del array
     gc.collect()
-    assert gone() is None
+    assert removed() is None
 
 
 def test_marks_that_came_from_another_process_are_those_of_this_one() -> None:
@@ -278,9 +278,9 @@ class Late(str):
     others: Barrier
 
     def __new__(cls, text: str, others: Barrier) -> Late:
-        made = super().__new__(cls, text)
-        made.asked, made.others = 0, others
-        return made
+        result = super().__new__(cls, text)
+        result.asked, result.others = 0, others
+        return result
 
     def __hash__(self) -> int:
         self.asked += 1
@@ -452,11 +452,11 @@ def test_two_sizes_of_one_name_are_two() -> None:
     assert (y == x + 1).all()
     packed = kernel.pack(X, x)
     assert packed.shape == (1, 5, 4)
-    for who, call in (
+    for name, call in (
         ("unpack", lambda: kernel.unpack(X, packed, n=3)), ("empty", lambda: kernel.empty(X, n=3)),
     ):  # fmt: skip
         assert refusal_of(call) == (
-            Diagnostic("unbound-size", caller=who, tensor="X", count=2, name="n")
+            Diagnostic("unbound-size", caller=name, tensor="X", count=2, name="n")
         )
 
 

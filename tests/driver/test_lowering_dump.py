@@ -216,9 +216,9 @@ def test_a_function_is_the_same_with_a_page(
     tmp_path: Path, stop_after: str | None, simple_mode: bool
 ) -> None:
     s, args = program()
-    asked: dict[str, Any] = {"stop_after": stop_after, "simple_mode": simple_mode}
+    requested: dict[str, Any] = {"stop_after": stop_after, "simple_mode": simple_mode}
 
-    assert tecomp.lower(s, args, **asked, dump=tmp_path / "x.html") == tecomp.lower(s, args, **asked)
+    assert tecomp.lower(s, args, **requested, dump=tmp_path / "x.html") == tecomp.lower(s, args, **requested)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(

@@ -61,13 +61,13 @@ def doubled(factor: int = 8, scope: str = "global") -> tuple[te.Schedule, list[t
 def in_chain(count: int) -> tuple[te.Schedule, list[te.Tensor]]:
     """Build a chain of tensors of 1024 bytes in lx; each reads the previous one backwards."""
     A = te.placeholder((256,), name="A")
-    made = [A]
+    results = [A]
     for k in range(count):
-        before = made[-1]
-        made.append(te.compute((256,), lambda i, t=before: t[255 - i] + 1.0, name=f"T{k}"))
-    B = te.compute((256,), lambda i: made[-1][255 - i], name="B")
+        before = results[-1]
+        results.append(te.compute((256,), lambda i, t=before: t[255 - i] + 1.0, name=f"T{k}"))
+    B = te.compute((256,), lambda i: results[-1][255 - i], name="B")
     s = te.create_schedule(B)
-    for tensor in made[1:]:
+    for tensor in results[1:]:
         s[tensor].set_scope("lx")
     return s, [A, B]
 
@@ -92,9 +92,9 @@ def test_numbers(agrees: Callable[..., ScheduledKernel], check_bounds: bool) -> 
 
     loops = [n for n in walk(kernel.func.body) if isinstance(n, For) and n.thread == "core.x"]
     assert len(loops) == 1
-    made = [node.buffer for node in walk(loops[0].body) if isinstance(node, Allocate)]
+    results = [node.buffer for node in walk(loops[0].body) if isinstance(node, Allocate)]
     margin = 128 if check_bounds else 0
-    assert [(b.name, b.shape, b.dtype) for b in made] == [
+    assert [(b.name, b.shape, b.dtype) for b in results] == [
         ("lx.arena", (2048 + 2 * margin,), "uint8")
     ]
 
@@ -198,7 +198,7 @@ def test_offsets_are_aligned() -> None:
 
     (arena,) = plan_arenas(func, toy().memories)
 
-    assert {each.buffer.name: (each.offset, each.end) for each in arena.placed} == {
+    assert {item.buffer.name: (item.offset, item.end) for item in arena.placed} == {
         "X": (128, 140), "Y": (0, 20),
     }
 
@@ -218,7 +218,7 @@ def test_only_what_is_in_use_around_a_core_counts_with_what_is_in_its_arena() ->
 
     whole, core = plan_arenas(func, toy().memories)
 
-    assert {each.buffer.name: each.end for each in whole.placed} == {"X": 256, "Y": 384}
+    assert {item.buffer.name: item.end for item in whole.placed} == {"X": 256, "Y": 384}
     # X is dead, but Y is placed after it.
     assert (core.outside, core.peak) == (384, 448)
 
@@ -286,22 +286,22 @@ def test_memory_is_kept_across_iterations() -> None:
 ''')
     (arena,) = plan_arenas(func, toy().memories)
 
-    assert {each.offset for each in arena.placed} == {0, 256}
+    assert {item.offset for item in arena.placed} == {0, 256}
 
 
 def test_a_chain_of_formulas_has_one_place() -> None:
     A = te.placeholder((256,), name="A")
-    made = [A]
+    results = [A]
     for k in range(5):
-        made.append(te.compute((256,), lambda i, t=made[-1]: t[i] + 1.0, name=f"T{k}"))
-    B = te.compute((256,), lambda i: made[-1][255 - i], name="B")
+        results.append(te.compute((256,), lambda i, t=results[-1]: t[i] + 1.0, name=f"T{k}"))
+    B = te.compute((256,), lambda i: results[-1][255 - i], name="B")
     s = te.create_schedule(B)
-    for tensor in made[1:]:
+    for tensor in results[1:]:
         s[tensor].set_scope("lx")
 
     (arena,) = plan(tecomp.build(s, [A, B], target=toy()).lowered, toy()).arenas
 
-    assert {each.offset for each in arena.placed} == {0}
+    assert {item.offset for item in arena.placed} == {0}
     assert arena.peak == 1024
 
 
@@ -419,14 +419,14 @@ def test_views_of_rows_in_an_arena() -> None:
     a = np.arange(8, dtype="float32") + 1000
     rows = np.add.outer(np.arange(4) * 100, np.arange(3) * 10).reshape(12, 1) + np.arange(5.0)
     rows[11, 3], rows[4, 2:4] = a[1], a[2]
-    wanted = rows[:, 3] + rows[:, 3].reshape(4, 3).T.ravel()
+    expected = rows[:, 3] + rows[:, 3].reshape(4, 3).T.ravel()
 
     for run in (
         partial(evaluate, func), partial(evaluate, placed), partial(_call, Kernel(placed))
     ):
         found = np.zeros(12, "float32")
         run([a, found])
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("index", "shown"), [(32, 128), (63, 252), (-1, -4), (-32, -128)])

@@ -43,9 +43,9 @@ def forgotten() -> Iterator[None]:
 
 def called(name: str, *rest: Any) -> te.Tensor:
     """Build a stage that an external function computes from A and further arguments."""
-    made: te.Tensor = te.extern(
+    result: te.Tensor = te.extern(
         (N, 8), A, lambda ins, outs: te.call_packed(name, ins[0], *rest, outs[0]), name="C")
-    return made
+    return result
 
 
 def by_rows(name: str, kind: str = "serial") -> te.Tensor:
@@ -62,8 +62,8 @@ def by_rows(name: str, kind: str = "serial") -> te.Tensor:
 
         return te.for_range(0, N, row, kind=kind)
 
-    made: te.Tensor = te.extern((N, 8), A, rows, name="C")
-    return made
+    result: te.Tensor = te.extern((N, 8), A, rows, name="C")
+    return result
 
 
 def build(C: te.Tensor, function: Any = None) -> Any:
@@ -101,7 +101,7 @@ def test_numbers_of_every_type(dtype: str) -> None:
 
 def test_an_exception_reaches_the_caller_as_it_is() -> None:
     error = ArithmeticError("no result")
-    kept = set(RAISED._exceptions)
+    before = set(RAISED._exceptions)
 
     def fails(x: Any, y: Any) -> None:
         raise error
@@ -115,7 +115,7 @@ def test_an_exception_reaches_the_caller_as_it_is() -> None:
         names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
         assert names[-1] == "fails"
         error.__traceback__ = None
-    assert set(RAISED._exceptions) == kept
+    assert set(RAISED._exceptions) == before
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
@@ -393,10 +393,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("there is no C compiler")
     folder = tmp_path_factory.mktemp("library")
     (folder / "code.c").write_text(C_CODE)
-    made = folder / "code.so"
+    result = folder / "code.so"
     subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-o", made, folder / "code.c"], check=True)
-    return made
+        [compiler, "-shared", "-fPIC", "-O1", "-o", result, folder / "code.c"], check=True)
+    return result
 
 
 def scale_of(library: Path) -> tecomp.CFunction:
@@ -405,11 +405,11 @@ def scale_of(library: Path) -> tecomp.CFunction:
 
 @pytest.mark.parametrize("mark", ["unroll", "vectorize"])
 def test_numbers_that_c_gives(library: Path, mark: str) -> None:
-    for symbol, taken, given in (
+    for symbol, selected, source in (
         ("odd", ["int8"], "bool"), ("half", ["uint8"], "uint16"), ("minus", ["int16", "bool"], "int8"),
     ):
         tecomp.register_func(
-            f"test.driver.{symbol}", tecomp.CFunction(str(library), symbol, taken, given))
+            f"test.driver.{symbol}", tecomp.CFunction(str(library), symbol, selected, source))
     X = te.placeholder((9,), "int8", name="X")
 
     def value(dtype: str, symbol: str, *args: Any) -> Any:
@@ -421,14 +421,14 @@ def test_numbers_that_c_gives(library: Path, mark: str) -> None:
     s = te.create_schedule(Y)
     getattr(s[Y], mark)(Y.op.axis[0])
     x = np.array([-128, -3, -2, -1, 0, 1, 2, 3, 127], "int8")
-    y, again = np.zeros(9, "int32"), np.zeros(9, "int32")
+    y, repeated = np.zeros(9, "int32"), np.zeros(9, "int32")
     tecomp.build(s, [X, Y])(x, y)
-    tecomp.evaluate(tecomp.lower(s, [X, Y]), [x, again])
+    tecomp.evaluate(tecomp.lower(s, [X, Y]), [x, repeated])
     halves = x.view("uint8").astype("int32") // 2 + 300
-    wanted = np.where(x % 2 == 1, halves, np.where(x > 0, -1, 1) * x.astype("int32"))
+    expected = np.where(x % 2 == 1, halves, np.where(x > 0, -1, 1) * x.astype("int32"))
 
-    np.testing.assert_array_equal(y, wanted)
-    np.testing.assert_array_equal(again, wanted)
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(repeated, expected)
 
 
 def test_numbers_of_c(library: Path) -> None:
@@ -487,10 +487,10 @@ def test_c_numpy_and_python_in_one_kernel(library: Path, target: str) -> None:
     D = te.compute((N, 16), lambda i, j: C[i, j] - 1.0, name="D")
     b = np.random.default_rng(1).random((8, 16), "float32")
     program = tecomp.compile(D, [A, B], target=target)
-    wanted = (2 * (a + 1)) @ b
+    expected = (2 * (a + 1)) @ b
 
-    assert_close(program(a, b), np.sort(wanted) - 1, rtol=1e-5)
-    assert_close(seen, [wanted.sum()], rtol=1e-5)
+    assert_close(program(a, b), np.sort(expected) - 1, rtol=1e-5)
+    assert_close(seen, [expected.sum()], rtol=1e-5)
 
 
 def test_kernels_are_pickled_and_find_their_functions() -> None:

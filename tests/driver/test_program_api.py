@@ -79,7 +79,7 @@ def convolution(x: Array, w: Array, stride: int = 1, pad: int = 0) -> Array:
 def padded(X: te.Tensor, pad: int) -> te.Tensor:
     """Pad the last two axes of `X` with zeros."""
     n, c, h, w = X.shape
-    made: te.Tensor = te.compute(
+    result: te.Tensor = te.compute(
         (n, c, h + 2 * pad, w + 2 * pad),
         lambda n, c, y, x: te.if_then_else(
             te.all(y >= pad, y - pad < h, x >= pad, x - pad < w),
@@ -87,7 +87,7 @@ def padded(X: te.Tensor, pad: int) -> te.Tensor:
         ),
         name="pad",
     )
-    return made
+    return result
 
 
 @pytest.mark.parametrize("stride", [1, 2])

@@ -33,13 +33,13 @@ def test_sticks_and_back() -> None:
 
 
 def test_equal_layouts_share_a_kernel_and_keep_their_axis_names() -> None:
-    again = Layout.of(SHAPE, "float32", lambda a, b: [b // 32, a, b % 32], pad_value=-1)
-    first, second = relayout(ROWS, STICKS), relayout(ROWS, again)
+    repeated = Layout.of(SHAPE, "float32", lambda a, b: [b // 32, a, b % 32], pad_value=-1)
+    first, second = relayout(ROWS, STICKS), relayout(ROWS, repeated)
 
-    assert again == STICKS
+    assert repeated == STICKS
     assert first.kernel is second.kernel
     assert first.dst is STICKS
-    assert second.dst is again
+    assert second.dst is repeated
     assert "(a, b) -> (b // 32, a, b % 32)" in repr(second)
     assert repr(relayout(STICKS, STICKS)) == (
         "<Relayout of float32[70, 100]: (i, j) -> (j // 32, i, j % 32) to "

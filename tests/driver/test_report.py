@@ -303,15 +303,15 @@ def test_trace() -> None:
     parts = [event for event in events if event["ph"] == "X"]
     assert {event["pid"] for event in parts} == {0, 1, 2, 3, 4}
     for resource, cycles in report.chip.items():
-        mine = [e for e in parts if (e["pid"], e["cat"]) == (4, resource)]
-        assert sum(e["args"]["cycles"] for e in mine) == pytest.approx(cycles)
+        actual = [e for e in parts if (e["pid"], e["cat"]) == (4, resource)]
+        assert sum(e["args"]["cycles"] for e in actual) == pytest.approx(cycles)
     for process, core in enumerate(report.cores):
         for row, (resource, cycles) in enumerate(core.cycles.items()):
-            mine = [e for e in parts if (e["pid"], e["tid"]) == (process, row)]
-            assert {e["cat"] for e in mine} == {resource}
-            assert sum(e["args"]["cycles"] for e in mine) == pytest.approx(cycles)
+            actual = [e for e in parts if (e["pid"], e["tid"]) == (process, row)]
+            assert {e["cat"] for e in actual} == {resource}
+            assert sum(e["args"]["cycles"] for e in actual) == pytest.approx(cycles)
             # Activities follow each other, in microseconds, from the arrival of the first data on.
-            ends = [core.latency * 1e-3, *(e["ts"] + e["dur"] for e in mine)]
-            assert all(e["ts"] >= end - 1e-9 for e, end in zip(mine, ends, strict=False))
+            ends = [core.latency * 1e-3, *(e["ts"] + e["dur"] for e in actual)]
+            assert all(e["ts"] >= end - 1e-9 for e, end in zip(actual, ends, strict=False))
     names = [e["args"]["name"] for e in events if e["name"] == "process_name"]
     assert names == ["core 0", "core 1", "core 2", "core 3", "chip"]

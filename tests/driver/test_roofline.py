@@ -89,17 +89,17 @@ def test_only_what_is_touched_counts() -> None:
 
 
 def test_missing_rates_of_the_host_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tecomp.Target] = []
+    requested: list[tecomp.Target] = []
 
     def calibrate(target: tecomp.Target) -> tecomp.Target:
-        asked.append(target)
+        requested.append(target)
         return CPU
 
     monkeypatch.setattr(profiling, "calibrate", calibrate)
     cpu = tecomp.Target.load("cpu")
 
     assert product(32, target=cpu).roofline().memories == product(32).roofline().memories
-    assert asked == [cpu, CPU]
+    assert requested == [cpu, CPU]
 
 
 def test_two_kernels_in_one_picture() -> None:

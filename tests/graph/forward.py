@@ -34,38 +34,38 @@ def forward_relayouts(graph: ProgramGraph, target: Target) -> tuple[int, int] | 
         layouts after the choices for its predecessors.
     """
     problem = build_layout_problem(graph, LayoutCapabilities(target), [], ())
-    made = {x: value.computable_candidates[0] for x, value in problem.values.items()}
+    result = {x: value.computable_candidates[0] for x, value in problem.values.items()}
     elements, nbytes = 0, 0
     for op, ways in problem.combinations.items():
-        costs = [_cost_now(problem, op, way, made) for way in ways]
-        way = min(ways, key=lambda each: costs[ways.index(each)], default=None)
+        costs = [_cost_now(problem, op, way, result) for way in ways]
+        way = min(ways, key=lambda item: costs[ways.index(item)], default=None)
         if way is None or min(costs) == inf:
             return None
         elements += int(min(costs))
-        made.update(zip(op.outputs, way.outs, strict=True))
-        for tensor, number in _copied(problem, op, way, made):
-            value, seat = problem.values[tensor], problem.values[tensor].candidates[number]
-            nbytes += seat.nbytes if isinstance(seat, Layout) and not value.is_known else 0
+        result.update(zip(op.outputs, way.outs, strict=True))
+        for tensor, number in _copied(problem, op, way, result):
+            value, slot = problem.values[tensor], problem.values[tensor].candidates[number]
+            nbytes += slot.nbytes if isinstance(slot, Layout) and not value.is_known else 0
     return elements, nbytes
 
 
 def _copied(
-    problem: LayoutProblem, op: Operation, way: LayoutCombination, made: Mapping[Tensor, int]
+    problem: LayoutProblem, op: Operation, way: LayoutCombination, result: Mapping[Tensor, int]
 ) -> set[tuple[Tensor, int]]:
     """Return the operands that an operation reads in another layout than their producer's."""
-    wanted = {(s.tensor, n) for s, n in zip(problem.slots[op], way.inputs, strict=True)}
-    return {(tensor, number) for tensor, number in wanted if number != made[tensor]}
+    expected = {(s.tensor, n) for s, n in zip(problem.slots[op], way.inputs, strict=True)}
+    return {(tensor, number) for tensor, number in expected if number != result[tensor]}
 
 
 def _cost_now(
-    problem: LayoutProblem, op: Operation, way: LayoutCombination, made: Mapping[Tensor, int]
+    problem: LayoutProblem, op: Operation, way: LayoutCombination, result: Mapping[Tensor, int]
 ) -> float:
     """Return the elements moved for one operation, given the layouts of its predecessors."""
     if any(k not in problem.values[x].computable_candidates for k, x in zip(way.outs, op.outputs, strict=True)):
         return inf
     cost = way.cost
-    for tensor, number in _copied(problem, op, way, made):
-        state = LayoutState(made[tensor], frozenset({number}))
+    for tensor, number in _copied(problem, op, way, result):
+        state = LayoutState(result[tensor], frozenset({number}))
         value = problem.values[tensor]
         is_layout = isinstance(value.candidates[number], Layout)
         moved = moved_elements(problem, tensor, [state])[0] if is_layout else inf

@@ -95,8 +95,8 @@ def layer_by_numpy(x: Array, w: Mapping[str, Array]) -> Array:
     mixed = powers / powers.sum(-1, keepdims=True) @ heads(x @ w["V"])
     first = normed(mixed.transpose(1, 0, 2).reshape(TOKENS, WIDE) @ w["O"] + x)
     up = first @ w["up"]
-    made: Array = normed(up / (1 + np.exp(-up)) @ w["down"] + first)
-    return made
+    created: Array = normed(up / (1 + np.exp(-up)) @ w["down"] + first)
+    return created
 
 
 def check_plan(program: CompiledProgram) -> None:
@@ -109,7 +109,7 @@ def check_plan(program: CompiledProgram) -> None:
                 other.offset >= one.offset + one.bytes)
             assert is_apart or beside
     capacities = [m.usable_bytes for m in program.target.memories.values() if m.scope == "chip"]
-    assert all(program.memory.bytes <= each for each in capacities if each is not None)
+    assert all(program.memory.bytes <= capacity for capacity in capacities if capacity is not None)
 
 
 @pytest.mark.exhaustive
@@ -133,7 +133,7 @@ def test_a_layer_of_a_transformer(name: str) -> None:
     # Several kernels have a result of the same name; lines and edges distinguish them.
     names = {kernel.name for kernel in report.kernels}
     assert len(names) == len(report.kernels)
-    assert names.issuperset(name for each in report.edges for name in (*each.read_by,))
+    assert names.issuperset(name for edge in report.edges for name in (*edge.read_by,))
     assert any(name.endswith("#2") for name in names)
     assert report.cycles > 0
     (head,) = (line for line in str(report).splitlines() if line.startswith("kernel "))
@@ -182,11 +182,11 @@ def test_random_programs(name: str, seed: int) -> None:
     """Random programs run also with row and plane addresses that kernels receive as tables."""
     drawn = draw_program(seed)
     output, expected = drawn.values[-1]
-    inputs, given = drawn.needed([output])
+    inputs, source = drawn.needed([output])
 
     program = tecomp.compile(output, inputs, EVERY[name])
 
-    assert_close(program(*given), expected, rtol=2e-3, atol=2e-4)
+    assert_close(program(*source), expected, rtol=2e-3, atol=2e-4)
     check_plan(program)
 
 
@@ -199,7 +199,7 @@ def test_products_of_tiles_are_counted() -> None:
     a = np.ones((64, 64), "float16")
 
     assert (program(a, a) == 64).all()
-    (by_unit,) = (each for each in program.report().kernels if each.tiles)
+    (by_unit,) = (kernel for kernel in program.report().kernels if kernel.tiles)
     assert (by_unit.tiles, by_unit.cores, by_unit.imbalance) == (8, 8, 1.0)
 
 

@@ -135,9 +135,9 @@ def test_a_value_is_converted_once() -> None:
 def test_conditions_between_operations_need_no_type_of_their_own(target: str) -> None:
     """Boolean intermediates are stored as numbers where the machine cannot store bool."""
     K = te.compute(SHAPE, lambda i, j: B[i, j] > 0.5, name="K")
-    turned = te.compute(SHAPE, lambda i, j: K[j, i], name="turned")
+    transposed = te.compute(SHAPE, lambda i, j: K[j, i], name="turned")
     Y = te.compute(SHAPE, lambda i, j: te.Select(
-        te.all(K[i, j], turned[i, j]), B[i, j], -1.0), name="Y")
+        te.all(K[i, j], transposed[i, j]), B[i, j], -1.0), name="Y")
     b = np.random.default_rng(1).uniform(0, 1, SHAPE).astype("float32")
 
     found = tecomp.compile(Y, [B], target)(b)

@@ -49,13 +49,13 @@ def test_capacity_errors_name_values_to_remove(seed: int) -> None:
     found = re.match(r"without ([V0-9, ]+) it fits: (?:reduce its size by (\d+))?", remedy)
 
     assert found is not None
-    gone = [named[name] for name in found[1].split(", ")]
-    assert needed.without(gone).plan.bytes <= room
-    for x in gone:
-        left = [each for each in gone if each is not x]
+    removed = [named[name] for name in found[1].split(", ")]
+    assert needed.without(removed).plan.bytes <= room
+    for x in removed:
+        left = [item for item in removed if item is not x]
         assert needed.without(left).plan.bytes > room
     if found[2]:
-        (x,) = gone
+        (x,) = removed
         # The memory plan is heuristic, not optimal, so fewer bytes may be enough.
         assert needed.with_size(x, needed.sizes[x] - int(found[2])).plan.bytes <= room
 

@@ -117,8 +117,8 @@ def test_calls_from_several_threads() -> None:
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(program, inputs))
 
-    for given, result in zip(inputs, results, strict=True):
-        check(result, given)
+    for source, result in zip(inputs, results, strict=True):
+        check(result, source)
 
 
 def test_several_outputs() -> None:
@@ -240,10 +240,10 @@ def in_the_reduction(n: te.Var) -> te.Tensor:
 
 
 def in_the_statement(n: te.Var) -> te.Tensor:
-    made: te.Tensor = te.extern(
+    result: te.Tensor = te.extern(
         (4,), [A], lambda ins, outs: te.for_range(0, n, lambda i: outs[0].store(i, ins[0][i])),
         name="D")
-    return made
+    return result
 
 
 @pytest.mark.parametrize("target", ["cpu", "stick128"])
@@ -395,14 +395,14 @@ def chain_of_products(count: int, size: int = 16) -> tuple[te.Tensor, te.Tensor]
 
 
 @pytest.mark.parametrize(
-    ("count", "cure"),
+    ("count", "remedy"),
     [
         (4, "without P1 it fits: recompute it where it is read"),
         (6, "without P1, P3 it fits: recompute them where they are read"),
         (40, "more than 16 values would have to be removed: split the program into several"),
     ],
 )
-def test_programs_that_are_too_large_at_many_moments(count: int, cure: str) -> None:
+def test_programs_that_are_too_large_at_many_moments(count: int, remedy: str) -> None:
     X, Y = chain_of_products(count)
     with pytest.raises(tecomp.errors.CapacityError) as error:
         tecomp.compile(Y, [X], with_memory(2048 + 1024))
@@ -410,7 +410,7 @@ def test_programs_that_are_too_large_at_many_moments(count: int, cure: str) -> N
     assert diagnostic(error.value) == Diagnostic(
         "capacity", message="compile: program needs 4096 bytes of global, which has 3072: 2048 for "
         "inputs, outputs and constants, 2048 between kernels; P0 (1024), P1 (1024) are live at "
-        "the peak", remedy=cure,
+        "the peak", remedy=remedy,
     )
 
 
@@ -454,12 +454,12 @@ def test_kernels_of_constants_alone_run_once() -> None:
     cubes = product_of(product_of(W, W, "hidden"), W, "cubes")
     x, w = arrays((SIZE, SIZE), (SIZE, SIZE))
     program = tecomp.compile([product_of(X, cubes, "P"), squares], [X], constants={W: w})
-    found, again = program(x)
+    found, repeated = program(x)
 
     # Outputs are written in each call.
     assert [call.group.result.name for call in program.kernels] == ["P", "squares"]
     assert_product(found, x, w, w, w)
-    assert_product(again, w, w)
+    assert_product(repeated, w, w)
 
 
 def test_constants_may_have_any_alignment() -> None:
@@ -497,9 +497,9 @@ def test_products_over_ranges_that_begin_anywhere(low: int) -> None:
     numbers = np.random.default_rng(0)
     a, w = (numbers.integers(-9, 9, x.shape).astype("int32") for x in (A, W))
 
-    made = tecomp.compile(C, [A, W])(a, w)
+    program = tecomp.compile(C, [A, W])(a, w)
 
-    np.testing.assert_array_equal(made, np.tile(np.einsum("kj,jk->j", a[::-1], w), (8, 1)))
+    np.testing.assert_array_equal(program, np.tile(np.einsum("kj,jk->j", a[::-1], w), (8, 1)))
 
 
 def test_windows_are_no_views() -> None:
@@ -523,7 +523,7 @@ def test_a_measured_report_has_times() -> None:
     program, _ = perceptron(2)
     report = program.report(measured=True)
 
-    assert all(each.seconds is not None and each.seconds > 0 for each in report.kernels)
+    assert all(kernel.seconds is not None and kernel.seconds > 0 for kernel in report.kernels)
     assert report.copy_rate is not None
     head = str(report).splitlines()[3].split()
     assert head[-2:] == ["measured", "achieved"]
@@ -562,13 +562,13 @@ def test_kernels_beyond_the_caches_are_compared_with_copy_bandwidth() -> None:
 
 def test_a_report_says_what_constants_are_packed_as() -> None:
     program, _ = perceptron(1)
-    given, packed, made = program.report().edges
+    source, packed, result = program.report().edges
     (folded,) = program.kernels[0].packed
 
     assert (packed.name, packed.kind, packed.read_by) == ("W", "constant", ("layer0",))
     assert packed.layout == f"packed at build time, as {list(folded.shape)}"
     assert packed.bytes == 4 * prod(folded.shape) == program.report().constants
-    assert [(x.name, x.kind, x.layout) for x in (given, made)] == [
+    assert [(x.name, x.kind, x.layout) for x in (source, result)] == [
         ("X", "input", "row-major"), ("layer0", "output", "row-major"),
     ]
 
@@ -731,7 +731,7 @@ def test_scans_with_external_readers_are_separate_kernels() -> None:
 
 def test_program_attributes_are_annotated() -> None:
     def names(cls: type) -> set[str]:
-        return {n for each in cls.__mro__[:-1] for n in vars(each) if not n.startswith("_")}
+        return {n for item in cls.__mro__[:-1] for n in vars(item) if not n.startswith("_")}
 
     def told(program: Program) -> CompiledProgram:
         return program

@@ -41,9 +41,9 @@ def test_the_memory_of_the_device_is_used(memory: str) -> None:
     program = tecomp.compile(C, [A], "stick128", layouts={B: layout})
 
     assert_close(program(a), np.exp(a + a), rtol=1e-5)
-    (value,) = (each for each in program.memory.values if each.tensor.name == "B")
-    made = next(call for call in program.kernels if call.group.result is value.tensor.op)
-    params = made.kernel.lowered.final.params
+    (value,) = (item for item in program.memory.values if item.tensor.name == "B")
+    result = next(call for call in program.kernels if call.group.result is value.tensor.op)
+    params = result.kernel.lowered.final.params
     assert params[-1].scope == "ddr"
 
 
@@ -132,8 +132,8 @@ def test_rows_in_the_memory_of_the_device() -> None:
     outside = tecomp.compile(C, [A], "stick128", layouts={A: rows, B: rows, C: rows})
     program = tecomp.compile(C, [A], "stick128", layouts={A: near, B: near, C: near})
 
-    for each in (outside, program):
-        assert_close(each(a), np.exp(a + a), rtol=1e-5)
+    for item in (outside, program):
+        assert_close(item(a), np.exp(a + a), rtol=1e-5)
     assert {kernel.bound_by for kernel in program.report().kernels} >= {"host_in", "host_out"}
     kernels = [call.group.result.name for call in program.kernels]
     assert (kernels[0], kernels[-1]) == ("A", "C")
@@ -170,7 +170,7 @@ def test_shards_in_scratchpads(machine: str, grid: tuple[int, int]) -> None:
     program = tecomp.compile(Z, [X], machine, layouts={T: shards(*grid)})
 
     assert_close(program(x), np.exp(x) * 2, rtol=1e-5)
-    assert [(each.tensor.name, each.parts) for each in program.memory.residents] == [("T", grid)]
+    assert [(resident.tensor.name, resident.parts) for resident in program.memory.residents] == [("T", grid)]
     (kernel,) = (k for k in program.report().kernels if not k.bound_by.startswith("host"))
     # No part of T is in device memory.
     assert (kernel.reads, kernel.writes) == (x.nbytes, x.nbytes)
@@ -187,7 +187,7 @@ def test_a_factor_in_shards_of_rows(rows: int) -> None:
     program = tecomp.compile(Y, [X, W], "tensix_wh", layouts={T: shards(rows, 1)})
 
     assert_close(program(x, w), np.exp(x) @ w, rtol=1e-4, atol=1e-4)
-    assert [each.parts for each in program.memory.residents] == [(rows, 1)]
+    assert [resident.parts for resident in program.memory.residents] == [(rows, 1)]
 
 
 @pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
@@ -200,7 +200,7 @@ def test_inputs_in_shards(machine: str) -> None:
     program = tecomp.compile(Y, [X], machine, layouts={X: shards(8, 8), T: shards(8, 8)})
 
     assert_close(program(x), 2 * np.exp(x) + x, rtol=1e-5, magnitude=2 * np.exp(x) + abs(x))
-    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    found = {resident.tensor.name: resident.parts for resident in program.memory.residents}
     assert found == {"X_shards": (8, 8), "T": (8, 8)}
     (kernel,) = (k for k in program.report().kernels if not k.bound_by.startswith("host"))
     assert (kernel.reads, kernel.writes) == (x.nbytes, x.nbytes)
@@ -217,7 +217,7 @@ def test_from_pages_to_shards() -> None:
     program = tecomp.compile(V, [X], "tensix_wh", layouts={U: shards(8, 8)})
 
     assert_close(program(x), np.exp(x) + x, rtol=1e-5, magnitude=np.exp(x) + abs(x))
-    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    found = {resident.tensor.name: resident.parts for resident in program.memory.residents}
     assert found == {"C": (8, 8), "U": (8, 8)}
     (kernel,) = (k for k in program.report().kernels if not k.bound_by.startswith("host"))
     assert (kernel.reads, kernel.writes) == (x.nbytes, x.nbytes)
@@ -301,16 +301,16 @@ def test_readers_of_other_parts_read_a_copy() -> None:
     program = tecomp.compile([Y, Z], [X, W], "tensix_wh", layouts={T: shards(8, 8)})
 
     assert_close(alone(x, w), np.exp(x) @ w, rtol=1e-4, atol=1e-4)
-    for got, want in zip(program(x, w), (np.exp(x) @ w, np.exp(x) * 2), strict=True):
-        assert_close(got, want, rtol=1e-4, atol=1e-4)
-    assert [each.parts for each in alone.memory.residents] == [(8, 8)]
-    for each in (alone, program):
-        (copy,) = each.layouts.reshards
+    for actual, want in zip(program(x, w), (np.exp(x) @ w, np.exp(x) * 2), strict=True):
+        assert_close(actual, want, rtol=1e-4, atol=1e-4)
+    assert [item.parts for item in alone.memory.residents] == [(8, 8)]
+    for item in (alone, program):
+        (copy,) = item.layouts.reshards
         assert (copy.source, copy.elements) == (shards(8, 8), SIDE * SIDE)
         assert [op.name for op in copy.readers] == ["Y"]
-        assert [each.name for each in each.report().relayouts] == ["T"]
-        assert each.layouts[T].device_layout == shards(8, 8)
-        assert "T for Y: FixedTiledLayout" in str(each.layouts)
+        assert [item.name for item in item.report().relayouts] == ["T"]
+        assert item.layouts[T].device_layout == shards(8, 8)
+        assert "T for Y: FixedTiledLayout" in str(item.layouts)
     # Z reads T in the scratchpads and loads nothing.
     (last,) = (k for k in program.report().kernels if k.name.startswith("Z") and k.cores == 64)
     (copied,) = (k for k in program.report().kernels if k.name == "T_copy")
@@ -331,7 +331,7 @@ def test_outputs_in_shards(machine: str) -> None:
     program = tecomp.compile(Z, [X], machine, layouts={Z: shards(8, 4), T: shards(8, 4)})
 
     assert_close(program(x), np.exp(x) * 2, rtol=1e-5)
-    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    found = {resident.tensor.name: resident.parts for resident in program.memory.residents}
     assert found == {"T": (8, 4), "Z": (8, 4)}
     assert moves(program) == {"Z_copy": (x.nbytes, x.nbytes)}
     assert program.layouts[Z].device_layout == shards(8, 4)
@@ -361,7 +361,7 @@ def test_from_shards_to_shards_of_another_grid() -> None:
     program = tecomp.compile(Y, [X], "tensix_wh", layouts={T: shards(8, 8)})
 
     assert_close(program(x), np.exp(x) + 1, rtol=1e-5)
-    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    found = {resident.tensor.name: resident.parts for resident in program.memory.residents}
     assert found == {"T": (8, 8), "C": (4, 2)}
     assert not program.layouts.reshards
 
@@ -380,7 +380,7 @@ def test_shards_that_cores_do_not_compute() -> None:
     assert_close(program(x), (x - x.max(1, keepdims=True)) * 2, rtol=1e-5, atol=1e-6)
     (copy,) = program.layouts.reshards
     assert copy.layout == shards(2, 4)
-    assert [each.parts for each in program.memory.residents] == [(2, 4)]
+    assert [resident.parts for resident in program.memory.residents] == [(2, 4)]
 
 
 @pytest.mark.parametrize("grid", [(1, 2), (2, 2)])
@@ -410,7 +410,7 @@ def test_collapsed_axes_in_shards() -> None:
     program = tecomp.compile(Y, [X], "tensix_wh", layouts={T: layout})
 
     assert_close(program(x), np.exp(x) * 2, rtol=1e-5)
-    assert [each.parts for each in program.memory.residents] == [(2, 3, 2, 4)]
+    assert [resident.parts for resident in program.memory.residents] == [(2, 3, 2, 4)]
 
 
 def test_shards_of_a_constant() -> None:

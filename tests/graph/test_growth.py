@@ -51,9 +51,9 @@ def operations(value: te.Tensor) -> tuple[Operation, ...]:
 def calls(value: te.Tensor) -> int:
     """Return the number of Python calls that compile a program."""
     source = operations(value)[0].output(0)
-    asked = validate_request(value, [source], "cpu", {}, "program")
+    requested = validate_request(value, [source], "cpu", {}, "program")
     profile = cProfile.Profile()
-    profile.runcall(compile_native, asked)
+    profile.runcall(compile_native, requested)
     return sum(int(entry.callcount) for entry in profile.getstats())
 
 
@@ -80,8 +80,8 @@ def test_operations_are_freed_after_access_queries() -> None:
 
 def _living(word: str) -> int:
     gc.collect()
-    every = (each for each in gc.get_objects() if isinstance(each, ComputeOp))
-    return sum(each.name.startswith(word) for each in every)
+    every = (item for item in gc.get_objects() if isinstance(item, ComputeOp))
+    return sum(item.name.startswith(word) for item in every)
 
 
 def test_growth_is_drawn_and_printed() -> None:

@@ -195,11 +195,11 @@ def small() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
 def divided(target: str, *hints: tuple[str, dict[str, Any]]) -> tuple[list[str], list[int]]:
     """Return the outcome of hints on values of a small program, and the cores of its kernel."""
     A, B, C = small()
-    own = [tecomp.hint({"B": B, "C": C}[name], **said) for name, said in hints]
+    own = [tecomp.hint({"B": B, "C": C}[name], **message) for name, message in hints]
     program = tecomp.compile(C, [A], target, hints=own)
     a = random.standard_normal((SIZE, 2 * SIZE)).astype(HALF)
     assert_close(program(a), np.exp(a) + a, rtol=1e-2, magnitude=np.exp(a) + np.abs(a))
-    every = [each.cores for each in program.report().kernels if len(each.operations) > 1]
+    every = [kernel.cores for kernel in program.report().kernels if len(kernel.operations) > 1]
     return [str(wish) for wish in program.layouts.wishes], every
 
 
@@ -290,7 +290,7 @@ def test_division_hints_of_reductions_are_satisfied(target: str) -> None:
         "the hint that Y is computed in tiles, 2 along k, is honoured; Y is not stored, but fused into "
         "Z",
     ]
-    assert [each.cores for each in program.report().kernels if "Y" in each.operations] == [8]
+    assert [kernel.cores for kernel in program.report().kernels if "Y" in kernel.operations] == [8]
 
 
 def test_division_hints_of_casts_are_satisfied() -> None:
@@ -302,7 +302,7 @@ def test_division_hints_of_casts_are_satisfied() -> None:
     x = random.standard_normal((64, 64)).astype(HALF)
 
     np.testing.assert_array_equal(program(x), x.astype("float32") * np.float32(0.5))
-    assert [each.cores for each in program.report().kernels] == [1, 2, 1]
+    assert [kernel.cores for kernel in program.report().kernels] == [1, 2, 1]
     assert [wish.is_kept for wish in program.layouts.wishes] == [True]
 
 
@@ -351,7 +351,7 @@ def test_division_hints_of_rows_are_satisfied(machine: str, tiles: int) -> None:
 
     powers = np.exp(x - x.max(1, keepdims=True))
     assert_close(program(x), powers / powers.sum(1, keepdims=True), rtol=1e-5)
-    (kernel,) = (each for each in program.report().kernels if "t" in each.operations)
+    (kernel,) = (item for item in program.report().kernels if "t" in item.operations)
     assert kernel.cores == 2
     assert program.layouts is not None
     assert [wish.is_kept for wish in program.layouts.wishes] == [True, True]
@@ -371,13 +371,13 @@ def test_rows_are_not_cut() -> None:
     )
 
 
-def hard(target: str, **said: Any) -> Callable[..., Any]:
-    """Return a function that compiles with hard hints; `said` maps value names to arguments."""
+def hard(target: str, **message: Any) -> Callable[..., Any]:
+    """Return a function that compiles with hard hints; `message` maps value names to arguments."""
 
     def compiled(A: te.Tensor, B: te.Tensor, C: te.Tensor) -> Any:
         hints: list[Hint | DivisionHint] = [
             tecomp.hint({"B": B, "C": C}[name[0]], hard=True, **parts)
-            for name, parts in said.items()
+            for name, parts in message.items()
         ]
         return tecomp.compile(C, [A], target, hints=hints)
 
@@ -392,10 +392,10 @@ def row_sums(A: te.Tensor) -> te.Tensor:
     return te.compute((A.shape[0],), lambda i: te.sum(A[i, k], axis=k), name="S")
 
 
-def reduced(A: te.Tensor, target: str, **said: Any) -> Any:
+def reduced(A: te.Tensor, target: str, **message: Any) -> Any:
     """Return a function that compiles row sums with a hard hint."""
     S = row_sums(A)
-    return tecomp.compile(S, [A], target, hints=[tecomp.hint(S, hard=True, **said)])
+    return tecomp.compile(S, [A], target, hints=[tecomp.hint(S, hard=True, **message)])
 
 
 DIVISIONS: list[tuple[Callable[..., Any], Diagnostic]] = [

@@ -70,9 +70,9 @@ def test_values_in_one_place_are_counted_once() -> None:
     X, V, S = residual()
     size = 4 * SIZE * SIZE
     events = json.loads(tecomp.compile(S, [X, V]).timeline())["traceEvents"]
-    held = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
+    sizes = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
 
-    assert held == [size, size, size, 0]
+    assert sizes == [size, size, size, 0]
 
 
 def test_in_place_values_are_removed_together() -> None:
@@ -107,9 +107,9 @@ def test_the_most_that_is_held_is_the_least_of_any_plan(seed: int) -> None:
         if fit and rng.random() < 0.7:
             over[tensor] = fit[0]
     plan = plan_memory(lives, 64, {x: bytes_of(x) for x in lives}, over)
-    held = [sum(value.bytes for value in plan.live(number)) for number in range(17)]
+    sizes = [sum(value.bytes for value in plan.live(number)) for number in range(17)]
 
-    assert max(held) == plan.lower_bound
+    assert max(sizes) == plan.lower_bound
     for number in range(17):
         spans = sorted((v.offset, v.offset + v.bytes) for v in plan.live(number))
         assert all(a[1] <= b[0] for a, b in pairwise(spans))

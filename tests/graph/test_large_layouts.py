@@ -17,22 +17,22 @@ Program = tuple[list[te.Tensor], te.Tensor]
 
 
 def exp(x: te.Tensor) -> te.Tensor:
-    made = te.compute(SHAPE, lambda *i: te.exp(x[i]), name="exp")
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.compute(SHAPE, lambda *i: te.exp(x[i]), name="exp")
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def flipped(x: te.Tensor) -> te.Tensor:
     """Return the tensor with its first and last axis exchanged."""
-    made = te.compute(SHAPE, lambda *i: x[(i[6], *i[1:6], i[0])], name="flipped")
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.compute(SHAPE, lambda *i: x[(i[6], *i[1:6], i[0])], name="flipped")
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def add(x: te.Tensor, y: te.Tensor) -> te.Tensor:
-    made = te.compute(SHAPE, lambda *i: x[i] + y[i], name="add")
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.compute(SHAPE, lambda *i: x[i] + y[i], name="add")
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def given(name: str = "A") -> te.Tensor:

@@ -212,18 +212,18 @@ def test_no_choice_of_layouts_is_cheaper(seed: int) -> None:
 
 def by_trying(operations: tuple[Operation, ...]) -> float:
     """Return the minimum of relayout elements over all layouts of values and reads."""
-    own, across = StickLayout((SIZE, SIZE), "float16"), StickLayout((SIZE, SIZE), "float16", [1, 0])
+    rows, across = StickLayout((SIZE, SIZE), "float16"), StickLayout((SIZE, SIZE), "float16", [1, 0])
     best = inf
     slots = [(op, x) for op in operations for x in op.input_tensors]
     results = [op.output(0) for op in operations]
-    for made in product((own, across), repeat=len(results)):
-        at = dict(zip(results, made, strict=True)) | {A: own, B: own}
-        for read in product((own, across), repeat=len(slots)):
-            asked = dict(zip(slots, read, strict=True))
-            copies = {(x, asked[op, x]) for op, x in slots if asked[op, x] != at[x]}
+    for result in product((rows, across), repeat=len(results)):
+        at = dict(zip(results, result, strict=True)) | {A: rows, B: rows}
+        for read in product((rows, across), repeat=len(slots)):
+            requested = dict(zip(slots, read, strict=True))
+            copies = {(x, requested[op, x]) for op, x in slots if requested[op, x] != at[x]}
             cost = len(copies) * SQUARE
             if cost < best and all(
-                fits(op, {x: asked[op, x] for x in op.input_tensors}, at[op.output(0)])
+                fits(op, {x: requested[op, x] for x in op.input_tensors}, at[op.output(0)])
                 for op in operations
             ):
                 best = cost
@@ -262,10 +262,10 @@ def test_one_tensor_may_be_read_in_several_layouts(seed: int) -> None:
     P = te.placeholder((CUBE, CUBE, CUBE), "float16", name="P")
 
     def element(*axes: te.Expr) -> Any:
-        counted = [
+        counts = [
             [CUBE - 1 - x if k == end else x for k, x in enumerate(axes)] for end in ends
         ]
-        found = [P[tuple(at[k] for k in order)] for at, order in zip(counted, reads, strict=True)]
+        found = [P[tuple(at[k] for k in order)] for at, order in zip(counts, reads, strict=True)]
         return sum(found[1:], found[0])
 
     graph = graph_of([te.compute(P.shape, element, name="R")], [P], [])
@@ -316,7 +316,7 @@ def test_outputs_whose_rows_are_scattered_are_relaid(
     assert (copy.tensor, copy.readers, copy.elements) == (T, (), 256 * 320)
     assert "T for the host: " in str(program.layouts)
     assert program.layouts.certificate.cost == 0
-    assert [each.name for each in program.report().relayouts] == ["T"]
+    assert [relayout.name for relayout in program.report().relayouts] == ["T"]
     assert program.report().cycles * 2 < across.report().cycles
 
 
@@ -324,9 +324,9 @@ def test_outputs_that_stay_on_the_device_are_not_relaid() -> None:
     """Packed outputs, requested layouts and `relayouts=False` suppress output relayouts."""
     X = te.placeholder((256, 320), "float16", name="X")
     T = te.compute((320, 256), lambda i, j: X[j, i] + X[j, i], name="T")
-    asked: list[dict[str, Any]] = [
+    requested: list[dict[str, Any]] = [
         {"packed": [T]}, {"hints": [tecomp.hint(T, stick=0, hard=True)]}, {"relayouts": False},
     ]
 
-    for given in asked:
-        assert not tecomp.compile(T, [X], "stick128", **given).layouts.for_host
+    for argument in requested:
+        assert not tecomp.compile(T, [X], "stick128", **argument).layouts.for_host

@@ -173,9 +173,9 @@ def test_gathers_use_sticks_of_one_element() -> None:
     assert "StickFormat.Sparse" in str(program.layouts[inputs[0]])
     # The report shows which value causes the memory overhead.
     report = program.report()
-    spread = [f"{each.name} ({each.bytes:_} bytes)" for each in report.edges if each.is_spread]
+    spread = [f"{edge.name} ({edge.bytes:_} bytes)" for edge in report.edges if edge.is_spread]
     line = "one element per stick or tile row: " + ", ".join(spread)
-    assert inputs[0].name in {each.name for each in report.edges if each.is_spread}
+    assert inputs[0].name in {edge.name for edge in report.edges if edge.is_spread}
     assert line in str(report).splitlines()
 
 

@@ -54,17 +54,17 @@ def test_packed_arguments_give_the_numbers_of_numpy(target: str, dtype: str, tmp
         outputs, inputs, target, layouts=layouts, packed=[*inputs, *outputs]
     )
     arrays = _arrays(dtype)
-    for each in (program, _saved(program, tmp_path)):
-        lie = {x: _plain(layout) for x, layout in each.packed.items()}
-        given = [lie[x].pack(array) for x, array in zip(each.inputs, arrays, strict=True)]
+    for item in (program, _saved(program, tmp_path)):
+        lie = {x: _plain(layout) for x, layout in item.packed.items()}
+        operands = [lie[x].pack(array) for x, array in zip(item.inputs, arrays, strict=True)]
         found = [
-            lie[x].unpack(made) for x, made in zip(each.outputs, each(*given), strict=True)
+            lie[x].unpack(result) for x, result in zip(item.outputs, item(*operands), strict=True)
         ]
         for one, other in zip(found, _expected(*arrays), strict=True):
             np.testing.assert_array_equal(one, other.astype(dtype))
     report = program.report()
-    assert {each.kind for each in report.edges} <= {"input", "output", "copy"}
-    copies = [each.name for each in report.kernels if each.name.endswith("_relaid")]
+    assert {item.kind for item in report.edges} <= {"input", "output", "copy"}
+    copies = [item.name for item in report.kernels if item.name.endswith("_relaid")]
     assert len(copies) == len(report.relayouts)  # and no host transfers
 
 
@@ -80,8 +80,8 @@ def test_some_arguments_are_packed() -> None:
     found = program(*arrays)
     assert found[2].shape == program.packed[outputs[2]].physical_shape == (4, 96, 32)
     unpacked = _plain(program.packed[outputs[2]]).unpack(found[2])
-    wanted = _expected(*arrays)
-    for one, other in zip([*found[:2], unpacked, found[3]], wanted, strict=True):
+    expected = _expected(*arrays)
+    for one, other in zip([*found[:2], unpacked, found[3]], expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -99,9 +99,9 @@ def test_packed_arguments_in_the_layouts_of_the_machine(target: str) -> None:
     arrays = _arrays("float32")
     found = program(*[
         _plain(program.packed[x]).pack(array) for x, array in zip(inputs, arrays, strict=True)])
-    wanted = _expected(*arrays)
+    expected = _expected(*arrays)
     unpacked = _plain(program.packed[outputs[2]]).unpack(found[2])
-    for one, other in zip([*found[:2], unpacked, found[3]], wanted, strict=True):
+    for one, other in zip([*found[:2], unpacked, found[3]], expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

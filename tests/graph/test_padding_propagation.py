@@ -119,8 +119,8 @@ def test_kernels_write_it(machine: str) -> None:
     X, W = factors()
     program = tecomp.compile(product_of(X, exp(W)), [X, W], machine)
     (maker,) = (call for call in program.kernels if call.group.result.name == "E")
-    (made,) = maker.group.result.outputs
-    layout = program.details.stored[made]
+    (result,) = maker.group.result.outputs
+    layout = program.details.stored[result]
     (read,) = maker.group.operations[0].input_tensors
     source = Layout.of((DEPTH, COLUMNS), HALF, program.details.stored[read].index_map)
     plain = Layout.of((DEPTH, COLUMNS), HALF, layout.index_map, pad_value=0)

@@ -96,30 +96,30 @@ def random_program(random: np.random.Generator) -> tuple[te.Tensor, list[te.Tens
                 y = values[int(random.integers(len(values)))]
                 if y.shape != x.shape:
                     continue
-                made = te.compute(x.shape, lambda *i, x=x, y=y: x[i] * 0.5 + y[i], name=name)
+                output = te.compute(x.shape, lambda *i, x=x, y=y: x[i] * 0.5 + y[i], name=name)
             case 1:
                 turned = tuple(x.shape[k] for k in order)
-                made = te.compute(
+                output = te.compute(
                     turned, lambda *i, x=x, o=order: x[tuple(i[o.index(k)] for k in range(3))],
                     name=name,
                 )
             case 2:
                 wide = (x.shape[0], x.shape[1] + 2, x.shape[2])
-                made = te.compute(wide, lambda i, j, k, x=x: te.if_then_else(
+                output = te.compute(wide, lambda i, j, k, x=x: te.if_then_else(
                     te.all(j >= 1, j <= x.shape[1]), x[i, j - 1, k], 0.25), name=name)
             case 3:
                 r = te.reduce_axis((0, x.shape[2]), name="r")
-                made = te.compute(
+                output = te.compute(
                     x.shape, lambda i, j, k, x=x, r=r: te.max(x[i, j, r] - x[i, j, k], axis=r),
                     name=name,
                 )
             case _:
                 r = te.reduce_axis((0, x.shape[2]), name="r")
-                made = te.compute(
+                output = te.compute(
                     (x.shape[0], x.shape[1], x.shape[1]),
                     lambda i, j, k, x=x, r=r: te.sum(x[i, j, r] * x[i, k, r], axis=r), name=name,
                 )
-        values.append(made)
+        values.append(output)
     out = values[-1]
     result = te.compute(out.shape, lambda *i: out[i] + 1.0, name="result")
     return result, inputs
@@ -142,11 +142,11 @@ def test_random_permuted_layouts(seed: int) -> None:
     expected = np.empty(result.shape, np.float32)
     loops = tecomp.lower(te.create_schedule(result.op), [*inputs, result], stop_after="nest")
     tecomp.evaluate(loops, [*arrays, expected])
-    given = [
+    operands = [
         a.transpose(orders[x]).copy() if x in orders else a
         for x, a in zip(inputs, arrays, strict=True)
     ]
     assert_close(
-        program(*given), expected.transpose(orders.get(result, (0, 1, 2))), 1e-5,
+        program(*operands), expected.transpose(orders.get(result, (0, 1, 2))), 1e-5,
         magnitude=np.abs(expected).max(),
     )

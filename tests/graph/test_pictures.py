@@ -149,9 +149,9 @@ def test_a_trace_has_the_times_of_the_report() -> None:
 
 def test_a_trace_has_the_bytes_that_are_held() -> None:
     events = json.loads(residual().timeline())["traceEvents"]
-    held = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
+    sizes = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
 
-    assert held == [4 * SIZE * SIZE, 8 * SIZE * SIZE, 8 * SIZE * SIZE, 4 * SIZE * SIZE, 0]
+    assert sizes == [4 * SIZE * SIZE, 8 * SIZE * SIZE, 8 * SIZE * SIZE, 4 * SIZE * SIZE, 0]
 
 
 def test_a_trace_of_what_was_measured() -> None:

@@ -41,9 +41,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     make = compilation_steps.compile_native
 
-    def noted(asked: Any) -> Any:
-        names.append(asked.name)
-        return make(asked)
+    def noted(requested: Any) -> Any:
+        names.append(requested.name)
+        return make(requested)
 
     monkeypatch.setattr(compilation_steps, "compile_native", noted)
     return names
@@ -54,14 +54,14 @@ def network(
     runs: bool = True,
 ) -> tuple[CompiledProgram, np.ndarray[Any, Any]]:
     """Return a program and its output for inputs of ones."""
-    X, W = (te.placeholder((SIZE, SIZE), name=each) for each in "XW")
+    X, W = (te.placeholder((SIZE, SIZE), name=item) for item in "XW")
     k = te.reduce_axis((0, SIZE), name="k")
     P = te.compute((SIZE, SIZE), lambda i, j: te.sum(X[i, k] * W[k, j], axis=k), name="P")
     V = te.compute((SIZE, SIZE), lambda i, j: te.exp(W[j, i]), name="V")
     Y = te.compute((SIZE, SIZE), lambda i, j: P[i, j] * factor + V[i, j], name="Y")
     ones = np.ones((SIZE, SIZE), "float32")
-    given, constant = (X, W) if known == "W" else (W, X)
-    program = tecomp.compile(Y, [given], constants={constant: ones * weight}, name=name)
+    source, constant = (X, W) if known == "W" else (W, X)
+    program = tecomp.compile(Y, [source], constants={constant: ones * weight}, name=name)
     return program, program(ones) if runs else ones
 
 
@@ -104,12 +104,12 @@ def test_different_programs_are_compiled(
     assert len(compiled) == 2
 
 
-def _asked(**said: Any) -> list[str]:
+def _asked(**message: Any) -> list[str]:
     """Return the cache keys of a program with a user-requested layout or hint."""
     A = te.placeholder((64, 64), "float16", name="A")
     B = te.compute((64, 64), lambda i, j: te.exp(A[i, j]), name="B")
-    layouts = {B: said["layout"]} if "layout" in said else {}
-    hints = [tecomp.hint(B, **said["hint"])] if "hint" in said else []
+    layouts = {B: message["layout"]} if "layout" in message else {}
+    hints = [tecomp.hint(B, **message["hint"])] if "hint" in message else []
     return list(serialization._keys(validate_request(B, [A], "stick128", {}, "net", layouts, hints)))
 
 
@@ -117,16 +117,16 @@ def test_layouts_and_hints_are_part_of_the_key() -> None:
     def sticks(**more: Any) -> tecomp.Layout:
         return tecomp.StickLayout((64, 64), "float16", [0, 1], **more)
 
-    said: list[dict[str, Any]] = [
+    message: list[dict[str, Any]] = [
         {}, {"layout": sticks()}, {"layout": sticks(pad_value=0.0)}, {"layout": [sticks()]},
         {"layout": sticks(memory="lx")}, {"layout": "default"},
         {"layout": replace(tecomp.Layout.row_major((64, 64), "float16"), grid_axes=(0,))},
         {"hint": {"stick": 0}}, {"hint": {"stick": 0, "hard": True}}, {"hint": {"cores": {"i": 2}}},
     ]
-    keys = [_asked(**each)[0] for each in said]
+    keys = [_asked(**item)[0] for item in message]
 
-    assert len(set(keys)) == len(said)
-    assert keys == [_asked(**each)[0] for each in said]
+    assert len(set(keys)) == len(message)
+    assert keys == [_asked(**item)[0] for item in message]
 
 
 def test_another_library_of_schedules_compiles_again(
@@ -185,8 +185,8 @@ def test_crafted_entries_are_made_again(compiled: list[str], store: Store) -> No
         k = random.randrange(len(words))
         changed = [*words[:k], random.choice(others), *words[k + 1 :]]
         crafted.append(_entry(json.dumps(changed).encode(), images))
-    for each in crafted:
-        store.put(key, each)
+    for item in crafted:
+        store.put(key, item)
         network(runs=False)
 
     assert len(compiled) > 6

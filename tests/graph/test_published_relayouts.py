@@ -26,9 +26,9 @@ def t(x: te.Tensor, first: int = 0, second: int = 1) -> te.Tensor:
     dims[first], dims[second] = dims[second], dims[first]
     shape = [x.shape[dim] for dim in dims]
     back = [dims.index(dim) for dim in range(len(dims))]
-    made = te.compute(shape, lambda *i: x[tuple(i[k] for k in back)], name="t")
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.compute(shape, lambda *i: x[tuple(i[k] for k in back)], name="t")
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def add(*terms: te.Tensor) -> te.Tensor:
@@ -45,23 +45,23 @@ def _sum(a: te.Tensor, b: te.Tensor) -> te.Tensor:
     shape = [y if x == 1 else x for x, y in zip(*shapes, strict=True)]
 
     def element(x: te.Tensor, i: tuple[te.Expr, ...]) -> te.Expr:
-        own = i[rank - len(x.shape) :]
-        return x[tuple(0 if n == 1 else k for k, n in zip(own, x.shape, strict=True))]
+        indices = i[rank - len(x.shape) :]
+        return x[tuple(0 if n == 1 else k for k, n in zip(indices, x.shape, strict=True))]
 
-    made = te.compute(shape, lambda *i: element(a, i) + element(b, i), name="sum")
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.compute(shape, lambda *i: element(a, i) + element(b, i), name="sum")
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def mm(a: te.Tensor, b: te.Tensor) -> te.Tensor:
     *batch, rows, depth = a.shape
     k = te.reduce_axis((0, depth), name="k")
-    made = te.compute(
+    result = te.compute(
         (*batch, rows, b.shape[-1]),
         lambda *i: te.sum(a[(*i[:-1], k)] * b[(*i[:-2], k, i[-1])], axis=k), name="mm",
     )
-    assert isinstance(made, te.Tensor)
-    return made
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def along(x: te.Tensor, dim: int, reduce: Callable[..., te.Expr] = te.min) -> te.Tensor:
@@ -72,24 +72,24 @@ def along(x: te.Tensor, dim: int, reduce: Callable[..., te.Expr] = te.min) -> te
         at = dim % len(x.shape)
         return reduce(x[(*i[:at], k, *i[at:])], axis=k)
 
-    made = te.compute(shape, element, name="along")
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.compute(shape, element, name="along")
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def full(*shape: int) -> te.Tensor:
-    made = te.compute(shape, lambda *i: te.const(1.0, "float16"), name="full")
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.compute(shape, lambda *i: te.const(1.0, "float16"), name="full")
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def unsqueezed(x: te.Tensor, dim: int, extent: int = 1) -> te.Tensor:
     """Insert an axis along which the tensor is broadcast."""
     at = dim % (len(x.shape) + 1)
     shape = (*x.shape[:at], extent, *x.shape[at:])
-    made = te.compute(shape, lambda *i: x[(*i[:at], *i[at + 1 :])], name="unsqueezed")
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.compute(shape, lambda *i: x[(*i[:at], *i[at + 1 :])], name="unsqueezed")
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 @dataclass
@@ -309,8 +309,8 @@ def test_published_costs_of_given_layouts(name: str) -> None:
 def test_a_result_that_stays_as_it_is() -> None:
     """A value of another program keeps its default layout: `sin(x) + y'` needs one relayout."""
     x, y = (te.placeholder((S, S), "float16", name=name) for name in "xy")
-    made = te.compute((S, S), lambda i, j: te.sin(x[i, j]), name="made")
-    found = choose_layouts(graph_of([add(made, t(y))], [x, y], []), STICK, {made: "default"})
+    result = te.compute((S, S), lambda i, j: te.sin(x[i, j]), name="made")
+    found = choose_layouts(graph_of([add(result, t(y))], [x, y], []), STICK, {result: "default"})
 
     assert counted(found) == found.certificate.cost == S * S
 

@@ -33,10 +33,10 @@ def check_sizes(program: Any) -> None:
     """Check that each kernel parameter has the size planned for its value."""
     stored = program.details.stored
     for call in program.kernels:
-        around = [*group_inputs(call.group), *call.group.result.outputs]
+        neighbors = [*group_inputs(call.group), *call.group.result.outputs]
         params = call.kernel.lowered.final.params
         assert [prod(p.shape) * p.dtype.bytes for p in params] == [
-            bytes_of(x, stored) for x in around
+            bytes_of(x, stored) for x in neighbors
         ]
 
 
@@ -55,9 +55,9 @@ def test_a_report_has_layouts_and_relayouts(
     read = [group_inputs(call.group) for call in program.kernels]
     stored = program.details.stored
     assert [kernel.reads for kernel in report.kernels] == [
-        sum(bytes_of(x, stored) for x in own) for own in read
+        sum(bytes_of(x, stored) for x in values) for values in read
     ]
-    assert sum(len(each.read_by) for each in report.edges) == sum(map(len, read))
+    assert sum(len(edge.read_by) for edge in report.edges) == sum(map(len, read))
     golden(report)
 
 

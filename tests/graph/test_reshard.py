@@ -57,7 +57,7 @@ def test_random_shards_to_random_shards(seed: int) -> None:
 
     x = random.uniform(-1, 1, shape).astype("float32")
     assert_close(program(x), np.exp(x) * 2, 1e-5)
-    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    found = {resident.tensor.name: resident.parts for resident in program.memory.residents}
     assert found == {"E": first.grid, "R": second.grid}
     assert not program.layouts.reshards
     if first.grid == second.grid:
@@ -74,7 +74,7 @@ def test_collapsed_axes() -> None:
 
     x = np.random.default_rng(0).uniform(-1, 1, shape).astype("float32")
     assert_close(program(x), np.exp(x) * 2, 1e-5)
-    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    found = {resident.tensor.name: resident.parts for resident in program.memory.residents}
     assert found == {"E": (3, 2, 3), "R": (3, 1, 1)}
 
 

@@ -53,7 +53,7 @@ def moved(program: CompiledProgram) -> int:
 
 
 def names(program: CompiledProgram) -> list[str]:
-    return [each.tensor.name for each in program.memory.residents]
+    return [resident.tensor.name for resident in program.memory.residents]
 
 
 @pytest.mark.exhaustive(keep=1)
@@ -72,7 +72,7 @@ def test_values_stay_where_cores_read_what_they_made(
     assert_close(program(x), expected, rtol=1e-4)
     np.testing.assert_array_equal(program(x), stored(x))
     assert names(program) == ["powers", "total"]
-    powers, total = (each.bytes for each in program.memory.residents)
+    powers, total = (resident.bytes for resident in program.memory.residents)
     # One store of each value; two kernels load the powers, and one loads the sums.
     assert moved(stored) - moved(program) == 3 * powers + 2 * total
     assert program.memory.bytes < stored.memory.bytes
@@ -117,7 +117,7 @@ def test_a_kernel_is_cut_along_fewer_axes_for_what_it_reads() -> None:
     e = np.exp(x)
     expected = np.einsum("hir,rhf->ihf", e / e.sum(2, keepdims=True), v)
     assert_close(program(x, v), expected, rtol=1e-3, atol=1e-4)
-    assert [each.parts for each in program.memory.residents] == [(12, 4, 1)] * 3
+    assert [resident.parts for resident in program.memory.residents] == [(12, 4, 1)] * 3
 
 
 def test_values_read_along_both_axes_are_in_memory() -> None:
@@ -164,8 +164,8 @@ def with_padding() -> Asked:
     """Return a product that also sums the zero padding of its factors."""
     A, B = (te.placeholder((100, n), "float16", name=name) for n, name in ((100, "A"), (64, "B")))
     powers = te.compute((100, 100), lambda i, j: te.exp(A[i, j]), name="powers")
-    made = product(powers, B, "made")
-    return te.compute((100, 64), lambda i, j: made[i, j] + powers[i, j], name="Y"), [A, B], {}
+    result = product(powers, B, "made")
+    return te.compute((100, 64), lambda i, j: result[i, j] + powers[i, j], name="Y"), [A, B], {}
 
 
 def as_hinted(of: int) -> Asked:
@@ -265,11 +265,11 @@ SPILLS: list[tuple[Callable[[], Asked], str, SpillKind, str]] = [
 
 
 @pytest.mark.exhaustive(keep=1)
-@pytest.mark.parametrize(("asked", "name", "kind", "reason"), SPILLS)
+@pytest.mark.parametrize(("requested", "name", "kind", "reason"), SPILLS)
 def test_the_reason_of_each_spill(
-    asked: Callable[[], Asked], name: str, kind: SpillKind, reason: str
+    requested: Callable[[], Asked], name: str, kind: SpillKind, reason: str
 ) -> None:
-    output, inputs, more = asked()
+    output, inputs, more = requested()
     check_spill(tecomp.compile(output, inputs, "stick128", **more), name, kind, reason)
 
 
@@ -290,6 +290,6 @@ def test_large_values_are_spilled() -> None:
 
 
 def check_spill(program: CompiledProgram, name: str, kind: SpillKind, reason: str) -> None:
-    found = [each for each in program.memory.spills if each.tensor.name == name]
-    assert (kind, reason) in [(each.kind, each.reason) for each in found]
+    found = [item for item in program.memory.spills if item.tensor.name == name]
+    assert (kind, reason) in [(item.kind, item.reason) for item in found]
     assert f"{kind}: {reason}" in str(program.report())

@@ -29,7 +29,7 @@ ONES = np.ones((SIZE, SIZE), "float32")
 
 def network(factor: float = 0.5, **attrs: object) -> CompiledProgram:
     """Return a product with packed and plain constants, and a table that is read by index."""
-    X, W = (te.placeholder((SIZE, SIZE), name=each) for each in "XW")
+    X, W = (te.placeholder((SIZE, SIZE), name=name) for name in "XW")
     R, b = te.placeholder((SIZE,), "int32", name="R"), te.placeholder((), "bfloat16", name="b")
     k = te.reduce_axis((0, SIZE), name="k")
     P = te.compute((SIZE, SIZE), lambda i, j: te.sum(X[i, k] * W[k, j], axis=k), name="P")
@@ -54,17 +54,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_programs_round_trip(folder: Path) -> None:
-    program, made = tecomp.load(folder), network()
+    program, result = tecomp.load(folder), network()
 
-    np.testing.assert_array_equal(program(ONES, rows()), made(ONES, rows()))
+    np.testing.assert_array_equal(program(ONES, rows()), result(ONES, rows()))
     assert [(x.name, x.shape, x.dtype) for x in program.inputs] == [
-        (x.name, x.shape, x.dtype) for x in made.inputs
+        (x.name, x.shape, x.dtype) for x in result.inputs
     ]
-    assert str(program.outputs[0].op) == str(made.outputs[0].op)
-    assert (repr(program), program.target) == (repr(made), made.target)
-    assert str(program.report()) == str(made.report())
-    again = pickle.loads(pickle.dumps(program))
-    np.testing.assert_array_equal(again(ONES, rows()), made(ONES, rows()))
+    assert str(program.outputs[0].op) == str(result.outputs[0].op)
+    assert (repr(program), program.target) == (repr(result), result.target)
+    assert str(program.report()) == str(result.report())
+    reloaded = pickle.loads(pickle.dumps(program))
+    np.testing.assert_array_equal(reloaded(ONES, rows()), result(ONES, rows()))
 
 
 def scanned(X: te.Tensor) -> te.Tensor:
@@ -84,8 +84,8 @@ def stated(X: te.Tensor) -> te.Tensor:
             )
         ))
 
-    own: te.Tensor = te.extern(X.shape, X, twice, name="own")
-    return te.compute(X.shape, lambda i, j: own[i, j] + 1.0, name="more")
+    copied: te.Tensor = te.extern(X.shape, X, twice, name="own")
+    return te.compute(X.shape, lambda i, j: copied[i, j] + 1.0, name="more")
 
 
 def largest(X: te.Tensor) -> list[te.Tensor]:
@@ -102,11 +102,11 @@ def test_operations_of_every_kind_round_trip(make: Callable[..., Any], tmp_path:
     X = te.placeholder((5, 4), name="X")
     program = tecomp.compile(make(X), [X])
     program.save(tmp_path)
-    again = tecomp.load(tmp_path)
+    reloaded = tecomp.load(tmp_path)
     x = np.random.default_rng(0).random((5, 4), np.float32)
 
-    np.testing.assert_array_equal(again(x), program(x))
-    assert str(again.report()) == str(program.report())
+    np.testing.assert_array_equal(reloaded(x), program(x))
+    assert str(reloaded.report()) == str(program.report())
 
 
 def test_errors_at_run_time_say_where_the_program_was_written(folder: Path) -> None:
@@ -184,11 +184,11 @@ def test_programs_with_target_layouts_round_trip(tmp_path: Path) -> None:
     A, X, _, Y = transposed_sum()
     program = tecomp.compile(Y, [A, X], "stick128")
     program.save(tmp_path)
-    again = tecomp.load(tmp_path)
-    a, x = (np.arange(2800, dtype="float16").reshape(each.shape) % 13 for each in (A, X))
+    reloaded = tecomp.load(tmp_path)
+    a, x = (np.arange(2800, dtype="float16").reshape(tensor.shape) % 13 for tensor in (A, X))
 
-    np.testing.assert_array_equal(again(a, x), a.T + x)
-    assert (again.picture(), again.target) == (program.picture(), program.target)
+    np.testing.assert_array_equal(reloaded(a, x), a.T + x)
+    assert (reloaded.picture(), reloaded.target) == (program.picture(), program.target)
 
 
 @pytest.mark.exhaustive
@@ -206,14 +206,14 @@ def test_programs_with_user_layouts_and_hints_round_trip(tmp_path: Path) -> None
         ],
     )
     program.save(tmp_path)
-    again = tecomp.load(tmp_path)
-    a, x = (np.arange(2800).reshape(each.shape) % 5 / 8 for each in (A, X))
+    reloaded = tecomp.load(tmp_path)
+    a, x = (np.arange(2800).reshape(tensor.shape) % 5 / 8 for tensor in (A, X))
     args = a.astype("float16"), x.astype("float16")
 
-    np.testing.assert_array_equal(again(*args), program(*args))
-    assert str(again.layouts) == str(program.layouts)
-    assert str(again.report()) == str(program.report())
-    assert again.picture() == program.picture()
+    np.testing.assert_array_equal(reloaded(*args), program(*args))
+    assert str(reloaded.layouts) == str(program.layouts)
+    assert str(reloaded.report()) == str(program.report())
+    assert reloaded.picture() == program.picture()
 
 
 INNER = tecomp.IndexMap.from_func(lambda i, j: [i // 4, i % 4, j])
@@ -230,16 +230,16 @@ LAYOUTS = [
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: type(layout).__name__)
 def test_layouts_round_trip_as_text(layout: Layout) -> None:
-    again, other = definitions_from(definitions_text((layout, layout)))
+    repeated, other = definitions_from(definitions_text((layout, layout)))
 
-    assert again is other
-    assert type(again) is type(layout)
-    for each in fields(layout):
-        assert str(getattr(again, each.name)) == str(getattr(layout, each.name))
-    assert again.describe() == layout.describe()
-    assert again.physical_shape == layout.physical_shape
-    assert again.nbytes == layout.nbytes
-    assert [len(each.index_map.parts) for each in (again, layout)] in ([1, 1], [2, 2])
+    assert repeated is other
+    assert type(repeated) is type(layout)
+    for item in fields(layout):
+        assert str(getattr(repeated, item.name)) == str(getattr(layout, item.name))
+    assert repeated.describe() == layout.describe()
+    assert repeated.physical_shape == layout.physical_shape
+    assert repeated.nbytes == layout.nbytes
+    assert [len(item.index_map.parts) for item in (repeated, layout)] in ([1, 1], [2, 2])
 
 
 @dataclass(frozen=True)
@@ -263,8 +263,8 @@ def test_programs_without_relayouts_round_trip(tmp_path: Path) -> None:
     Y = te.compute(A.shape, lambda i, j: -A[i, j], name="Y")
     tecomp.compile(Y, [A], "stick128", relayouts=False).save(tmp_path)
 
-    again: Any = tecomp.load(tmp_path)
-    assert again._asked.relayouts is False
+    reloaded: Any = tecomp.load(tmp_path)
+    assert reloaded._asked.relayouts is False
 
 
 def _say(key: str, value: object) -> Callable[[Path], None]:

@@ -53,7 +53,7 @@ def test_a_value_in_memory_because_of_its_cost() -> None:
     T = te.compute(A.shape, lambda i, j: te.sqrt(E[i, j]) + columns[j], name="T")
     program = tecomp.compile([S, T], [A], "tensix_wh")
 
-    (spill,) = (each for each in program.memory.spills if each.tensor.name == "E")
+    (spill,) = (item for item in program.memory.spills if item.tensor.name == "E")
     assert spill.kind == "cost"
     assert "cycles more" in spill.reason
     a = np.random.default_rng(1).uniform(-1, 1, A.shape).astype("float32")
@@ -74,19 +74,19 @@ def random_program(random: np.random.Generator) -> tuple[list[te.Tensor], list[t
         r = te.reduce_axis((0, shape[1]), name="r")
         match int(random.integers(3)):
             case 0:
-                made = te.compute(shape, lambda *i, x=x: te.exp(x[i] * 0.25), name=f"v{number}")
+                result = te.compute(shape, lambda *i, x=x: te.exp(x[i] * 0.25), name=f"v{number}")
             case 1:
-                made = te.compute(shape, lambda *i, x=x, y=y: x[i] - y[i], name=f"v{number}")
+                result = te.compute(shape, lambda *i, x=x, y=y: x[i] - y[i], name=f"v{number}")
             case _:
                 row = te.compute(
                     (shape[0],), lambda i, x=x, r=r: te.max(x[i, r], axis=r), name=f"r{number}"
                 )
-                made = te.compute(
+                result = te.compute(
                     shape, lambda i, j, y=y, row=row: y[i, j] - row[i], name=f"v{number}"
                 )
-        values.append(made)
+        values.append(result)
         if random.random() < 0.6:
-            outputs.append(made)
+            outputs.append(result)
     return inputs, outputs if values[-1] in outputs else [*outputs, values[-1]]
 
 
@@ -95,8 +95,8 @@ def test_no_program_becomes_slower(seed: int) -> None:
     random = np.random.default_rng(seed)
     inputs, outputs = random_program(random)
     target = tecomp.Target.load("tensix_wh")
-    asked = validate_request(outputs, inputs, target, {}, "program", {}, [], relayouts=True)
-    plan = plan_program(asked)
+    requested = validate_request(outputs, inputs, target, {}, "program", {}, [], relayouts=True)
+    plan = plan_program(requested)
     before = details_from(plan, is_final=True).report("program", target, 0, measured=False)
     program = tecomp.compile(outputs, inputs, target)
     assert program.report().cycles <= before.cycles

@@ -33,47 +33,47 @@ def _numbers(seed: int, x: te.Tensor) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).integers(-64, 64, x.shape) / 64
 
 
-def _elementwise(made: Made, x: te.Tensor, rng: random.Random, name: str) -> te.Tensor:
+def _elementwise(result: Made, x: te.Tensor, rng: random.Random, name: str) -> te.Tensor:
     y: te.Tensor = te.compute(x.shape, lambda *i: x[i] * 0.5 + 1.0, name=name)
-    made.exact[y] = made.exact[x] * 0.5 + 1.0
+    result.exact[y] = result.exact[x] * 0.5 + 1.0
     return y
 
 
-def _sum_of_two(made: Made, x: te.Tensor, rng: random.Random, name: str) -> te.Tensor:
-    other = rng.choice([y for y in (*made.inputs, *made.values) if y.shape == x.shape])
+def _sum_of_two(result: Made, x: te.Tensor, rng: random.Random, name: str) -> te.Tensor:
+    other = rng.choice([y for y in (*result.inputs, *result.values) if y.shape == x.shape])
     y: te.Tensor = te.compute(x.shape, lambda *i: x[i] - other[i], name=name)
-    made.exact[y] = made.exact[x] - made.exact[other]
+    result.exact[y] = result.exact[x] - result.exact[other]
     return y
 
 
-def _transposed(made: Made, x: te.Tensor, rng: random.Random, name: str) -> te.Tensor:
+def _transposed(result: Made, x: te.Tensor, rng: random.Random, name: str) -> te.Tensor:
     *lead, rows, columns = x.shape
     y: te.Tensor = te.compute(
         (*lead, columns, rows), lambda *i: x[(*i[:-2], i[-1], i[-2])] * 2.0, name=name)
-    made.exact[y] = np.swapaxes(made.exact[x], -1, -2) * 2.0
+    result.exact[y] = np.swapaxes(result.exact[x], -1, -2) * 2.0
     return y
 
 
-def _centred(made: Made, x: te.Tensor, rng: random.Random, name: str) -> te.Tensor:
+def _centred(result: Made, x: te.Tensor, rng: random.Random, name: str) -> te.Tensor:
     *_, columns = x.shape
     k = te.reduce_axis((0, columns), name="k")
     s = te.compute(x.shape[:-1], lambda *i: te.max(x[(*i, k)], axis=k), name=f"{name}_max")
     y: te.Tensor = te.compute(x.shape, lambda *i: x[i] - s[i[:-1]], name=name)
-    made.exact[y] = made.exact[x] - made.exact[x].max(-1, keepdims=True)
+    result.exact[y] = result.exact[x] - result.exact[x].max(-1, keepdims=True)
     return y
 
 
-def _product(made: Made, x: te.Tensor, rng: random.Random, name: str) -> te.Tensor:
+def _product(result: Made, x: te.Tensor, rng: random.Random, name: str) -> te.Tensor:
     if len(x.shape) != 2:
-        return _elementwise(made, x, rng, name)
+        return _elementwise(result, x, rng, name)
     n = int(x.shape[1])
     w = te.placeholder((n, int(x.shape[0])), x.dtype, name=f"{name}_w")
-    made.inputs.append(w)
-    made.exact[w] = _numbers(n, w) / n
+    result.inputs.append(w)
+    result.exact[w] = _numbers(n, w) / n
     k = te.reduce_axis((0, n), name="k")
     y: te.Tensor = te.compute(
         (x.shape[0], w.shape[1]), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name=name)
-    made.exact[y] = made.exact[x] @ made.exact[w]
+    result.exact[y] = result.exact[x] @ result.exact[w]
     return y
 
 
@@ -86,12 +86,12 @@ def program(rng: random.Random) -> Made:
     shape = (*rng.sample([2, 3, 4], rank - 2), rng.choice([32, 64, 96, 100, 128, 256]),
              rng.choice([32, 40, 64, 128, 192]))
     x = te.placeholder(shape, dtype, name="x")
-    made = Made([x], [])
-    made.exact[x] = _numbers(rng.randrange(99), x)
+    result = Made([x], [])
+    result.exact[x] = _numbers(rng.randrange(99), x)
     for n in range(rng.randint(1, 4)):
-        before = rng.choice([x, *made.values])
-        made.values.append(rng.choice(_STEPS)(made, before, rng, f"v{n}"))
-    return made
+        before = rng.choice([x, *result.values])
+        result.values.append(rng.choice(_STEPS)(result, before, rng, f"v{n}"))
+    return result
 
 
 def grids(x: te.Tensor) -> Iterator[ShardLayout]:
@@ -118,7 +118,7 @@ def grids(x: te.Tensor) -> Iterator[ShardLayout]:
 
 def is_in_scratchpads(p: Any, x: te.Tensor) -> bool:
     """Return whether a value is internal to a kernel, or is a kernel parameter in `l1`."""
-    if any(each.tensor.name in (x.name, f"{x.name}_shards") for each in p.memory.residents):
+    if any(resident.tensor.name in (x.name, f"{x.name}_shards") for resident in p.memory.residents):
         return True
     names = {x.name, f"{x.name}_shards"}
     found = {
@@ -132,32 +132,32 @@ def is_in_scratchpads(p: Any, x: te.Tensor) -> bool:
 @pytest.mark.parametrize("seed", range(24))
 def test_random_shards(seed: int) -> None:
     rng = random.Random(seed)
-    made = program(rng)
-    every = [*made.inputs, *made.values]
-    outputs = list(dict.fromkeys((made.values[-1], rng.choice(made.values))))
+    result = program(rng)
+    every = [*result.inputs, *result.values]
+    outputs = list(dict.fromkeys((result.values[-1], rng.choice(result.values))))
     needed = {x for y in post_order([x.op for x in outputs]) for x in (*y.input_tensors, *y.outputs)}
     layouts: Mapping[te.Tensor, ShardLayout] = {
         x: rng.choice(list(grids(x))) for x in every if x in needed and rng.random() < 0.6
     }
-    packed = [x for x in (*made.inputs, *outputs) if x in layouts and rng.random() < 0.3]
+    packed = [x for x in (*result.inputs, *outputs) if x in layouts and rng.random() < 0.3]
 
     p = tecomp.compile(
-        outputs, made.inputs, rng.choice(["tensix_wh", "tensix_bh"]), layouts=layouts,
+        outputs, result.inputs, rng.choice(["tensix_wh", "tensix_bh"]), layouts=layouts,
         packed=packed)
 
-    given = [made.exact[x].astype(str(x.dtype)) for x in made.inputs]
-    given = [layouts[x].pack(a) if x in packed else a for x, a in zip(made.inputs, given, strict=True)]
-    found = p(*given)
+    inputs = [result.exact[x].astype(str(x.dtype)) for x in result.inputs]
+    inputs = [layouts[x].pack(a) if x in packed else a for x, a in zip(result.inputs, inputs, strict=True)]
+    found = p(*inputs)
     results = found if isinstance(found, tuple) else (found,)
     for x, y in zip(outputs, results, strict=True):
-        got = p.packed[x].unpack(y) if x in packed else y
+        actual = p.packed[x].unpack(y) if x in packed else y
         tolerance = 2e-2 if str(x.dtype) == "float16" else 1e-4
-        assert_close(got, made.exact[x], rtol=tolerance, atol=tolerance)
+        assert_close(actual, result.exact[x], rtol=tolerance, atol=tolerance)
     used = {x for x in layouts if x in p.layouts}
     assert all(p.layouts[x].device_layout == layouts[x] for x in used)
     assert all(p.packed[x] == layouts[x] for x in packed)
     shown = {x.name for x in used if not is_in_scratchpads(p, x)}
-    assert shown <= {x.name for x in made.inputs}, shown
+    assert shown <= {x.name for x in result.inputs}, shown
     assert p.report().cycles > 0
 
 
@@ -182,11 +182,11 @@ def test_parts_of_random_grids() -> None:
 
 def listed_parts(layout: ShardLayout) -> tuple[int, ...] | None:
     """Return the parts along each axis, by listing the elements of each core."""
-    own: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    shards: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for index in np.ndindex(*layout.shape):
-        own.setdefault(layout.core(index), []).append(index)
+        shards.setdefault(layout.core(index), []).append(index)
     corners = []
-    for elements in own.values():
+    for elements in shards.values():
         low, high = np.min(elements, axis=0), np.max(elements, axis=0)
         if len(elements) != np.prod(high - low + 1):
             return None
@@ -199,4 +199,4 @@ def listed_parts(layout: ShardLayout) -> tuple[int, ...] | None:
         if cuts != [(k * part, min(k * part + part - 1, last)) for k in range(len(cuts))]:
             return None
         count.append(len(cuts))
-    return tuple(count) if np.prod(count) == len(own) == np.prod(layout.grid) else None
+    return tuple(count) if np.prod(count) == len(shards) == np.prod(layout.grid) else None

@@ -59,11 +59,11 @@ def test_ties_and_nan_are_in_the_order_of_a_stable_sort(
     with pytest.MonkeyPatch.context() as patch:
         program = compiled(machine, shape, dtype, k, axis, patch, on_cores=True)
 
-    found = [np.asarray(each) for each in program(x)]
+    found = [np.asarray(item) for item in program(x)]
 
     assert is_on_cores(program)
-    for each, wanted in zip(found, expected(x, k, axis), strict=True):
-        np.testing.assert_array_equal(each, wanted)
+    for item, reference in zip(found, expected(x, k, axis), strict=True):
+        np.testing.assert_array_equal(item, reference)
 
 
 @pytest.mark.exhaustive(keep=2)

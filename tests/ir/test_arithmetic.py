@@ -71,13 +71,13 @@ def test_integer_operators(op: BinOp, name: str) -> None:
     pairs = list(product(samples(dtype), repeat=2))
     scalar = binary_function(op, dtype)
     vector = binary_function(op, dtype.with_lanes(len(pairs)))
-    wanted = [expected(op, dtype, a, b) for a, b in pairs]
+    expected_result = [expected(op, dtype, a, b) for a, b in pairs]
 
     with np.errstate(all="ignore"):
         lanes = vector(*(np.array(side, dtype.numpy) for side in zip(*pairs, strict=True)))
 
-    assert [scalar(a, b) for a, b in pairs] == wanted
-    assert lanes.tolist() == wanted
+    assert [scalar(a, b) for a, b in pairs] == expected_result
+    assert lanes.tolist() == expected_result
     assert lanes.dtype == dtype.numpy
 
 
@@ -105,13 +105,13 @@ TRUTH_TABLES = {
 }
 
 
-@pytest.mark.parametrize(("op", "wanted"), TRUTH_TABLES.items())
-def test_operators_of_truth_values(op: BinOp, wanted: list[int]) -> None:
+@pytest.mark.parametrize(("op", "expected_result"), TRUTH_TABLES.items())
+def test_operators_of_truth_values(op: BinOp, expected_result: list[int]) -> None:
     pairs = list(product([False, True], repeat=2))
     a, b = (np.array(side) for side in zip(*pairs, strict=True))
 
-    assert [binary_function(op, DType("bool"))(x, y) for x, y in pairs] == wanted
-    assert binary_function(op, DType("boolx4"))(a, b).tolist() == wanted
+    assert [binary_function(op, DType("bool"))(x, y) for x, y in pairs] == expected_result
+    assert binary_function(op, DType("boolx4"))(a, b).tolist() == expected_result
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -124,13 +124,13 @@ def test_float_operators_are_numpys(name: str) -> None:
              BinOp.FLOORDIV: np.floor_divide, BinOp.MOD: np.remainder}
 
     for op, function in numpy.items():
-        wanted = function(a, b)
+        expected_result = function(a, b)
         scalar = binary_function(op, DType(name))
         vector = binary_function(op, DType(name).with_lanes(50))
         one_by_one = np.array([scalar(x, y) for x, y in zip(a, b, strict=True)])
         assert one_by_one.dtype == kind
-        np.testing.assert_array_equal(one_by_one, wanted)
-        np.testing.assert_array_equal(vector(a, b), wanted)
+        np.testing.assert_array_equal(one_by_one, expected_result)
+        np.testing.assert_array_equal(vector(a, b), expected_result)
 
 
 @pytest.mark.parametrize("name", [n for n in FLOATS if element_type(n).nonfinite != "FiniteOnly"])
@@ -147,7 +147,7 @@ def test_min_and_max_propagate_nan(name: str) -> None:
 
 @pytest.mark.parametrize("op", CmpOp)
 def test_comparisons(op: CmpOp) -> None:
-    wanted = {
+    expected_result = {
         CmpOp.EQ: [False, True, False], CmpOp.NE: [True, False, True],
         CmpOp.LT: [True, False, False], CmpOp.LE: [True, True, False],
         CmpOp.GT: [False, False, False], CmpOp.GE: [False, True, False],
@@ -156,13 +156,13 @@ def test_comparisons(op: CmpOp) -> None:
     scalar = compare_function(op, DType("float32"))
     a, b = (np.array(side, np.float32) for side in zip(*pairs, strict=True))
 
-    assert [scalar(np.float32(x), np.float32(y)) for x, y in pairs] == wanted
-    assert compare_function(op, DType("float32x3"))(a, b).tolist() == wanted
-    assert compare_function(op, DType("int8"))(-1, 3) == wanted[0]
+    assert [scalar(np.float32(x), np.float32(y)) for x, y in pairs] == expected_result
+    assert compare_function(op, DType("float32x3"))(a, b).tolist() == expected_result
+    assert compare_function(op, DType("int8"))(-1, 3) == expected_result[0]
 
 
 @pytest.mark.parametrize(
-    ("value", "target", "wanted"),
+    ("value", "target", "expected_result"),
     [
         (1.9, "int8", 1),
         (-1.9, "int8", -1),
@@ -178,11 +178,11 @@ def test_comparisons(op: CmpOp) -> None:
         (math.nan, "bool", True),
     ],
 )
-def test_floats_become_the_nearest_value(value: float, target: str, wanted: int) -> None:
+def test_floats_become_the_nearest_value(value: float, target: str, expected_result: int) -> None:
     vector = cast_function(DType("float64x2"), DType(target).with_lanes(2))
 
-    assert cast_function(DType("float64"), DType(target))(np.float64(value)) == wanted
-    assert vector(np.array([value, 0.0])).tolist() == [wanted, 0]
+    assert cast_function(DType("float64"), DType(target))(np.float64(value)) == expected_result
+    assert vector(np.array([value, 0.0])).tolist() == [expected_result, 0]
 
 
 @pytest.mark.parametrize("source", INTEGERS)
@@ -190,12 +190,12 @@ def test_floats_become_the_nearest_value(value: float, target: str, wanted: int)
 def test_integers_wrap(source: str, target: str) -> None:
     values = samples(DType(source))
     low, bits = integer_range(DType(target))[0], DType(target).bits
-    wanted = [(value - low) % 2**bits + low for value in values]
+    expected_result = [(value - low) % 2**bits + low for value in values]
     scalar = cast_function(DType(source), DType(target))
     vector = cast_function(DType(source).with_lanes(9), DType(target).with_lanes(9))
 
-    assert [scalar(value) for value in values] == wanted
-    assert vector(np.array(values, source)).tolist() == wanted
+    assert [scalar(value) for value in values] == expected_result
+    assert vector(np.array(values, source)).tolist() == expected_result
 
 
 @pytest.mark.parametrize("target", FLOATS)
@@ -206,12 +206,12 @@ def test_conversions_to_floats_are_numpys(source: str, target: str) -> None:
 
     with np.errstate(all="ignore"):
         values = np.array([0, 1, 100, 2**24 + 1, 3]).astype(source)
-        given = values if DType(source).is_float else values.tolist()
-        made = np.array([scalar(value) for value in given])
+        argument = values if DType(source).is_float else values.tolist()
+        result = np.array([scalar(value) for value in argument])
         # NumPy does not recognize the NaN of small types.
-        np.testing.assert_array_equal(made.astype(float), values.astype(kind).astype(float))
+        np.testing.assert_array_equal(result.astype(float), values.astype(kind).astype(float))
 
-    assert made.dtype == kind
+    assert result.dtype == kind
 
 
 def test_truth_values_convert() -> None:
@@ -261,19 +261,19 @@ def test_functions(name: str, dtype: str) -> None:
     arguments = [X.astype(kind.numpy)] * INTRINSICS[name].arguments
     if name == "acosh":
         arguments = [argument + argument.dtype.type(1) for argument in arguments]
-    wide = [argument.astype(np.float64) for argument in arguments]
-    wanted = WANTED.get(name) or reference(name)
+    widened = [argument.astype(np.float64) for argument in arguments]
+    expected_result = WANTED.get(name) or reference(name)
     step = 2.0 ** -element_type(dtype).fraction_bits
 
     vector = call_function(name, kind.with_lanes(16))(*arguments)
-    scalar = [call_function(name, kind)(*each) for each in zip(*arguments, strict=True)]
+    scalar = [call_function(name, kind)(*item) for item in zip(*arguments, strict=True)]
 
     assert vector.dtype == ("bool" if INTRINSICS[name].result_rule == "bool" else kind.numpy)
     np.testing.assert_array_equal(vector, np.array(scalar))
     # A formula is computed in float64, with the errors that its row allows in this dtype.
     ulps = max(1.0, ROWS[name].ulps[1]) if dtype == "float64" and ROWS[name].formula else 1.0
     # Types without infinities saturate.
-    rounded = wanted(*wide) if vector.dtype == bool else wanted(*wide).astype(vector.dtype)
+    rounded = expected_result(*widened) if vector.dtype == bool else expected_result(*widened).astype(vector.dtype)
     assert_close(vector.astype(float), rounded.astype(float), rtol=ulps * step, atol=step / 8)
 
 
@@ -304,7 +304,7 @@ def test_functions_of_integers(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "wanted"),
+    ("name", "arguments", "expected_result"),
     [
         ("exp", ["float32x4"], "float32x4"),
         ("isnan", ["float16x2"], "boolx2"),
@@ -317,5 +317,5 @@ def test_functions_of_integers(name: str) -> None:
         ("nothing", ["float32"], None),
     ],
 )
-def test_types_of_results(name: str, arguments: list[str], wanted: str | None) -> None:
-    assert result_type(name, [DType(argument) for argument in arguments]) == wanted
+def test_types_of_results(name: str, arguments: list[str], expected_result: str | None) -> None:
+    assert result_type(name, [DType(argument) for argument in arguments]) == expected_result

@@ -89,10 +89,10 @@ PROMOTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("a", "b", "wanted"), PROMOTIONS)
-def test_promotion(a: str, b: str, wanted: str | None) -> None:
-    assert promote(DType(a), DType(b)) == wanted
-    assert promote(DType(b), DType(a)) == wanted
+@pytest.mark.parametrize(("a", "b", "expected"), PROMOTIONS)
+def test_promotion(a: str, b: str, expected: str | None) -> None:
+    assert promote(DType(a), DType(b)) == expected
+    assert promote(DType(b), DType(a)) == expected
 
 
 def values(dtype: DType) -> Any:
@@ -110,18 +110,18 @@ def values(dtype: DType) -> Any:
     return np.array([info.max, info.tiny, 1 + info.eps], kind)
 
 
-@pytest.mark.parametrize(("own", "to"), list(product(SCALARS, SCALARS)))
-def test_a_type_holds_every_value_that_a_cast_to_it_keeps(own: str, to: str) -> None:
-    given = values(DType(own))
+@pytest.mark.parametrize(("source", "to"), list(product(SCALARS, SCALARS)))
+def test_a_type_holds_every_value_that_a_cast_to_it_keeps(source: str, to: str) -> None:
+    argument = values(DType(source))
     with np.errstate(all="ignore"):
         # ml_dtypes has no conversions between its own dtypes.
-        between = np.float64 if DType(own).bits < 8 else given.dtype
-        kept = given.astype(between).astype(DType(to).numpy)
+        between = np.float64 if DType(source).bits < 8 else argument.dtype
+        converted = argument.astype(between).astype(DType(to).numpy)
     # Python compares its numbers exactly, also integers with floats.
-    is_same = all(x == y for x, y in zip(given.tolist(), kept.tolist(), strict=True))
+    is_same = all(x == y for x, y in zip(argument.tolist(), converted.tolist(), strict=True))
 
-    assert represents_all(DType(to), DType(own)) == is_same
-    assert represents_all(DType(f"{to}x4"), DType(f"{own}x4")) == is_same
+    assert represents_all(DType(to), DType(source)) == is_same
+    assert represents_all(DType(f"{to}x4"), DType(f"{source}x4")) == is_same
 
 
 def test_a_type_of_other_lanes_or_an_address_holds_none() -> None:

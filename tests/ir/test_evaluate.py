@@ -124,9 +124,9 @@ def f(A: Buffer("float32", (6,)), at: Buffer("int32", (3,)), B: Buffer("float32"
         B[at[ramp(0, 1, 3)]] = x + x
 """, a, at, b)
 
-    wanted = np.zeros(6, np.float32)
-    wanted[at] = a[at] * 2
-    np.testing.assert_array_equal(b, wanted)
+    expected = np.zeros(6, np.float32)
+    expected[at] = a[at] * 2
+    np.testing.assert_array_equal(b, expected)
 
 
 def test_vector_typed_buffers() -> None:
@@ -163,7 +163,7 @@ def test_lanes_are_evaluated_in_order(each: int) -> None:
     for _ in range(20):
         at, mask = random.integers(0, 4, lanes), random.integers(0, 2, lanes * each)
         a, before = floats(3, 4, each, seed=1), floats(3, 4, each, seed=2)
-        out, taken = before.copy(), np.zeros((lanes, each), np.float32)
+        out, selected = before.copy(), np.zeros((lanes, each), np.float32)
         shaped = [x if each > 1 else x[..., 0] for x in (a, out)]
         run(f"""
 def moved(A: Buffer("{kind}", (3, 4)), B: Buffer("{kind}", (3, 4)), \
@@ -173,15 +173,15 @@ mask: Buffer("int64", ({lanes * each},))):
         with Let(mask[ramp(0, 1, {lanes * each})] != broadcast(0, {lanes * each})) as p:
             C[ramp(0, 1, {lanes * each})] = A.load(1, places, where=p)
             store(B[2, places], A[1, places], where=p)
-""", shaped[0], shaped[1], taken.reshape(-1), at, mask)
+""", shaped[0], shaped[1], selected.reshape(-1), at, mask)
 
-        wanted, read = before.copy(), np.zeros((lanes, each), np.float32)
+        expected, read = before.copy(), np.zeros((lanes, each), np.float32)
         for lane, part in np.ndindex(lanes, each):
             if mask[lane * each + part]:
                 read[lane, part] = a[1, at[lane], part]
-                wanted[2, at[lane], part] = a[1, at[lane], part]
-        np.testing.assert_array_equal(taken, read)
-        np.testing.assert_array_equal(out, wanted)
+                expected[2, at[lane], part] = a[1, at[lane], part]
+        np.testing.assert_array_equal(selected, read)
+        np.testing.assert_array_equal(out, expected)
 
 
 def test_a_ramp_wraps_as_its_type_does() -> None:
@@ -236,9 +236,9 @@ def f(A: Buffer("float32", (3, 4), strides=(8, 1)), B: Buffer("float32", (3, 4))
         B[0, 0] = flat[8]
 """, a, b)
 
-    wanted = a.copy()
-    wanted[0, 0] = a[1, 0]
-    np.testing.assert_array_equal(b, wanted)
+    expected = a.copy()
+    expected[0, 0] = a[1, 0]
+    np.testing.assert_array_equal(b, expected)
 
 
 def test_a_region_is_indexed_as_the_whole() -> None:
@@ -557,9 +557,9 @@ def f(A: Buffer("float32", (n, 2, 5), axis_separators=(1,)), *, n: "int64"):
             V[0, i, 1] = broadcast(cast("float32", i + 1), 2)
 """)
     a = np.zeros((n, 2, 5), np.float32)
-    wanted = a.copy()
-    wanted.reshape(-1, 5)[:n, 2:4] = np.arange(1, n + 1)[:, None]
+    expected = a.copy()
+    expected.reshape(-1, 5)[:n, 2:4] = np.arange(1, n + 1)[:, None]
 
     evaluate(func, [a])
 
-    np.testing.assert_array_equal(a, wanted)
+    np.testing.assert_array_equal(a, expected)

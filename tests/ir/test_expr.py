@@ -52,7 +52,7 @@ H = Var("h", DType("handle"))
 
 
 @pytest.mark.parametrize(
-    ("made", "text", "dtype"),
+    ("result", "text", "dtype"),
     [
         (I + 1, "i + 1", "int64"),
         (1 - I, "1 - i", "int64"),
@@ -111,13 +111,13 @@ H = Var("h", DType("handle"))
         (index_value(N), 'cast("int64", n)', "int64"),
     ],
 )
-def test_operators(made: Expr, text: str, dtype: str) -> None:
-    assert str(made) == repr(made) == text
-    assert made.dtype == dtype
+def test_operators(result: Expr, text: str, dtype: str) -> None:
+    assert str(result) == repr(result) == text
+    assert result.dtype == dtype
 
 
 @pytest.mark.parametrize(
-    ("op", "a", "b", "wanted"),
+    ("op", "a", "b", "expected"),
     [
         (BinOp.ADD, 2, 3, 5),
         (BinOp.FLOORDIV, -7, 2, -4),
@@ -126,10 +126,10 @@ def test_operators(made: Expr, text: str, dtype: str) -> None:
         (BinOp.MIN, 4, 2, 2),
     ],
 )
-def test_integer_literals_are_computed(op: BinOp, a: int, b: int, wanted: int) -> None:
+def test_integer_literals_are_computed(op: BinOp, a: int, b: int, expected: int) -> None:
     folded = binary(op, a, b)
 
-    assert structural_equal(folded, Const(wanted, INT32))
+    assert structural_equal(folded, Const(expected, INT32))
 
 
 @pytest.mark.parametrize(

@@ -71,13 +71,13 @@ class Counted:
 
 @pytest.mark.parametrize("order", [preorder, post_order])
 def test_a_node_is_visited_once(order: Any) -> None:
-    counted = Counted()
+    counts = Counted()
 
-    nodes = list(order("1000", parts=counted, key=str))
+    nodes = list(order("1000", parts=counts, key=str))
 
     assert sorted(map(int, nodes)) == list(range(1001))
     # The traversal reads the children before it descends and again when it combines the results.
-    assert max(counted.visits.values()) <= 2
+    assert max(counts.visits.values()) <= 2
 
 
 def test_results_are_computed_once() -> None:
@@ -93,16 +93,16 @@ def test_results_are_computed_once() -> None:
 
 def test_rewriting_keeps_what_is_shared() -> None:
     big = squared(i, 1000)
-    asked: list[Any] = []
+    requested: list[Any] = []
 
     def rule(node: Any) -> Expr | None:
-        asked.append(node)
+        requested.append(node)
         return j if node is i else None
 
     for rewritten in (bottom_up(big, rule), top_down(big, rule), substitute(big, {i: j})):
         assert structural_equal(rewritten, squared(j, 1000))
         assert not structural_equal(rewritten, big)
-    assert len(asked) == 2 * 3001
+    assert len(requested) == 2 * 3001
     assert free_variables(big) == {i: None}
 
 

@@ -27,7 +27,7 @@ def test_a_sum_is_between_what_its_terms_give(
     ends = {"x": first, "y": second}
     low, high = interval_of_sum(7, dict(zip(ends, factors, strict=True)), ends.__getitem__)
 
-    corners = [(values(each)[0], values(each)[-1]) for each in (first, second)]
+    corners = [(values(item)[0], values(item)[-1]) for item in (first, second)]
     sums = [7 + sum(n * x for n, x in zip(factors, at, strict=True)) for at in product(*corners)]
     assert low == (min(sums) if min(sums) > -FAR // 2 else None)
     assert high == (max(sums) if max(sums) < FAR // 2 else None)

@@ -36,7 +36,7 @@ def write_at(index: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "text"),
+    ("make", "text"),
     [
         (lambda: np.float32(2) * X, "float32(2.0) * A[i, j]"),
         (lambda: np.float64(2) - X, 'float64(2.0) - cast("float64", A[i, j])'),
@@ -47,12 +47,12 @@ def write_at(index: Any) -> None:
         (lambda: np.multiply.reduce(np.array([i, 4])), "i * int32(4)"),
     ],
 )
-def test_operators(made: Callable[[], Any], text: str) -> None:
-    assert str(made()) == text
+def test_operators(make: Callable[[], Any], text: str) -> None:
+    assert str(make()) == text
 
 
 @pytest.mark.parametrize(
-    ("made", "expected"),
+    ("make", "expected"),
     [
         (lambda: np.exp(X), Diagnostic(
             "symbolic-value", where="np.exp", value="A[i, j]", instead="write te.exp",
@@ -105,9 +105,9 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
         (lambda: range(i), NO_NUMBER),
     ],
 )
-def test_unsupported_numpy_functions_suggest_a_replacement(made: Callable[[], Any], expected: Diagnostic) -> None:
+def test_unsupported_numpy_functions_suggest_a_replacement(make: Callable[[], Any], expected: Diagnostic) -> None:
     with pytest.raises(TecompError) as caught:
-        made()
+        make()
 
     assert diagnostic(caught.value) == expected
 
@@ -121,7 +121,7 @@ TENSOR: Any = A
 
 
 @pytest.mark.parametrize(
-    ("made", "use"),
+    ("make", "use"),
     [
         (lambda: np.take(np.zeros(3), TENSOR), "be an array of int64"),
         (lambda: np.zeros(3).take(TENSOR), "be an array of int64"),
@@ -131,9 +131,9 @@ TENSOR: Any = A
         (lambda: range(TENSOR), None),
     ],
 )
-def test_whole_tensors_are_no_numbers(made: Callable[[], Any], use: str | None) -> None:
+def test_whole_tensors_are_no_numbers(make: Callable[[], Any], use: str | None) -> None:
     with pytest.raises(TecompError) as caught:
-        made()
+        make()
 
     uses = {} if use is None else {"use": use}
     assert diagnostic(caught.value) == (
@@ -157,9 +157,9 @@ def test_arrays_hold_tensors() -> None:
     assert np.array([A, S], object).tolist() == [A, S]
     assert np.asarray(S).item() is S
     for many in (A, A[i], A[0:2]):
-        for given in (many, [many, many]):
+        for argument in (many, [many, many]):
             with pytest.raises(TecompError) as refused:
-                np.asarray(given)
+                np.asarray(argument)
             assert diagnostic(refused.value) == (
                 Diagnostic("symbolic-value", subject=str(many))
             )
@@ -167,10 +167,10 @@ def test_arrays_hold_tensors() -> None:
 
 def test_literals_count_and_arrays_hold_expressions() -> None:
     assert [1, 2, 3][te.const(1)] == 2
-    held = np.array([i, X])
-    assert held.dtype == object
-    assert held[0] is i
-    assert held[1] is X
+    elements = np.array([i, X])
+    assert elements.dtype == object
+    assert elements[0] is i
+    assert elements[1] is X
 
 
 def test_literals_take_elements() -> None:
@@ -197,13 +197,13 @@ DISPATCHED = [
 def test_every_function_of_arrays_works_or_is_refused(name: str) -> None:
     function = getattr(np, name)
     assert len(DISPATCHED) > 200
-    for given in ((at,), (X,), (at, X), (at, 1), (at, np.zeros(3)), (at, 0, 1)):
+    for argument in ((at,), (X,), (at, X), (at, 1), (at, np.zeros(3)), (at, 0, 1)):
         with (
             contextlib.suppress(TecompError), np.errstate(all="ignore"), warnings.catch_warnings(),
         ):
             # Some NumPy functions are deprecated.
             warnings.simplefilter("ignore", DeprecationWarning)
-            X.__array_function__(function, (), given, {})
+            X.__array_function__(function, (), argument, {})
 
 
 def test_an_array_is_made_of_what_was_refused_to_be_a_number_before() -> None:
@@ -220,17 +220,17 @@ def test_every_function_of_numpy_is_an_operator_or_refused(name: str) -> None:
     ufunc = getattr(np, name)
     whole = ufunc.__name__ in ("invert", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift",
                                "right_shift")
-    given = [i if whole else X] * ufunc.nin
-    made: Any = None
+    inputs = [i if whole else X] * ufunc.nin
+    result: Any = None
     with contextlib.suppress(TecompError):
-        made = ufunc(*given)
-    if made is None:
+        result = ufunc(*inputs)
+    if result is None:
         with pytest.raises(TecompError) as caught:
-            ufunc(*given)
+            ufunc(*inputs)
         instead = caught.value.parameters["instead"]
         assert diagnostic(caught.value) == Diagnostic(
             "symbolic-value", where=f"np.{ufunc.__name__}", value="A[i, j]", instead=instead
         )
         assert not instead.startswith("write te.") or hasattr(te, instead.removeprefix("write te."))
     else:
-        assert isinstance(made, te.Expr)
+        assert isinstance(result, te.Expr)

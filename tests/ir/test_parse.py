@@ -53,8 +53,8 @@ def storing(value: Expr, *params: Var) -> PrimFunc:
 
 
 def survives(func: PrimFunc) -> bool:
-    again = parse(str(func))
-    return again == func and str(again) == str(func)
+    repeated = parse(str(func))
+    return repeated == func and str(repeated) == str(func)
 
 
 LITERALS: list[tuple[Scalar, str]] = [

@@ -98,7 +98,7 @@ def test_free_variables_of_equal_name_are_distinguished() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
+    ("name", "expected"),
     [
         ("C.local", "C_local"),
         ("2d", "_2d"),
@@ -111,8 +111,8 @@ def test_free_variables_of_equal_name_are_distinguished() -> None:
         ("_", "_"),
     ],
 )
-def test_names_become_identifiers(name: str, wanted: str) -> None:
-    assert identifier(name) == wanted
+def test_names_become_identifiers(name: str, expected: str) -> None:
+    assert identifier(name) == expected
 
 
 def test_a_long_chain_prints_without_recursion() -> None:

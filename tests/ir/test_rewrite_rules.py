@@ -102,13 +102,13 @@ def test_operations_have_the_values_that_they_are_named_for(
     note(f"{total} by {d}: quotient {quotient}, remainder {remainder}, joined {normal}")
     low, high = reader.interval(total)
     for at in product(*values):
-        wanted = value(total, at)
-        assert value(quotient, at) == wanted // d, at
-        assert value(remainder, at) == wanted % d, at
+        expected = value(total, at)
+        assert value(quotient, at) == expected // d, at
+        assert value(remainder, at) == expected % d, at
         for same in (normal, whole, back, part.times(d).plus(rest)):
-            assert value(same, at) == wanted, (at, same)
-        assert low is None or low <= wanted
-        assert high is None or wanted <= high
+            assert value(same, at) == expected, (at, same)
+        assert low is None or low <= expected
+        assert high is None or expected <= high
 
 
 @settings(max_examples=5 * settings().max_examples)
@@ -133,7 +133,7 @@ SUM = X.plus(Y)
 FREE = IndexReader({}, [(None, None), (None, None)])
 
 
-@pytest.mark.parametrize(("found", "wanted"), [
+@pytest.mark.parametrize(("found", "expected"), [
     (floordiv(FREE, floordiv(FREE, X, 4), 2), QuasiAffine({Digit(0, 8): 1})),
     (modulo(FREE, floordiv(FREE, X, 4), 2), QuasiAffine({Digit(0, 4, 8): 1})),
     (floordiv(FREE, modulo(FREE, X, 8), 4), QuasiAffine({Digit(0, 4, 8): 1})),
@@ -146,5 +146,5 @@ FREE = IndexReader({}, [(None, None), (None, None)])
     (FREE.plus(SUM, floordiv(FREE, SUM, 4), -4), QuasiAffine({Digit(SUM, 1, 4): 1})),
     (FREE.plus(X, floordiv(FREE, X, 4), -4), QuasiAffine({Digit(0, 1, 4): 1})),
 ])
-def test_equivalent_expressions_compare_equal(found: QuasiAffine, wanted: QuasiAffine) -> None:
-    assert found == wanted
+def test_equivalent_expressions_compare_equal(found: QuasiAffine, expected: QuasiAffine) -> None:
+    assert found == expected

@@ -213,11 +213,11 @@ class Maker:
 def arguments(func: PrimFunc) -> list[Any]:
     generator = np.random.default_rng(0)
     shapes = {0: (EXTENT, EXTENT), 2: (EXTENT,), 3: (EXTENT, EXTENT)}
-    made: list[Any] = [3] * 4
+    results: list[Any] = [3] * 4
     for position, shape in shapes.items():
         param = func.params[position]
-        made[position] = generator.integers(0, 9, shape).astype(param.dtype.numpy)
-    return made
+        results[position] = generator.integers(0, 9, shape).astype(param.dtype.numpy)
+    return results
 
 
 @given(st.integers(0, 2**32))
@@ -225,15 +225,15 @@ def test_printed_functions_parse_and_run_equally(seed: int) -> None:
     func = Maker(seed).function()
     verify(func)
     text = str(func)
-    again = parse(text)
-    verify(again)
+    repeated = parse(text)
+    verify(repeated)
 
-    assert again == func
-    assert str(again) == text
+    assert repeated == func
+    assert str(repeated) == text
 
-    first, second = arguments(func), arguments(again)
+    first, second = arguments(func), arguments(repeated)
     evaluate(func, first)
-    evaluate(again, second)
+    evaluate(repeated, second)
 
     for a, b in zip(first, second, strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()

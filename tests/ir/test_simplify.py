@@ -232,8 +232,8 @@ def test_extents_of_memory_follow_their_variables() -> None:
     result = simplify(loop(i, 1, Allocate(local, fill)))
 
     shaped = Buffer("local", (least(8, n),))
-    wanted = Allocate(shaped, loop(j, least(8, n), BufferStore(shaped, const(0.0), (j,))))
-    assert result == wanted
+    expected = Allocate(shaped, loop(j, least(8, n), BufferStore(shaped, const(0.0), (j,))))
+    assert result == expected
 
 
 def test_products_of_what_is_loaded_know_the_simpler_extents() -> None:

@@ -32,8 +32,8 @@ def check(world: World, expr: Expr) -> None:
     assert_same(world, text, world.evaluate(expr))
     assert terms.sum_of(text) == total
     assert terms.expr(total) is text
-    again = TermTable()
-    assert again.expr(again.sum_of(text), like=text) is text
+    repeated = TermTable()
+    assert repeated.expr(repeated.sum_of(text), like=text) is text
 
 
 @pytest.mark.parametrize(("one", "other"), [

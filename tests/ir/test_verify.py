@@ -340,8 +340,8 @@ def test_flat_code_has_one_index_for_each_physical_axis() -> None:
 
 
 def test_maps_are_for_memory_of_the_function() -> None:
-    i, gone = Var("i"), Var("gone", HANDLE)
-    map_of_nothing = PrimFunc("f", (), NONE, (), ((gone, (IndexMapNode((i,), (i,)),)),))
+    i, removed = Var("i"), Var("gone", HANDLE)
+    map_of_nothing = PrimFunc("f", (), NONE, (), ((removed, (IndexMapNode((i,), (i,)),)),))
     to_floats = PrimFunc("f", (A,), NONE, (), ((A.data, (IndexMapNode((i,), (ONE,)),)),))
     place = PadValue((i,), ONE, i)
     padded = PrimFunc("f", (A,), NONE, (), (), ((A.data, place),))

@@ -60,11 +60,11 @@ def test_decoded_values(bits: int) -> None:
     values = values_of_all_sizes(4096)
     exponents, codes = model(values, bits)
     magnitude = (codes & (2 ** (bits - 1) - 1)) * np.where(codes >> (bits - 1), -1.0, 1.0)
-    wanted = magnitude * 2.0 ** (exponents[:, None] - 127.0 - (bits - 2))
+    expected = magnitude * 2.0 ** (exponents[:, None] - 127.0 - (bits - 2))
 
     found = storage.decode_array(storage.encode_array(values))
 
-    assert np.array_equal(found, wanted.reshape(-1).astype(np.float32))
+    assert np.array_equal(found, expected.reshape(-1).astype(np.float32))
 
 
 @pytest.mark.parametrize("bits", [8, 4, 2])
@@ -77,12 +77,12 @@ def test_every_code_under_every_exponent(bits: int) -> None:
     heads = np.repeat(exponents[:, None], len(codes) // 16, axis=1).astype(np.uint8)
     body = np.repeat(packed(codes, bits)[None], 255, axis=0)
     magnitude = (codes & (2 ** (bits - 1) - 1)) * np.where(codes >> (bits - 1), -1.0, 1.0)
-    wanted = magnitude * 2.0 ** (exponents[:, None] - 127.0 - (bits - 2))
-    wanted[0] = 0
+    expected = magnitude * 2.0 ** (exponents[:, None] - 127.0 - (bits - 2))
+    expected[0] = 0
 
     found = storage.decode_array(np.concatenate([heads, body], axis=1))
 
-    assert np.array_equal(found, wanted.astype(np.float32))
+    assert np.array_equal(found, expected.astype(np.float32))
 
 
 def test_infinity_and_nan() -> None:

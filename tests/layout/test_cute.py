@@ -150,11 +150,11 @@ def test_a_layout_and_its_complement_reach_every_place_once(seed: int) -> None:
     text = ":".join(f"({','.join(str(mode[k]) for mode in modes)})" for k in (0, 1))
     size = int(random.integers(1, 200))
 
-    own = cute(text, "int8").offsets().ravel()
+    offsets = cute(text, "int8").offsets().ravel()
     found = cute_complement(text, size)
     rest = cute(found, "int8").offsets().ravel()
 
-    places = np.sort(np.add.outer(own, rest).ravel())
+    places = np.sort(np.add.outer(offsets, rest).ravel())
     np.testing.assert_array_equal(places, np.arange(len(places)))
     assert size <= len(places) < max(size, reach) + reach
 

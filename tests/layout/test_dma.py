@@ -166,7 +166,7 @@ def test_nests_are_proven_to_be_exact(
     formula: str, shape: tuple[int, int], mapping: Callable[..., Sequence[Any]]
 ) -> None:
     """By integer sets, nests are disjoint and their union is the layout."""
-    wanted = isl.Set(
+    expected = isl.Set(
         f"{{ [d, h] : exists i, j : 0 <= i < {shape[0]} and 0 <= j < {shape[1]} "
         f"and h = {shape[1]}i + j and d = {formula} }}"
     )
@@ -176,7 +176,7 @@ def test_nests_are_proven_to_be_exact(
         assert total.intersect(part).is_empty()
         total = total.union(part)
 
-    assert total.is_equal(wanted)
+    assert total.is_equal(expected)
 
 
 def test_a_sum_of_digits_is_one_loop() -> None:

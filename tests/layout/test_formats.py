@@ -57,11 +57,11 @@ def test_bfloat16_is_rounded_to_even(dtype: str) -> None:
     values = rng.integers(0, 2**32, 10_000, np.uint64).astype(np.uint32).view(np.float32)
     values = values[np.isfinite(values)]
     with np.errstate(over="ignore"):
-        wanted = values.astype(ml_dtypes.bfloat16)
+        expected = values.astype(ml_dtypes.bfloat16)
 
     found = storage_format("bfloat16").encode_array(values.astype(dtype))
 
-    assert np.array_equal(found, wanted)
+    assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize("storage", [INT4, UINT4], ids=lambda f: f.name)
@@ -69,12 +69,12 @@ def test_every_byte_of_two_integers(storage: PackedInt) -> None:
     """Each byte packs two integers with the first in the low half, as ml_dtypes decodes them."""
     packed = np.arange(256, dtype=np.uint8)
     halves = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)
-    wanted = halves.astype(getattr(ml_dtypes, storage.name)).astype(np.int64)
-    wanted = np.where((storage is INT4) & (halves > 7), halves.astype(np.int64) - 16, wanted)
+    expected = halves.astype(getattr(ml_dtypes, storage.name)).astype(np.int64)
+    expected = np.where((storage is INT4) & (halves > 7), halves.astype(np.int64) - 16, expected)
 
     found = storage.decode_array(packed)
 
-    assert np.array_equal(found, wanted)
+    assert np.array_equal(found, expected)
     assert np.array_equal(storage.encode_array(found), packed)
 
 
@@ -87,17 +87,17 @@ def test_integers_saturate(bits: int, signed: bool, dtype: str) -> None:
     storage = PackedInt.of(bits, signed=signed)
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     start = 0 if dtype[0] in "ub" else -40
-    given = np.arange(start, 88).astype(dtype)
+    data = np.arange(start, 88).astype(dtype)
 
-    found = storage.decode_array(storage.encode_array(given))
+    found = storage.decode_array(storage.encode_array(data))
 
-    assert np.array_equal(found, np.clip(given.astype(np.int64), low, high))
+    assert np.array_equal(found, np.clip(data.astype(np.int64), low, high))
 
 
 def test_floats_become_the_nearest_integers() -> None:
-    given = np.array([2.5, 3.5, -0.5, -1.5, 0.49, np.nan, np.inf, -np.inf])
+    data = np.array([2.5, 3.5, -0.5, -1.5, 0.49, np.nan, np.inf, -np.inf])
 
-    found = INT4.decode_array(INT4.encode_array(given), "float32")
+    found = INT4.decode_array(INT4.encode_array(data), "float32")
 
     assert found.tolist() == [2, 4, 0, -2, 0, 0, 7, -8]
 
@@ -173,7 +173,7 @@ def test_invalid_arguments_are_rejected(make: Callable[[], Any], expected: Diagn
 
 
 @pytest.mark.parametrize(
-    ("name", "held", "lost"),
+    ("name", "accepted", "lost"),
     [
         ("int8", (-128, 127), (128, -129, 0.5)),
         ("float16", (65504, -0.1), (1e5,)),
@@ -185,7 +185,7 @@ def test_invalid_arguments_are_rejected(make: Callable[[], Any], expected: Diagn
     ],
 )
 def test_padding_is_a_number_of_the_format(
-    name: str, held: tuple[float, ...], lost: tuple[float, ...]
+    name: str, accepted: tuple[float, ...], lost: tuple[float, ...]
 ) -> None:
     """A padding value is rounded to the storage format and reads back as the rounded value."""
     storage = storage_format(name)
@@ -194,11 +194,11 @@ def test_padding_is_a_number_of_the_format(
         plain = Layout.row_major((32, 32), "float64")
         return Layout(plain.shape, plain.dtype, plain.index_map, storage, value)
 
-    for value in held:
+    for value in accepted:
         assert padded(value).pad_value is value
         block = np.full(1024, value)
-        again = storage.decode_array(storage.encode_array(block), "float64")
-        assert_close(again, block, rtol=0.08)
+        repeated = storage.decode_array(storage.encode_array(block), "float64")
+        assert_close(repeated, block, rtol=0.08)
     for value in lost:
         with pytest.raises(LayoutError) as caught:
             padded(value)

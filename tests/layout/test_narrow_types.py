@@ -32,8 +32,8 @@ def ml_dtype(name: str) -> np.dtype[Any]:
     return found
 
 
-def same_but_for_nan(found: Array, wanted: Array) -> bool:
-    a, b = found.astype(np.float32), wanted.astype(np.float32)
+def same_but_for_nan(found: Array, expected: Array) -> bool:
+    a, b = found.astype(np.float32), expected.astype(np.float32)
     signs = np.signbit(a) == np.signbit(b)
     return bool(np.all(((a == b) & signs) | (np.isnan(a) & np.isnan(b))))
 
@@ -41,10 +41,10 @@ def same_but_for_nan(found: Array, wanted: Array) -> bool:
 @pytest.mark.parametrize("name", FLOAT8)
 def test_every_code_of_8_bits(name: str) -> None:
     codes = np.arange(256, dtype=np.uint8)
-    wanted = codes.view(ml_dtype(name))
+    expected = codes.view(ml_dtype(name))
 
-    assert same_but_for_nan(storage_format(name).decode_array(codes), wanted)
-    assert same_but_for_nan(storage_format(name).decode_array(codes, "float16"), wanted)
+    assert same_but_for_nan(storage_format(name).decode_array(codes), expected)
+    assert same_but_for_nan(storage_format(name).decode_array(codes, "float16"), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int64", "int32", "int8"])
@@ -53,12 +53,12 @@ def test_values_to_8_bits(name: str, dtype: str) -> None:
     is_int = dtype.startswith("int")
     values = np.arange(-2000, 2000) if is_int else bits_of_all_kinds()
     with np.errstate(all="ignore"):
-        given = values.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
-        wanted = given.astype(ml_dtype(name))
+        source = values.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+        expected = source.astype(ml_dtype(name))
 
-    found = storage_format(name).encode_array(given)
+    found = storage_format(name).encode_array(source)
 
-    assert same_but_for_nan(found.view(ml_dtype(name)), wanted)
+    assert same_but_for_nan(found.view(ml_dtype(name)), expected)
 
 
 def nearest(values: Array, numbers: Array) -> Array:
@@ -104,11 +104,11 @@ def dlfloat16_values() -> Array:
 
 
 def test_every_code_of_dlfloat16() -> None:
-    wanted = np.concatenate([dlfloat16_values(), -dlfloat16_values()])
+    expected = np.concatenate([dlfloat16_values(), -dlfloat16_values()])
 
     found = DLFLOAT16.decode_array(np.arange(2**16, dtype=np.uint16))
 
-    assert same_but_for_nan(found, wanted)
+    assert same_but_for_nan(found, expected)
     assert np.array_equal(
         DLFLOAT16.encode_array(found) & 0x7FFF, np.arange(2**16, dtype=np.uint16) & 0x7FFF
     )
@@ -119,17 +119,17 @@ def test_values_to_dlfloat16(dtype: str) -> None:
     """Rounding is to nearest, ties away from 0; underflow gives 0, overflow and inf all ones."""
     numbers = dlfloat16_values()[:-1]
     middles = (numbers[2:] + numbers[1:-1]) / 2
-    given = bits_of_all_kinds()
-    values = np.concatenate([given[np.isfinite(given)].astype(np.float64), numbers, middles])
+    source = bits_of_all_kinds()
+    values = np.concatenate([source[np.isfinite(source)].astype(np.float64), numbers, middles])
     values = values[(np.abs(values) >= numbers[1]) & (np.abs(values) <= numbers[-1])]
     values = values.astype(dtype).astype(np.float64)
     above = np.searchsorted(numbers, np.abs(values))
     takes_upper = numbers[above] - np.abs(values) <= np.abs(values) - numbers[above - 1]
-    wanted = np.where(takes_upper, above, above - 1) | (np.signbit(values) << 15)
+    expected = np.where(takes_upper, above, above - 1) | (np.signbit(values) << 15)
 
     found = DLFLOAT16.encode_array(values.astype(dtype))
 
-    assert np.array_equal(found, wanted)
+    assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize(

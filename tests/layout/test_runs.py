@@ -118,9 +118,9 @@ def test_no_run_goes_from_core_to_core() -> None:
 
 
 def grid_4096(cores: int) -> Layout:
-    each = 4096 // cores
+    per_group = 4096 // cores
     return of(
-        (4096, 4096), lambda i, j: [i // each, j // each, i % each, j % each], grid_axes=[0, 1]
+        (4096, 4096), lambda i, j: [i // per_group, j // per_group, i % per_group, j % per_group], grid_axes=[0, 1]
     )
 
 

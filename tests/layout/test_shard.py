@@ -141,27 +141,27 @@ def sharded(draw: st.DrawFn) -> ShardLayout:
 
 @given(sharded())
 def test_padding_of_each_core_is_what_no_element_takes(layout: ShardLayout) -> None:
-    taken = np.zeros(layout.physical_shape, bool)
-    taken.reshape(-1)[layout.offsets()] = True
-    inside = tuple(range(len(layout.grid), taken.ndim))
+    selected = np.zeros(layout.physical_shape, bool)
+    selected.reshape(-1)[layout.offsets()] = True
+    inside = tuple(range(len(layout.grid), selected.ndim))
 
-    assert np.array_equal(layout.elements_per_core, taken.sum(inside))
+    assert np.array_equal(layout.elements_per_core, selected.sum(inside))
     assert layout.padding_per_core.sum() == layout.padding_count
     for core in itertools.product(*map(range, layout.grid)):
         padding = layout.core_padding(core)
         at = dict(zip(padding.shard_variables, np.indices(layout.shard_shape), strict=True))
         found = np.broadcast_to(brute_force.values(padding.condition, at), layout.shard_shape)
-        assert np.array_equal(found, ~taken[core])
+        assert np.array_equal(found, ~selected[core])
         assert padding.count == found.sum()
 
 
 @given(sharded())
 def test_text_and_back(layout: ShardLayout) -> None:
-    again = ShardLayout.parse(str(layout), face=layout.face)
+    repeated = ShardLayout.parse(str(layout), face=layout.face)
 
-    assert str(again) == str(layout)
-    assert again == layout
-    assert hash(again) == hash(layout)
+    assert str(repeated) == str(layout)
+    assert repeated == layout
+    assert hash(repeated) == hash(layout)
 
 
 @given(sharded(), st.integers(0, 10**6))
@@ -385,10 +385,10 @@ def test_padding_of_aligned_shards(seed: int) -> None:
     i, j = np.indices(shape)
     core = i // rows * grid[1] + j // columns
     assert np.array_equal(layout.offsets(), (core * rows + i % rows) * wide + j % columns)
-    held = np.bincount(core.reshape(-1), minlength=prod(grid)).reshape(grid)
-    assert np.array_equal(layout.padding_per_core, rows * wide - held)
+    counts = np.bincount(core.reshape(-1), minlength=prod(grid)).reshape(grid)
+    assert np.array_equal(layout.padding_per_core, rows * wide - counts)
     last = tuple(n - 1 for n in grid)
-    assert layout.core_padding(last).count == rows * wide - held[last]
+    assert layout.core_padding(last).count == rows * wide - counts[last]
 
 
 def test_alignments_that_are_refused() -> None:

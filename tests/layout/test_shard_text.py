@@ -47,10 +47,10 @@ def read(text: str) -> IndexMap:
     ],
 )
 def test_maps(text: str, printed: str | None) -> None:
-    wanted = printed or text.replace("->", " -> ").replace("  ", " ").replace(",d", ", d")
+    expected = printed or text.replace("->", " -> ").replace("  ", " ").replace(",d", ", d")
 
-    assert map_text(read(text)) == wanted
-    assert map_text(read(wanted)) == wanted
+    assert map_text(read(text)) == expected
+    assert map_text(read(expected)) == expected
 
 
 def operations(parts: st.SearchStrategy[tuple[str, str]]) -> st.SearchStrategy[tuple[str, str]]:
@@ -86,8 +86,8 @@ def test_formulas_mean_what_they_say(formula: tuple[str, str]) -> None:
     d0, d1 = np.ogrid[-5:40:3, 0:30:4]
     expected = np.broadcast_to(eval(python, {}, {"d0": d0, "d1": d1}), (15, 8))
 
-    for again in (text, map_text(read(f"(d0, d1) -> ({text})")).partition("-> (")[2][:-1]):
-        index_map = read(f"(d0, d1) -> ({again})")
+    for repeated in (text, map_text(read(f"(d0, d1) -> ({text})")).partition("-> (")[2][:-1]):
+        index_map = read(f"(d0, d1) -> ({repeated})")
         at = dict(zip(index_map.initial_indices, (d0, d1), strict=True))
         found = brute_force.values(index_map.final_indices[0], at)
         assert np.array_equal(np.broadcast_to(found, (15, 8)), expected)
@@ -160,7 +160,7 @@ def test_aligned_rows_are_read_from_the_memref() -> None:
         )
 
 
-def at(text: str, wanted: str, rest: str) -> tuple[str, Diagnostic]:
+def at(text: str, expected: str, rest: str) -> tuple[str, Diagnostic]:
     """Return a text and its error message, whose position is the start of `rest`."""
     place = text.index(rest) if rest else len(text)
     line = text[:place].count("\n") + 1
@@ -169,7 +169,7 @@ def at(text: str, wanted: str, rest: str) -> tuple[str, Diagnostic]:
     found = f"found `{rest}{dots}`" if rest else "the text ends"
     return text, (
         Diagnostic(
-            "layout-text", caller="shard layout", expected=wanted, position=place, line=line,
+            "layout-text", caller="shard layout", expected=expected, position=place, line=line,
             column=column, found=found,
         )
     )

@@ -27,10 +27,10 @@ def test_conversion_to_float32_leaves_two_sticks_by_turns() -> None:
         (3, 256), "float32", pad_all_dims=False, arrangement=ElementArrangement.DL16_TO_FP32
     )
     pair, g, s, e = np.indices((4, 8, 2, 4)).reshape(4, -1)
-    wanted = np.empty(256, np.int64)
-    wanted[64 * pair + 8 * g + 4 * s + e] = (2 * pair + s) * 3 * 32 + 4 * g + e
+    expected = np.empty(256, np.int64)
+    expected[64 * pair + 8 * g + 4 * s + e] = (2 * pair + s) * 3 * 32 + 4 * g + e
 
-    assert np.array_equal(layout.offsets()[0], wanted)
+    assert np.array_equal(layout.offsets()[0], expected)
     assert str(layout) == (
         "SpyreTensorLayout(device_size=[8, 3, 32], dim_map =[1, 0, 1], num_stick_dims=1, "
         "format=StickFormat.Dense, device_dtype=DataFormats.IEEE_FP32, "
@@ -44,10 +44,10 @@ def test_conversion_to_dlfloat16_leaves_halves_by_turns() -> None:
         (3, 128), "float16", pad_all_dims=False, arrangement=ElementArrangement.FP32_TO_DL16
     )
     k, h, g, e = np.indices((2, 2, 8, 4)).reshape(4, -1)
-    wanted = np.empty(128, np.int64)
-    wanted[64 * k + 32 * h + 4 * g + e] = k * 3 * 64 + 8 * g + 4 * h + e
+    expected = np.empty(128, np.int64)
+    expected[64 * k + 32 * h + 4 * g + e] = k * 3 * 64 + 8 * g + 4 * h + e
 
-    assert np.array_equal(layout.offsets()[0], wanted)
+    assert np.array_equal(layout.offsets()[0], expected)
     assert layout.element((1, 2, 12)) == (2, 64 + 32 + 4)
 
 
@@ -90,8 +90,8 @@ def test_sticks_of_several_dimensions(seed: int) -> None:
     parts = [
         *(axes[dim] // tiled.get(dim, 1) for dim in outer), *(axes[dim] % tiled[dim] for dim in inner)
     ]
-    wanted = sum(part * stride for part, stride in zip(parts, strides, strict=True))
-    assert np.array_equal(layout.offsets(), wanted)
+    expected = sum(part * stride for part, stride in zip(parts, strides, strict=True))
+    assert np.array_equal(layout.offsets(), expected)
     assert layout.num_stick_dims == count
     assert layout.nbytes == 128 * int(np.prod(device))
     host = np.arange(np.prod(shape)).reshape(shape)
@@ -135,7 +135,7 @@ def test_no_elements(size: tuple[int, ...], device_size: list[int]) -> None:
 
 def test_fields_give_the_layout_back() -> None:
     first = StickLayout((5, 128, 192), "float16", [0, 1, 2])
-    again = StickLayout(
+    repeated = StickLayout(
         device_size=first.device_size,
         dim_map=first.dim_map,
         num_stick_dims=first.num_stick_dims,
@@ -143,8 +143,8 @@ def test_fields_give_the_layout_back() -> None:
         device_dtype=first.device_dtype,
     )
 
-    assert again == first
-    assert hash(again) == hash(first)
+    assert repeated == first
+    assert hash(repeated) == hash(first)
 
 
 def test_equality_looks_at_every_field() -> None:
@@ -204,9 +204,9 @@ def test_a_schedule_takes_sticks() -> None:
 
     tecomp.build(s, [A, B])(a, b)
 
-    wanted = np.zeros((32, 128), np.float32)
-    wanted[:5, :100] = a + 1
-    assert np.array_equal(b, wanted.reshape(32, 4, 32).transpose(1, 0, 2))
+    expected = np.zeros((32, 128), np.float32)
+    expected[:5, :100] = a + 1
+    assert np.array_equal(b, expected.reshape(32, 4, 32).transpose(1, 0, 2))
 
 
 @pytest.mark.parametrize(

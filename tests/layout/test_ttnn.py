@@ -68,14 +68,14 @@ def test_tiles_pad_before_dimensions_are_collapsed(
 def test_sharded(
     layout: str, grid: tuple[int, int], memref: tuple[int, int], tile: Any
 ) -> None:
-    made = TtnnLayout(
+    result = TtnnLayout(
         (512, 512), "float32", memory_layout=layout, memory_space="l1", grid=grid, tile=tile
     )
     scale = 1 if tile else 32
 
-    assert made.grid_shape == grid
-    assert made.memref_shape == (memref[0] * scale, memref[1] * scale)
-    assert made.shard_nbytes == 512 * 512 * 4 // (grid[0] * grid[1])
+    assert result.grid_shape == grid
+    assert result.memref_shape == (memref[0] * scale, memref[1] * scale)
+    assert result.shard_nbytes == 512 * 512 * 4 // (grid[0] * grid[1])
 
 
 def test_interleaved_over_the_cores() -> None:

@@ -192,20 +192,20 @@ def test_maps_of_devices_have_a_text(
     device = GridMap.of(shape, mapping, (chips, 8, 8))
     extents = tuple(2 * n for n in shape)
     layout = ShardLayout(extents, "float32", collapse_intervals=[], grid=shape, device=device)
-    again = ShardLayout.parse(str(layout))
+    repeated = ShardLayout.parse(str(layout))
     assert device.text() in str(layout)
     assert GridMap.parse(device.text()) == device
-    assert (again, again.device) == (layout, device)
+    assert (repeated, repeated.device) == (layout, device)
     for core in itertools.islice(np.ndindex(*shape), 0, None, 37):
         index = tuple(2 * n for n in core)
-        assert again.physical_core(index) == layout.physical_core(index) == device.core(core)
+        assert repeated.physical_core(index) == layout.physical_core(index) == device.core(core)
     other = GridMap.of(shape, lambda *i: [0, *reversed(i)][-3:], (1, *shape[::-1])) if (
         len(shape) == 2) else device
     assert ShardLayout.parse(str(layout), device=other).device == other
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted", "place", "found"),
+    ("text", "expected", "place", "found"),
     [
         ("#tt.grid<1x4, (d0, d1) -> (0, 0, d1)>, <1x1x4>>", "'#tt.device'", 102,
          "found `#tt.grid<1x4, (d0, d...`"),
@@ -216,14 +216,14 @@ def test_maps_of_devices_have_a_text(
         ("#tt.device<#tt.grid<1x4, (d0, d1) -> (0, 0, d1)>>", "','", 150, "found `>>>`"),
     ],
 )
-def test_texts_of_devices_that_are_wrong(text: str, wanted: str, place: int, found: str) -> None:
+def test_texts_of_devices_that_are_wrong(text: str, expected: str, place: int, found: str) -> None:
     with pytest.raises(LayoutError) as caught:
         ShardLayout.parse(
             "tensor<8x8xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <1x4>, memref<8x2xf32, "
             f"#tt.memory_space<l1>>, {text}>>"
         )
     assert diagnostic(caught.value) == Diagnostic(
-        "layout-text", caller="shard layout", expected=wanted, position=place, line=1, column=place + 1,
+        "layout-text", caller="shard layout", expected=expected, position=place, line=1, column=place + 1,
         found=found,
     )
 

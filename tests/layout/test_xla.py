@@ -101,10 +101,10 @@ def test_any_tiles(case: tuple[list[int], list[int], list[list[int]]]) -> None:
     ],
 )
 def test_texts_round_trip(text: str) -> None:
-    again = xla(xla_text(xla(text)))
+    repeated = xla(xla_text(xla(text)))
 
-    assert np.array_equal(again.offsets(), xla(text).offsets())
-    assert (again.dtype, again.shape, again.memory) == (
+    assert np.array_equal(repeated.offsets(), xla(text).offsets())
+    assert (repeated.dtype, repeated.shape, repeated.memory) == (
         xla(text).dtype, xla(text).shape, xla(text).memory
     )
 

@@ -78,10 +78,10 @@ def count() -> Count:
                 return seq(node, BufferStore(counter, more, node.indices))
             return None
 
-        counted = map_body(func, lambda body: bottom_up(body, rule))
-        counted = _with_parameter(counted, counter)
+        total_count = map_body(func, lambda body: bottom_up(body, rule))
+        total_count = _with_parameter(total_count, counter)
         counts = np.zeros(shape, np.int32)
-        evaluate(counted, [*arrays, counts])
+        evaluate(total_count, [*arrays, counts])
         return counts
 
     return count_stores

@@ -89,11 +89,11 @@ def measure(element: Any, count: int) -> tuple[float, ...]:
     start = process_time()
     C = te.compute((N,), lambda i: element(i, count), name="C")
     s = te.create_schedule(C)
-    made = process_time()
+    result = process_time()
     func = tecomp.lower(s, [*C.op.input_tensors, C])
     lowered = process_time()
     compile_function(func)
-    return made - start, lowered - made, process_time() - lowered
+    return result - start, lowered - result, process_time() - lowered
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ def add_one() -> Stmt:
 def statements(func: PrimFunc) -> list[Any]:
     """Return all nodes of a function; a shared node occurs once for each use."""
     def listed(node: Any, inside: list[list[Any]]) -> list[Any]:
-        return [node, *(each for part in inside for each in part)]
+        return [node, *(item for part in inside for item in part)]
 
     return fold(func.body, listed, statements_in)
 

@@ -37,8 +37,8 @@ def row_sums(of: Callable[[Any], Any]) -> te.Tensor:
         k = te.reduce_axis(of(i), "k")
         return te.sum(A[i, k], axis=k)
 
-    made: te.Tensor = te.compute((8,), element, name="C")
-    return made
+    result: te.Tensor = te.compute((8,), element, name="C")
+    return result
 
 
 def split(s: te.Schedule, C: te.Tensor) -> None:
@@ -68,8 +68,8 @@ def test_numbers(agrees: Any, domain: str, decide: Callable[[te.Schedule, te.Ten
     s = te.create_schedule(C)
     decide(s, C)
 
-    wanted = [DATA[i, slice(*plain(i))].sum() for i in range(8)]
-    agrees(s, [A, C], {A: DATA, C: np.array(wanted, "float32")}, rtol=1e-5)
+    expected = [DATA[i, slice(*plain(i))].sum() for i in range(8)]
+    agrees(s, [A, C], {A: DATA, C: np.array(expected, "float32")}, rtol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -92,12 +92,12 @@ def test_any_sums_of_axes(agrees: Any, seed: int) -> None:
 
     C = te.compute((5, 6), element, name="C")
     x = np.arange(30, dtype="float32").reshape(5, 6)
-    wanted = np.zeros((5, 6), "float32")
+    expected = np.zeros((5, 6), "float32")
     for i, j in np.ndindex(5, 6):
-        wanted[i, j] = sum(
+        expected[i, j] = sum(
             x[i, j] + 2.0 * k for q in range(3) for k in range(*ends(i, j, q)) if k % 2 == 0)
 
-    agrees(te.create_schedule(C), [X, C], {X: x, C: wanted})
+    agrees(te.create_schedule(C), [X, C], {X: x, C: expected})
 
 
 def test_loops_have_the_iterations_that_count() -> None:
@@ -128,8 +128,8 @@ def test_sizes_that_are_open_and_programs() -> None:
     assert_close(out, np.tril(x).sum(1), rtol=1e-5)
 
     T = row_sums(lambda i: (0, i + 1))
-    wanted = np.tril(DATA[:, :8]).sum(1)
-    assert_close(tecomp.compile([T], [A])(DATA), wanted, rtol=1e-5)
+    expected = np.tril(DATA[:, :8]).sum(1)
+    assert_close(tecomp.compile([T], [A])(DATA), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def test_domains_that_are_refused(of: Callable[[Any], Any], expected: Diagnostic
 P = te.compute((8,), lambda i: B[i] * 2.0, name="P")
 
 
-def greatest(given: Callable[[Any], Any], start: Callable[[Any], Any]) -> te.Tensor:
+def greatest(argument: Callable[[Any], Any], start: Callable[[Any], Any]) -> te.Tensor:
     """Build the maximum of each row and of values that the reducer and its identity read."""
     k = te.reduce_axis((0, 10), name="k")
     return te.compute((8,), lambda i: te.comm_reducer(
-        lambda x, y: te.max(te.max(x, y), given(i)), lambda t: start(i), name="greatest",
+        lambda x, y: te.max(te.max(x, y), argument(i)), lambda t: start(i), name="greatest",
     )(A[i, k], axis=k), name="G")
 
 
@@ -170,7 +170,7 @@ def placed(s: te.Schedule, G: te.Tensor) -> None:
 
 @pytest.mark.parametrize("decide", [lambda s, G: None, split, factored, cached, inlined, placed])
 @pytest.mark.parametrize(
-    ("given", "start", "wanted"),
+    ("argument", "start", "expected"),
     [
         (lambda i: P[i], lambda i: te.const(-1.0), lambda: 2 * STARTS),
         (lambda i: 0.0, lambda i: P[i] + 0.5, lambda: 2 * STARTS + np.float32(0.5)),
@@ -179,15 +179,15 @@ def placed(s: te.Schedule, G: te.Tensor) -> None:
     ],
 )
 def test_reducers_that_use_elements(
-    agrees: Any, given: Any, start: Any, wanted: Any,
+    agrees: Any, argument: Any, start: Any, expected: Any,
     decide: Callable[[te.Schedule, te.Tensor], None],
 ) -> None:
-    G = greatest(given, start)
+    G = greatest(argument, start)
     s = te.create_schedule(G)
     if any(stage.op is P.op for stage in s.stages):
         decide(s, G)
 
-    agrees(s, [A, B, G], {A: DATA, B: STARTS, G: np.maximum(DATA.max(1), wanted())}, rtol=1e-6)
+    agrees(s, [A, B, G], {A: DATA, B: STARTS, G: np.maximum(DATA.max(1), expected())}, rtol=1e-6)
 
 
 def test_printed_form_of_argument_reducers() -> None:

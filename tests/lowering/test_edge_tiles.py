@@ -50,9 +50,9 @@ def check(s: Any, args: list[Any]) -> None:
     a, b = (np.random.default_rng(0).standard_normal(t.shape, np.float32) for t in args[:2])
     lowered = lower_all(s, args)
     for func in lowered.functions.values():
-        given = [a, b, np.full(args[2].shape, np.nan, np.float32)]
+        inputs = [a, b, np.full(args[2].shape, np.nan, np.float32)]
         shapes = [p.shape for p in func.params if isinstance(p, Buffer)]
-        flat = [x.reshape(shape) for x, shape in zip(given, shapes, strict=True)]
+        flat = [x.reshape(shape) for x, shape in zip(inputs, shapes, strict=True)]
         evaluate(func, flat)
         assert_product(flat[2].reshape(args[2].shape), a, b)
     c = np.full(args[2].shape, np.nan, np.float32)
@@ -146,11 +146,11 @@ def test_stages_without_tiles_are_not_analysed(monkeypatch: pytest.MonkeyPatch) 
     s = te.create_schedule(U)
     outer, _ = s[U].split(U.op.axis[0], factor=4)
     s[T].compute_at(s[U], outer)
-    asked: list[object] = []
-    monkeypatch.setattr("tecomp.lowering.stages.edge_tiles.is_inside", lambda *a: asked.append(a))
+    requested: list[object] = []
+    monkeypatch.setattr("tecomp.lowering.stages.edge_tiles.is_inside", lambda *a: requested.append(a))
 
     assert "as T:" in str(tecomp.lower(s, [A, U], stop_after="nest"))
-    assert not asked
+    assert not requested
 
 
 def test_operands_that_end_at_the_edge_are_not_read_beyond() -> None:
@@ -281,8 +281,8 @@ def test_tiles_end_with_the_one_that_holds_the_last_element() -> None:
     a, c = np.random.default_rng(0).standard_normal((5, 24), np.float32), np.zeros(5, np.float32)
     tecomp.build(s, args, check_bounds=True)(a, c)
     terms = [2 * a[i, : 5 * i + 1].astype("float64") + 1 for i in range(5)]
-    magnitude = [np.abs(each).sum() for each in terms]
-    assert_close(c, [each.sum() for each in terms], rtol=1e-6, magnitude=magnitude)
+    magnitude = [np.abs(term).sum() for term in terms]
+    assert_close(c, [term.sum() for term in terms], rtol=1e-6, magnitude=magnitude)
 
 
 def test_the_last_tile_ends_with_the_memory_that_it_reads() -> None:
@@ -291,8 +291,8 @@ def test_the_last_tile_ends_with_the_memory_that_it_reads() -> None:
     tecomp.build(s, args, check_bounds=True)(a, c)
 
     terms = [2 * a[i, : 5 * i + 1].astype("float64") + 1 for i in range(5)]
-    magnitude = [np.abs(each).sum() for each in terms]
-    assert_close(c, [each.sum() for each in terms], rtol=1e-6, magnitude=magnitude)
+    magnitude = [np.abs(term).sum() for term in terms]
+    assert_close(c, [term.sum() for term in terms], rtol=1e-6, magnitude=magnitude)
 
 
 @pytest.mark.parametrize("depth", [12, 24, 50, 300])

@@ -57,18 +57,18 @@ def check(s: te.Schedule) -> Any:
     """Check the interpreter after every pass, the compiled code and a replayed schedule."""
     a = whole_numbers()
     solved, positive = expected(a)
-    wanted = solved + positive[::-1]
+    reference = solved + positive[::-1]
     lowered = lower_all(s, [A, both])
     for func in lowered.functions.values():
         result = np.zeros(N, "float32")
         shape = [int(str(n)) for n in getattr(func.params[0], "shape", ())]
         evaluate(func, [a.reshape(shape), result])
-        np.testing.assert_array_equal(result, wanted)
-    again = replay(s.trace.to_json(), s.outputs)
-    assert str(lower_all(again, [A, both]).final) == str(lowered.final)
+        np.testing.assert_array_equal(result, reference)
+    replayed = replay(s.trace.to_json(), s.outputs)
+    assert str(lower_all(replayed, [A, both]).final) == str(lowered.final)
     result = np.zeros(N, "float32")
     tecomp.build(s, [A, both], check_bounds=True)(a, result)
-    np.testing.assert_array_equal(result, wanted)
+    np.testing.assert_array_equal(result, reference)
     return lowered.functions["nest"]
 
 
@@ -175,16 +175,16 @@ def test_results_of_several_shapes(variant: int) -> None:
         s[R].reorder(*reversed(R.op.axis))
         s[R].unroll(R.op.axis[0])
     a = np.arange(24, dtype="float32").reshape(4, 6)
-    wanted = a.sum(1)[:, None] + 2 * a + a.sum()
+    reference = a.sum(1)[:, None] + 2 * a + a.sum()
     lowered = lower_all(s, [S, R])
     for func in lowered.functions.values():
         flat = [np.array(x).reshape([int(str(n)) for n in getattr(p, "shape", ())])
                 for x, p in zip((a, np.zeros_like(a)), func.params, strict=True)]  # fmt: skip
         evaluate(func, flat)
-        np.testing.assert_array_equal(flat[1].reshape(4, 6), wanted)
+        np.testing.assert_array_equal(flat[1].reshape(4, 6), reference)
     result = np.zeros_like(a)
     tecomp.build(s, [S, R], check_bounds=variant % 2 == 0)(a, result)
-    np.testing.assert_array_equal(result, wanted)
+    np.testing.assert_array_equal(result, reference)
     assert str(lower_all(replay(s.trace.to_json(), s.outputs), [S, R]).final) == str(lowered.final)
 
 
@@ -192,13 +192,13 @@ def test_results_of_several_shapes_are_arguments() -> None:
     a = np.arange(24, dtype="float32").reshape(4, 6)
     found = [np.zeros(4, "float32"), np.zeros((6, 4), "float32"), np.zeros((), "float32")]
     tecomp.build(te.create_schedule(rows), [S, rows, turned, total])(a, *found)
-    wanted = [a.sum(1), 2 * a.T, a.sum()]
-    for got, right in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(got, right)
+    reference = [a.sum(1), 2 * a.T, a.sum()]
+    for actual, right in zip(found, reference, strict=True):
+        np.testing.assert_array_equal(actual, right)
     for target in ("cpu", "stick128"):
-        made = tecomp.compile([turned, R], [S], target=target)(a)
-        np.testing.assert_array_equal(made[0], wanted[1])
-        np.testing.assert_array_equal(made[1], wanted[0][:, None] + 2 * a + wanted[2])
+        program = tecomp.compile([turned, R], [S], target=target)(a)
+        np.testing.assert_array_equal(program[0], reference[1])
+        np.testing.assert_array_equal(program[1], reference[0][:, None] + 2 * a + reference[2])
 
 
 def test_one_layout_is_for_one_shape() -> None:

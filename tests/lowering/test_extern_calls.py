@@ -52,20 +52,20 @@ def check(s: te.Schedule, target: str = "cpu") -> Any:
     """Check the interpreter after every pass, the compiled code and a replayed schedule."""
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 3, shape).astype("float32") for shape in ((M, K), (K, N)))
-    wanted = 2 * ((a + 1) @ b)
-    wanted[-1] = wanted[0]
+    expected = 2 * ((a + 1) @ b)
+    expected[-1] = expected[0]
     lowered = lower_all(s, [A, B, D])
     for func in lowered.functions.values():
         shapes = [[int(str(n)) for n in getattr(p, "shape", ())] for p in func.params]
-        arrays = [x.reshape(n) for x, n in zip((a, b, np.zeros_like(wanted)), shapes, strict=True)]
+        arrays = [x.reshape(n) for x, n in zip((a, b, np.zeros_like(expected)), shapes, strict=True)]
         evaluate(func, arrays)
-        np.testing.assert_array_equal(arrays[2].reshape(M, N), wanted)
+        np.testing.assert_array_equal(arrays[2].reshape(M, N), expected)
     assert str(lower_all(replay(s.trace.to_json(), s.outputs), [A, B, D]).final) == str(
         lowered.final)
     for check_bounds in (False, True):
-        result = np.zeros_like(wanted)
+        result = np.zeros_like(expected)
         tecomp.build(s, [A, B, D], target, check_bounds=check_bounds)(a, b, result)
-        np.testing.assert_array_equal(result, wanted)
+        np.testing.assert_array_equal(result, expected)
     return lowered.functions["nest"]
 
 

@@ -48,9 +48,9 @@ def test_elements(mark: str, agrees: Any) -> None:
         s[B].vectorize(inner)
     elif mark:
         getattr(s[B], mark)(B.op.axis[0])
-    wanted = np.where(a > 0, np.cbrt(a) + a, np.float32(1))
+    expected = np.where(a > 0, np.cbrt(a) + a, np.float32(1))
 
-    agrees(s, [A, B], {A: a, B: wanted.astype("float32")}, 1e-6)
+    agrees(s, [A, B], {A: a, B: expected.astype("float32")}, 1e-6)
 
 
 def test_types_of_numbers(agrees: Any) -> None:
@@ -58,9 +58,9 @@ def test_types_of_numbers(agrees: Any) -> None:
     Y = te.compute((N,), lambda i: value("float64", "ldexp", X[i], 3), name="Y")
     Z = te.compute((N,), lambda i: value("int32", "ilogb", Y[i]) + i, name="Z")
     x = np.linspace(1, 1000, N)
-    wanted = np.floor(np.log2(8 * x)).astype("int32") + np.arange(N, dtype="int32")
+    expected = np.floor(np.log2(8 * x)).astype("int32") + np.arange(N, dtype="int32")
 
-    agrees(te.create_schedule(Z), [X, Z], {X: x, Z: wanted})
+    agrees(te.create_schedule(Z), [X, Z], {X: x, Z: expected})
 
 
 def test_reductions_and_inlined_stages(agrees: Any) -> None:
@@ -78,23 +78,23 @@ def test_reductions_and_inlined_stages(agrees: Any) -> None:
     assert_close(program(a), total, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "wanted"), [
+@pytest.mark.parametrize(("name", "expected"), [
     ("expf", np.exp), ("cbrtf", np.cbrt), ("hypotf", np.hypot), ("copysignf", np.copysign),
 ])
-def test_the_math_library_needs_no_names(name: str, wanted: Any, agrees: Any) -> None:
-    arguments = [A[0]] * wanted.nin
+def test_the_math_library_needs_no_names(name: str, expected: Any, agrees: Any) -> None:
+    arguments = [A[0]] * expected.nin
     B = te.compute((N,), lambda i: te.call_pure_extern(
         "float32", name, *(A[(i + k) % N] for k in range(len(arguments)))), name="B")
     s = te.create_schedule(B)
     s[B].vectorize(s[B].split(B.op.axis[0], 8)[1])
-    values = [np.roll(a, -k) / 8 for k in range(wanted.nin)]
+    values = [np.roll(a, -k) / 8 for k in range(expected.nin)]
 
-    agrees(s, [A, B], {A: a / 8, B: wanted(*values)}, 1e-5)
+    agrees(s, [A, B], {A: a / 8, B: expected(*values)}, 1e-5)
 
 
 def refused(*args: Any) -> Diagnostic:
     with pytest.raises(DefinitionError) as error:
-        te.compute((N,), lambda i: value(*(each(i) if callable(each) else each for each in args)))
+        te.compute((N,), lambda i: value(*(arg(i) if callable(arg) else arg for arg in args)))
     return diagnostic(error.value)
 
 

@@ -66,9 +66,9 @@ def test_a_part_that_is_not_needed_in_the_last_rounds_is_not_computed_there(rows
 
     tecomp.build(s, [n, A, C], check_bounds=True)(rows, a, c)
 
-    wanted = np.zeros_like(c)
-    wanted[: max(rows - 1, 0)] = a[1:, 1 : rows + 1]
-    np.testing.assert_array_equal(c, wanted)
+    expected = np.zeros_like(c)
+    expected[: max(rows - 1, 0)] = a[1:, 1 : rows + 1]
+    np.testing.assert_array_equal(c, expected)
 
 
 def test_axes_of_extent_1_do_not_constrain_fused_axes() -> None:
@@ -81,10 +81,10 @@ def test_axes_of_extent_1_do_not_constrain_fused_axes() -> None:
     s = te.create_schedule(S.op)
     s[step].fuse(*s[step].transform_layout(lambda t: [0, te.AXIS_SEPARATOR, t]))
     s[step].set_scope("global.texture")
-    kept = s.cache_write(step, "global")
+    cached = s.cache_write(step, "global")
     (t,) = S.op.axis
     s[step].compute_at(s[S], t)
-    s[kept].compute_at(s[S], t)
+    s[cached].compute_at(s[S], t)
     kernel = tecomp.build(s, [n, S])
 
     assert "%" not in str(kernel.lowered.final)

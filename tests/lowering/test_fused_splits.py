@@ -64,10 +64,10 @@ def test_fused_and_split(shape: tuple[int, ...], factors: tuple[int, ...], attac
     c = np.full(shape, np.nan, np.float32)
     evaluate(lowered.functions["nest"], [a, c])
     np.testing.assert_array_equal(c, wanted(a))
-    again = np.full(shape, np.nan, np.float32)
-    flat = again.reshape(-1)
+    repeated = np.full(shape, np.nan, np.float32)
+    flat = repeated.reshape(-1)
     evaluate(lowered.final, [a.reshape(-1), flat])
-    np.testing.assert_array_equal(again, wanted(a))
+    np.testing.assert_array_equal(repeated, wanted(a))
 
 
 @pytest.mark.parametrize("factors", [(7,), (7, 3), (64, 3)])

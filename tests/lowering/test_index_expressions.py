@@ -46,15 +46,15 @@ INDICES: dict[str, tuple[Callable[[Expr], Expr], Callable[[int], int]]] = {
 }
 
 
-@pytest.mark.parametrize(("index", "wanted"), INDICES.values(), ids=INDICES.keys())
-def test_index(index: Callable[[Expr], Expr], wanted: Callable[[int], int]) -> None:
+@pytest.mark.parametrize(("index", "expected"), INDICES.values(), ids=INDICES.keys())
+def test_index(index: Callable[[Expr], Expr], expected: Callable[[int], int]) -> None:
     A = te.placeholder((SIZE,), "int32", name="A")
     C = te.compute((SIZE,), lambda i: A[index(i)], name="C")
     a, c = np.arange(100, 100 + SIZE, dtype=np.int32), np.zeros(SIZE, np.int32)
 
     tecomp.build(te.create_schedule(C), [A, C])(a, c)
 
-    assert c.tolist() == [100 + wanted(i) for i in range(SIZE)]
+    assert c.tolist() == [100 + expected(i) for i in range(SIZE)]
 
 
 GATHERS: dict[str, tuple[Callable[[Any, Expr], Any], Callable[[Any, Any], Any]]] = {
@@ -81,7 +81,7 @@ GATHERS: dict[str, tuple[Callable[[Any, Expr], Any], Callable[[Any, Any], Any]]]
 @pytest.mark.parametrize("kind", GATHERS)
 def test_reads_at_what_was_read(kind: str, is_vector: bool, depth: int) -> None:
     A = te.placeholder((SIZE,), "int32", name="A")
-    read, wanted = GATHERS[kind]
+    read, expected = GATHERS[kind]
 
     def element(i: Expr) -> Any:
         return reduce(lambda at, _: read(A, at), range(depth), i)
@@ -96,7 +96,7 @@ def test_reads_at_what_was_read(kind: str, is_vector: bool, depth: int) -> None:
     tecomp.build(s, [A, C])(a, c)
 
     assert c.tolist() == reduce(
-        lambda at, _: wanted(a, at), range(depth), np.arange(SIZE, dtype=np.int32)
+        lambda at, _: expected(a, at), range(depth), np.arange(SIZE, dtype=np.int32)
     ).tolist()
 
 

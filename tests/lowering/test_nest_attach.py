@@ -300,16 +300,16 @@ def test_refused(case: str, nest: Any) -> None:
 
 def test_repeated_reads_are_inlined_once(nest: Any) -> None:
     X = te.placeholder((N,), name="X")
-    made = [X]
+    results = [X]
     for k in range(100):
-        made.append(te.compute(
-            (N,), lambda i: made[-1][(i + 1) % N] * made[-1][(i + 1) % N] + 1.0, name=f"P{k}"))
-    s = te.create_schedule(made[-1])
-    for stage in made[1:-1]:
+        results.append(te.compute(
+            (N,), lambda i: results[-1][(i + 1) % N] * results[-1][(i + 1) % N] + 1.0, name=f"P{k}"))
+    s = te.create_schedule(results[-1])
+    for stage in results[1:-1]:
         s[stage].compute_inline()
 
     products = [
-        node for node in walk(nest(s, [X, made[-1]]).body)
+        node for node in walk(nest(s, [X, results[-1]]).body)
         if isinstance(node, Binary) and node.op is BinOp.MUL and node.dtype == "float32"
     ]
     assert len(products) == 100
@@ -318,16 +318,16 @@ def test_repeated_reads_are_inlined_once(nest: Any) -> None:
 @pytest.mark.exhaustive
 def test_more_operations_than_can_be_compiled(nest: Any) -> None:
     X = te.placeholder((N,), name="X")
-    made = [X]
+    results = [X]
     for k in range(20):
-        made.append(te.compute(
-            (N,), lambda i: made[-1][i * 2 % N] * made[-1][(i + 1) % N] + 1.0, name=f"P{k}"))
-    s = te.create_schedule(made[-1])
-    for stage in made[1:-1]:
+        results.append(te.compute(
+            (N,), lambda i: results[-1][i * 2 % N] * results[-1][(i + 1) % N] + 1.0, name=f"P{k}"))
+    s = te.create_schedule(results[-1])
+    for stage in results[1:-1]:
         s[stage].compute_inline()
 
     with pytest.raises(LowerError) as caught:
-        nest(s, [X, made[-1]])
+        nest(s, [X, results[-1]])
 
     assert diagnostic(caught.value) == (
         Diagnostic("limit-exceeded", stage="P13", count=98298, most_operations=65536)

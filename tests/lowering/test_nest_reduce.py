@@ -369,8 +369,8 @@ def test_a_reduction_that_reads_the_reduction_before(run: Any) -> None:
     """Softmax as three passes over a row, computed row by row."""
     M = te.compute((ROWS,), lambda i: te.max(A[i, k], axis=k), name="M")
     E = te.compute((ROWS, DEPTH), lambda i, j: te.exp(A[i, j] - M[i]), name="E")
-    again = te.reduce_axis((0, DEPTH), name="again")
-    S = te.compute((ROWS,), lambda i: te.sum(E[i, again], axis=again), name="S")
+    repeated = te.reduce_axis((0, DEPTH), name="again")
+    S = te.compute((ROWS,), lambda i: te.sum(E[i, repeated], axis=repeated), name="S")
     C = te.compute((ROWS, DEPTH), lambda i, j: E[i, j] / S[i], name="C")
     s = te.create_schedule(C)
     for stage in (M, E, S):

@@ -182,15 +182,15 @@ def test_elementwise(decide: Decide, size: int, nest: Any) -> None:
     decide(s, A, P, C)
     a = np.arange(ROWS * size, dtype=np.float32).reshape(ROWS, size)
     c = np.full((ROWS, size), np.nan, np.float32)
-    wanted = a * 2 + a[:, :1] * 2
+    expected = a * 2 + a[:, :1] * 2
 
     func = nest(s, [A, C])
 
     if size in INTERPRETED:
         evaluate(func, [a, c])
-        np.testing.assert_array_equal(c, wanted)
+        np.testing.assert_array_equal(c, expected)
     if size in COMPILED:
-        np.testing.assert_array_equal(compiled(s, A, C, a), wanted)
+        np.testing.assert_array_equal(compiled(s, A, C, a), expected)
 
 
 def split_reduction(s: Schedule, A: Tensor, P: Tensor, C: Tensor) -> None:
@@ -270,15 +270,15 @@ def test_sum_of_many(decide: Decide, size: int, nest: Any) -> None:
     decide(s, A, P, C)
     a = np.arange(ROWS * size, dtype=np.float32).reshape(ROWS, size)
     c = np.full(ROWS, np.nan, np.float32)
-    wanted = a.sum(1) * 2
+    expected = a.sum(1) * 2
 
     func = nest(s, [A, C])
 
     if size in INTERPRETED:
         evaluate(func, [a, c])
-        np.testing.assert_array_equal(c, wanted)
+        np.testing.assert_array_equal(c, expected)
     if size in COMPILED:
-        np.testing.assert_array_equal(compiled(s, A, C, a), wanted)
+        np.testing.assert_array_equal(compiled(s, A, C, a), expected)
 
 
 @pytest.mark.exhaustive(keep=30)
@@ -293,12 +293,12 @@ def test_many_sums(decide: Decide, size: int, nest: Any) -> None:
     decide(s, A, P, C)
     a = np.arange(ROWS * size, dtype=np.float32).reshape(size, ROWS)
     c = np.full(size, np.nan, np.float32)
-    wanted = a.sum(1) * 2
+    expected = a.sum(1) * 2
 
     func = nest(s, [A, C])
 
     if size in INTERPRETED:
         evaluate(func, [a, c])
-        np.testing.assert_array_equal(c, wanted)
+        np.testing.assert_array_equal(c, expected)
     if size in COMPILED:
-        np.testing.assert_array_equal(compiled(s, A, C, a), wanted)
+        np.testing.assert_array_equal(compiled(s, A, C, a), expected)

@@ -72,18 +72,18 @@ def fused(s: Schedule) -> None:
 
 
 @pytest.mark.parametrize(
-    ("decide", "wanted"),
+    ("decide", "expected"),
     [
         (lines_of_rows, ["prefetch(A[min(i + 3, 19), line * 16])"]),
         (at_the_same_iteration, ["prefetch(B[k, j])"]),
         (packed, ["prefetch(B[line, min(j_outer * 8 + 8, 39)])"]),
     ],
 )
-def test_prefetched_addresses(decide: Callable[[Schedule], None], wanted: list[str]) -> None:
+def test_prefetched_addresses(decide: Callable[[Schedule], None], expected: list[str]) -> None:
     s = te.create_schedule(C)
     decide(s)
 
-    assert requests(tecomp.lower(s, [A, B, C], stop_after="nest")) == wanted
+    assert requests(tecomp.lower(s, [A, B, C], stop_after="nest")) == expected
 
 
 @pytest.mark.parametrize(

@@ -200,10 +200,10 @@ def test_reshapes_of_symbolic_sizes_need_no_checks(agrees: Agrees, seed: int) ->
     if dice.random() < 0.4:
         at = dice.randrange(len(factors))
         factors[at], numbers[at] = 4, 4
-    given, wanted = (parts_of(dice, len(factors)) for _ in range(2))
+    source, expected = (parts_of(dice, len(factors)) for _ in range(2))
     old, new = (
-        [reduce(mul, [factors[k] for k in part]) for part in parts] for parts in (given, wanted))
-    shapes = [[prod(numbers[k] for k in part) for part in parts] for parts in (given, wanted)]
+        [reduce(mul, [factors[k] for k in part]) for part in parts] for parts in (source, expected))
+    shapes = [[prod(numbers[k] for k in part) for part in parts] for parts in (source, expected)]
     A = te.placeholder(old, "int32", name="A")
 
     def element(*index: Any) -> Any:

@@ -138,8 +138,8 @@ def test_a_refusal_that_depends_on_a_number_without_bounds(
     nest: Any, condition: str, value: int
 ) -> None:
     """A scalar that is not an extent has no minimum, so the point has the value nearest to 0."""
-    wanted = n < 0 if condition == "negative" else te.any(n < 5, n >= 0)
-    C = te.compute((8,), lambda i: te.if_then_else(wanted, A[i + 1], 0.0), name="C")
+    expected = n < 0 if condition == "negative" else te.any(n < 5, n >= 0)
+    C = te.compute((8,), lambda i: te.if_then_else(expected, A[i + 1], 0.0), name="C")
     s = te.create_schedule(C)
 
     with pytest.raises(LowerError) as caught:
@@ -272,10 +272,10 @@ def test_symbolic_bounds_are_checked_at_run_time(vectorized: bool) -> None:
     kernel = tecomp.build(s, [S, B, C])
 
     for count, length in ((1, 6), (3, 5), (0, 0), (2, 0)):
-        given, b = np.arange(1, count + 1, dtype="float32"), np.ones(length, "float32")
+        source, b = np.arange(1, count + 1, dtype="float32"), np.ones(length, "float32")
         c = np.zeros_like(b)
-        kernel(given, b, c)
-        np.testing.assert_array_equal(c, b + given[:1].sum() + given[-1:].sum() if length else b)
+        kernel(source, b, c)
+        np.testing.assert_array_equal(c, b + source[:1].sum() + source[-1:].sum() if length else b)
     with pytest.raises(CallError) as error:
         kernel(np.zeros(0, "float32"), np.ones(6, "float32"), np.zeros(6, "float32"))
     line = C.op.location.line if C.op.location else 0

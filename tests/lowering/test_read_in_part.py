@@ -73,8 +73,8 @@ def scanned(first: te.Tensor) -> te.Tensor:
     state = te.placeholder((10, 4), name="state")
     init = te.compute((1, 4), lambda t, i: 0.0, name="init")
     update = te.compute((10, 4), lambda t, i: state[t - 1, i] + first[t, i], name="update")
-    made: te.Tensor = te.scan(init, update, state, name="S")
-    return made
+    result: te.Tensor = te.scan(init, update, state, name="S")
+    return result
 
 
 STEPS = np.concatenate([np.zeros((1, 4), "float32"), (DATA * 2 + 1).cumsum(0)])
@@ -125,12 +125,12 @@ OUTSIDE = (
 )
 
 
-@pytest.mark.parametrize("given", [[A, P, C], [A, C]])
-def test_needed_elements_are_read(given: list[te.Tensor]) -> None:
+@pytest.mark.parametrize("inputs", [[A, P, C], [A, C]])
+def test_needed_elements_are_read(inputs: list[te.Tensor]) -> None:
     """All elements of an argument, and of a stage that is read completely, are computed."""
-    last = C if P in given else te.compute((10, 4), lambda t, i: Q[t, i], name="D")
+    last = C if P in inputs else te.compute((10, 4), lambda t, i: Q[t, i], name="D")
     with pytest.raises(tecomp.LowerError) as error:
-        tecomp.lower(te.create_schedule(last), [*given[:-1], last])
+        tecomp.lower(te.create_schedule(last), [*inputs[:-1], last])
     assert diagnostic(error.value) == OUTSIDE
 
 

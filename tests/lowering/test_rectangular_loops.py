@@ -53,12 +53,12 @@ def loops_of(s: Schedule) -> str:
 @settings(max_examples=3 * settings().max_examples)
 @given(schedules())
 def test_rectangular_loops_keep_the_iterations(s: Schedule) -> None:
-    counted = loops_of(s)
+    counts = loops_of(s)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_nest, "rectangular_loops", lambda *_: None)
-        asked = loops_of(s)
+        requested = loops_of(s)
 
-    assert counted == asked
+    assert counts == requested
 
 
 @settings(max_examples=3 * settings().max_examples)
@@ -84,15 +84,15 @@ def streamed(s: Schedule, fused: int) -> Schedule:
 
 @pytest.mark.parametrize("fused", [1, 3])
 def test_symbolic_vectors_need_no_set_query(fused: int) -> None:
-    made = tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
+    schedule = tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_nest, "rectangular_loops", lambda *_: None)
-        asked = tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
+        requested = tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_nest, "all_elements", None)
         tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
 
-    assert str(made) == str(asked)
+    assert str(schedule) == str(requested)
 
 
 def test_a_loop_is_counted_where_what_it_depends_on_is_outside_of_it() -> None:

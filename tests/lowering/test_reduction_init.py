@@ -51,8 +51,8 @@ def test_the_first_part_stores(depth: int, combine: Any) -> None:
 
     for func in lower_all(s, args).functions.values():
         shapes = [p.shape for p in func.params if isinstance(p, Buffer)]
-        given = [a, b, np.full((6, 10), np.nan, np.float32)]
-        flat = [x.reshape(shape) for x, shape in zip(given, shapes, strict=True)]
+        inputs = [a, b, np.full((6, 10), np.nan, np.float32)]
+        flat = [x.reshape(shape) for x, shape in zip(inputs, shapes, strict=True)]
         evaluate(func, flat)
         assert_close(flat[2].reshape(6, 10), expected, rtol=1e-5, atol=1e-5)
     c = np.full((6, 10), np.nan, np.float32)

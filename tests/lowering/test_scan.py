@@ -43,8 +43,8 @@ def check(
         result = np.full(expected.shape, 77, expected.dtype)
         evaluate(lowered.functions[name], [*arrays, result])
         np.testing.assert_array_equal(result, expected, name)
-    again = replay(s.trace.to_json(), s.outputs)
-    assert str(lower_all(again, args).final) == str(lowered.final)
+    replayed = replay(s.trace.to_json(), s.outputs)
+    assert str(lower_all(replayed, args).final) == str(lowered.final)
     kernel = tecomp.build(s, args, check_bounds=True)
     result = np.full(expected.shape, 77, expected.dtype)
     kernel(*arrays, result)
@@ -110,8 +110,8 @@ def cached(s: Schedule) -> None:
     s[copy].compute_at(s[rule], rule.op.axis[1])
     x = s.cache_read(X, "local", [rule])
     s[x].compute_at(s[S], S.op.axis[0])
-    made = s.cache_write(rule, "local")
-    s[made].compute_at(s[rule], rule.op.axis[1])
+    result = s.cache_write(rule, "local")
+    s[result].compute_at(s[rule], rule.op.axis[1])
 
 
 @pytest.mark.parametrize(
@@ -451,10 +451,10 @@ def test_a_cache_of_several_steps_is_refused_where_each_follows_from_the_last() 
 def test_steps_known_at_the_call_may_be_none(shape: tuple[int, int]) -> None:
     """Stages that only the initial steps read are not computed if there are no steps."""
     m, n = te.var("m"), te.var("n")
-    given, own = te.placeholder((m, n), name="given"), te.placeholder((m, n), name="own")
-    twice = te.compute((1, n), lambda _, i: given[0, i] * 2.0, name="twice")
+    source, own = te.placeholder((m, n), name="given"), te.placeholder((m, n), name="own")
+    twice = te.compute((1, n), lambda _, i: source[0, i] * 2.0, name="twice")
     start = te.compute((1, n), lambda _, i: twice[0, n - 1 - i], name="start")
-    step = te.compute((m, n), lambda t, i: own[t - 1, i] + given[t, i], name="step")
+    step = te.compute((m, n), lambda t, i: own[t - 1, i] + source[t, i], name="step")
     R = te.scan(start, step, own, name="R")
     s = te.create_schedule(R)
     s[twice].transform_layout(lambda t, i: [i, t])
@@ -462,16 +462,16 @@ def test_steps_known_at_the_call_may_be_none(shape: tuple[int, int]) -> None:
     expected = x.copy()
     expected[:1] = 2 * x[:1, ::-1]
 
-    check(s, [given, R], [x], expected.cumsum(0))
+    check(s, [source, R], [x], expected.cumsum(0))
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (1, 4), (7, 3), (7, 0), (7, 5)])
 def test_places_may_be_split_into_parts_of_any_size(shape: tuple[int, int]) -> None:
     """The length of the parts is known only at the call, so no set describes which loops run."""
     m, n = te.var("m"), te.var("n")
-    given, own = te.placeholder((m, n), name="given"), te.placeholder((m, n), name="own")
-    start = te.compute((1, n), lambda _, i: given[0, i] * 2.0, name="start")
-    step = te.compute((m, n), lambda t, i: own[t - 1, i] + given[t, i], name="step")
+    source, own = te.placeholder((m, n), name="given"), te.placeholder((m, n), name="own")
+    start = te.compute((1, n), lambda _, i: source[0, i] * 2.0, name="start")
+    step = te.compute((m, n), lambda t, i: own[t - 1, i] + source[t, i], name="step")
     R = te.scan(start, step, own, name="R")
     s = te.create_schedule(R)
     s[R].split(R.op.axis[1], nparts=2)
@@ -479,22 +479,22 @@ def test_places_may_be_split_into_parts_of_any_size(shape: tuple[int, int]) -> N
     expected = x.copy()
     expected[:1] *= 2
 
-    check(s, [given, R], [x], expected.cumsum(0))
+    check(s, [source, R], [x], expected.cumsum(0))
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
 def test_initial_steps_with_external_readers(steps: int) -> None:
     """If there are no steps, nothing reads the initial steps, and they are not computed."""
     m = te.var("m")
-    given, own = te.placeholder((m, 3), name="given"), te.placeholder((m, 3), name="own")
-    start = te.compute((1, 3), lambda t, i: given[t, i], name="start")
-    step = te.compute((m, 3), lambda t, i: own[t - 1, i] + given[t, i], name="step")
+    source, own = te.placeholder((m, 3), name="given"), te.placeholder((m, 3), name="own")
+    start = te.compute((1, 3), lambda t, i: source[t, i], name="start")
+    step = te.compute((m, 3), lambda t, i: own[t - 1, i] + source[t, i], name="step")
     R = te.scan(start, step, own, name="R")
     both = te.compute((m, 3), lambda t, i: R[t, i] - start[0, i], name="both")
 
     x = whole_numbers(steps, 3)
-    check(te.create_schedule(both), [given, both], [x], x.cumsum(0) - x[:1])
-    kernel = tecomp.build(te.create_schedule(both), [given, start, both])
+    check(te.create_schedule(both), [source, both], [x], x.cumsum(0) - x[:1])
+    kernel = tecomp.build(te.create_schedule(both), [source, start, both])
     first, found = np.zeros((1, 3), "float32"), np.zeros_like(x)
     if steps:
         kernel(x, first, found)
@@ -600,8 +600,8 @@ def test_first_steps_computed_in_blocks_around_groups_of_steps(rows: int, steps:
     assert "bounds=((0, 2), (i_outer * 3, 3))) as start:" in text
     a, found = np.arange(10, dtype=np.int32).reshape(2, 5), np.zeros((rows, 5), np.int32)
     kernel(a, found)
-    wanted = a[np.arange(rows) % 2] * 2 + np.arange(rows)[:, None] // 2
-    np.testing.assert_array_equal(found, wanted)
+    expected = a[np.arange(rows) % 2] * 2 + np.arange(rows)[:, None] // 2
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_scan_that_is_passed_and_computed_where_nothing_is_read_is_refused() -> None:

@@ -93,21 +93,21 @@ def test_as_parts_of_programs(agrees: Any, shape: tuple[int, int]) -> None:
     agrees(te.create_schedule(last), [*inputs, last],
            {pair.X: x, pair.Y: y, last: a + b[:, :1]}, rtol=1e-5)
     assert_close(tecomp.compile([last], inputs)(x, y), a + b[:, :1], rtol=1e-5)
-    for got, wanted in zip(
+    for actual, expected in zip(
         tecomp.compile([pair.first, pair.second], inputs)(x, y), (a, b), strict=True
     ):
-        assert_close(got, wanted, rtol=1e-5)
+        assert_close(actual, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (7, 3), (0, 2)])
 def test_extents_that_are_open(shape: tuple[int, int]) -> None:
     pair = Pair(te.var("m"), te.var("n"), te.var("steps"))
-    x, y, *wanted = arrays(*shape)
-    got = [np.zeros_like(each) for each in wanted]
+    x, y, *expected = arrays(*shape)
+    actual = [np.zeros_like(item) for item in expected]
 
-    tecomp.build(te.create_schedule(pair.first.op), pair.args, check_bounds=True)(x, y, *got)
+    tecomp.build(te.create_schedule(pair.first.op), pair.args, check_bounds=True)(x, y, *actual)
 
-    for one, other in zip(got, wanted, strict=True):
+    for one, other in zip(actual, expected, strict=True):
         assert_close(one, other, rtol=1e-5)
 
 

@@ -270,9 +270,9 @@ def test_the_trace_replays_with_the_intrinsic() -> None:
     intrin = gemm(4, 4, 4)
     s[C].tensorize(i, intrin)
 
-    again = tecomp.replay(s.trace.to_json(), C, s.trace.intrinsics)
+    replayed = tecomp.replay(s.trace.to_json(), C, s.trace.intrinsics)
 
-    assert str(tecomp.lower(again, [A, B, C])) == str(tecomp.lower(s, [A, B, C]))
+    assert str(tecomp.lower(replayed, [A, B, C])) == str(tecomp.lower(s, [A, B, C]))
     assert "def schedule(C, gemm):" in str(s.trace)
     assert "    s[C].tensorize(i_inner, gemm)" in str(s.trace)
     with pytest.raises(tecomp.ScheduleError) as caught:

@@ -199,7 +199,7 @@ def test_an_operation_is_not_run_before_its_functions_are_there() -> None:
 def test_strides_of_operands_are_those_of_the_arrays_that_calls_get() -> None:
     w = te.placeholder((2, 3, 4), name="w")
     z = te.compute((2, 3, 4), lambda i, j, k: w[i, j, k], name="z")
-    asked = te.decl_buffer(
+    requested = te.decl_buffer(
         w.shape, w.dtype, "W", offset_factor=16, data_alignment=64, elem_offset=te.var("offset"),
         strides=[te.var("s0"), te.var("s1"), 1],
     )
@@ -210,7 +210,7 @@ def test_strides_of_operands_are_those_of_the_arrays_that_calls_get() -> None:
         found.append((ins[0].strides, outs[0].strides[0].value))  # type: ignore[union-attr]
         return te.call_packed("test.tensorize.copied", ins[0], outs[0])
 
-    te.decl_tensor_intrin(z, statements, binds={w: asked})
+    te.decl_tensor_intrin(z, statements, binds={w: requested})
 
     assert found == [((12, 4, 1), 12)]
 
@@ -219,15 +219,15 @@ def test_strides_of_operands_are_those_of_the_arrays_that_calls_get() -> None:
 def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> None:
     A = te.placeholder((4,), name="A")
     B = te.compute((4,), lambda i: A[i] * 2.0, name="B")
-    asked = te.decl_buffer((4,), "float32", "A", strides=[te.var("s")], elem_offset=offset)
-    kernel = tecomp.build(te.create_schedule(B), [A, B], binds={A: asked})
-    given, result = np.arange(16, dtype="float32"), np.zeros(4, "float32")
-    kernel(given[5:13:2], result)
-    np.testing.assert_array_equal(result, given[5:13:2] * 2)
+    requested = te.decl_buffer((4,), "float32", "A", strides=[te.var("s")], elem_offset=offset)
+    kernel = tecomp.build(te.create_schedule(B), [A, B], binds={A: requested})
+    source, result = np.arange(16, dtype="float32"), np.zeros(4, "float32")
+    kernel(source[5:13:2], result)
+    np.testing.assert_array_equal(result, source[5:13:2] * 2)
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("argument", "expected"),
     [
         ({"strides": 4}, Diagnostic("invalid-type", where="te.decl_buffer W", value=4)),
         ({"strides": [4, 1.5]}, Diagnostic(
@@ -246,8 +246,8 @@ def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> 
          Diagnostic("extent", where="te.decl_buffer W: elem_offset", value=-1, minimum=0)),
     ],
 )
-def test_buffer_requirements(given: dict[str, Any], expected: Diagnostic) -> None:
+def test_buffer_requirements(argument: dict[str, Any], expected: Diagnostic) -> None:
     with pytest.raises(tecomp.TecompError) as error:
-        te.decl_buffer((2, 4), "float32", "W", **given)
+        te.decl_buffer((2, 4), "float32", "W", **argument)
 
     assert diagnostic(error.value) == expected

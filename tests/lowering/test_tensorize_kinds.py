@@ -49,8 +49,8 @@ def test_elementwise_with_a_scalar(n: int, agrees: Agrees) -> None:
     agrees(s, [X, Y, Z], {X: x, Y: y, Z: y + 3 * x})
 
 
-@pytest.mark.parametrize("given", ["int32", "int64"])
-def test_a_number_that_is_computed_from_arguments(given: str, agrees: Agrees) -> None:
+@pytest.mark.parametrize("inputs", ["int32", "int64"])
+def test_a_number_that_is_computed_from_arguments(inputs: str, agrees: Agrees) -> None:
     x = te.placeholder((8,), "int32", name="x")
     number = te.var("number", "int32")
     z = te.compute((8,), lambda i: x[i] + number, name="z")
@@ -61,7 +61,7 @@ def test_a_number_that_is_computed_from_arguments(given: str, agrees: Agrees) ->
         return te.for_range(0, 8, lambda i: outs[0].store(i, ins[0][i] + scalars[0]))
 
     intrin = te.decl_tensor_intrin(z.op, body, name="add", scalar_params=[number])
-    n = te.var("n", given)
+    n = te.var("n", inputs)
     X = te.placeholder((16,), "int32", name="X")
     Z = te.compute((16,), lambda i: X[i] + te.cast(n * 3 - 1, "int32"), name="Z")
     s = te.create_schedule(Z)

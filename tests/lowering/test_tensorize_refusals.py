@@ -22,15 +22,15 @@ def intrinsic(
         store = outs[0].store(index, 0)
         return (store, store, store) if update else store
 
-    asked = {"scope": scope} if scope else {}
-    return te.decl_tensor_intrin(op.op, statements, name, default_buffer_params=asked, check="never")
+    requested = {"scope": scope} if scope else {}
+    return te.decl_tensor_intrin(op.op, statements, name, default_buffer_params=requested, check="never")
 
 
-def product_intrinsic(m: int, n: int, depth: int, **asked: Any) -> te.TensorIntrin:
+def product_intrinsic(m: int, n: int, depth: int, **requested: Any) -> te.TensorIntrin:
     a, b = te.placeholder((m, depth), name="a"), te.placeholder((depth, n), name="b")
     k = te.reduce_axis((0, depth), name="k")
     c = te.compute((m, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
-    return intrinsic(c, "gemm", **asked)
+    return intrinsic(c, "gemm", **requested)
 
 
 def product(m: int = 8, n: int = 8, depth: int = 8) -> tuple[list[te.Tensor], te.Schedule]:
@@ -230,8 +230,8 @@ def test_errors_of_the_tensorize_call() -> None:
     args, s = product()
     C = args[2]
     i, j = C.op.axis
-    given: Any = 3
-    assert refused(lambda: s[C].tensorize(i, given), tecomp.ScheduleError) == (
+    source: Any = 3
+    assert refused(lambda: s[C].tensorize(i, source), tecomp.ScheduleError) == (
         Diagnostic("invalid-type", where="s[C].tensorize(i)", intrin=3)
     )
     a = te.placeholder((8,), "int32", name="a")

@@ -51,13 +51,13 @@ def test_host_description() -> None:
 
 
 def test_products_that_one_instruction_adds_up() -> None:
-    said = TOY.replace('source = "made up"', 'dots = ["uint8*int8"]\nsource = "made up"', 1)
-    core = read_target(said, "toy.toml").core
+    message = TOY.replace('source = "made up"', 'dots = ["uint8*int8"]\nsource = "made up"', 1)
+    core = read_target(message, "toy.toml").core
 
     assert core is not None
     assert core.dots == ("uint8*int8",)
     with pytest.raises(TargetError) as caught:
-        read_target(said.replace("uint8*int8", "int4*int4"), "toy.toml")
+        read_target(message.replace("uint8*int8", "int4*int4"), "toy.toml")
     assert diagnostic(caught.value) == (
         Diagnostic(
             "target", source="toy.toml", line=":10", section="[core]: ", key="dots",

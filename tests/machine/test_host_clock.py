@@ -9,9 +9,9 @@ import pytest
 from tecomp.machine import host_clock
 
 
-@pytest.mark.parametrize(("told", "clock"), [("3700000\n", 3.7e9), ("0\n", None)])
-def test_a_clock_of_0_is_none(tmp_path: Path, told: str, clock: float | None) -> None:
+@pytest.mark.parametrize(("reported", "clock"), [("3700000\n", 3.7e9), ("0\n", None)])
+def test_a_clock_of_0_is_none(tmp_path: Path, reported: str, clock: float | None) -> None:
     file = tmp_path / "cpuinfo_max_freq"
-    file.write_text(told, encoding="ascii")
+    file.write_text(reported, encoding="ascii")
 
     assert host_clock(file) == clock

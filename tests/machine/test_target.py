@@ -319,16 +319,16 @@ def test_targets_that_are_installed_later_are_found(
 
 
 def test_loading_a_target_again_reads_no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    requested = []
 
     def find(group: str) -> EntryPoints:
-        asked.append(group)
+        requested.append(group)
         return EntryPoints([EntryPoint("x", "tecomp.targets:descriptions", group)])
 
     monkeypatch.setattr(registry, "entry_points", find)
 
     assert [Target.load("cpu").name for _ in range(3)] == ["cpu"] * 3
-    assert asked == ["tecomp.targets"]
+    assert requested == ["tecomp.targets"]
 
 
 def test_a_name_that_two_packages_offer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_an_operation_of_a_plugin() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "what"),
+    ("code", "subject"),
     [
         ("import sys\ndef paths(target):\n    sys.exit(3)\n",
          {"type": "SystemExit", "reason": "3"}),
@@ -143,7 +143,7 @@ def test_an_operation_of_a_plugin() -> None:
     ],
     ids=["exit", "import", "number"],
 )
-def test_operations_that_cannot_be_used(code: str, what: dict[str, Any], site: Path) -> None:
+def test_operations_that_cannot_be_used(code: str, subject: dict[str, Any], site: Path) -> None:
     owner = f"operations-{crc32(code.encode())}"
     offer(site, owner, code, "vtcm2d", "tecomp.intrinsics")
 
@@ -151,7 +151,7 @@ def test_operations_that_cannot_be_used(code: str, what: dict[str, Any], site: P
     with pytest.raises(TargetError) as error:
         tecomp.intrinsics("vtcm2d")
     where = f"operations of target vtcm2d: plug-in `vtcm2d` of `{owner}`"
-    assert diagnostic(error.value) == Diagnostic("plugin", where=where, **what)
+    assert diagnostic(error.value) == Diagnostic("plugin", where=where, **subject)
 
 
 def test_two_operations_with_one_name(site: Path) -> None:
@@ -350,11 +350,11 @@ def test_a_new_target_runs_the_demo(
 def test_random_programs_on_a_new_target(seed: int, written: tecomp.Target) -> None:
     drawn = draw_program(seed)
     output, expected = drawn.values[-1]
-    inputs, given = drawn.needed([output])
+    inputs, source = drawn.needed([output])
 
     program = tecomp.compile(output, inputs, written)
 
-    np.testing.assert_allclose(program(*given), expected, rtol=2e-3, atol=2e-4)
+    np.testing.assert_allclose(program(*source), expected, rtol=2e-3, atol=2e-4)
 
 
 def test_a_machine_whose_cores_get_nothing_does_not_pass(written: tecomp.Target) -> None:
@@ -375,14 +375,14 @@ def test_a_new_target_overwrites_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    mine = tmp_path / "quux" / "README.md"
-    mine.parent.mkdir()
-    mine.write_text("mine")
+    actual = tmp_path / "quux" / "README.md"
+    actual.parent.mkdir()
+    actual.write_text("mine")
 
     assert run("new-target", "quux") == (
-        1, f"Error: new-target: {mine.parent} already exists; remove it, or use another name\n",
+        1, f"Error: new-target: {actual.parent} already exists; remove it, or use another name\n",
     )  # fmt: skip
-    assert (mine.read_text(), list(mine.parent.iterdir())) == ("mine", [mine])
+    assert (actual.read_text(), list(actual.parent.iterdir())) == ("mine", [actual])
 
 
 @pytest.mark.parametrize("name", ["Quux", "2quux", "quux-two", "../quux"])

@@ -77,7 +77,7 @@ def test_elements_of_several_cores(program: tuple[list[Accesses], list[Accesses]
     if not cores_of:
         return
 
-    found = find_shared_element([each.use() for each in uses], [each.use() for each in copies])
+    found = find_shared_element([item.use() for item in uses], [item.use() for item in copies])
 
     clashes = {element: cores for element, cores in cores_of.items() if len(cores) > 1}
     assert (found.cores is not None) == bool(clashes)
@@ -85,10 +85,10 @@ def test_elements_of_several_cores(program: tuple[list[Accesses], list[Accesses]
         assert {core for (core,) in found.cores} <= clashes[found.index]
         return
     for axis, span in enumerate(found.span):
-        mine: dict[int, list[int]] = defaultdict(list)
+        actual: dict[int, list[int]] = defaultdict(list)
         for element, (core,) in cores_of.items():
-            mine[core].append(element[axis])
-        assert span == max(max(all_) - min(all_) + 1 for all_ in mine.values())
+            actual[core].append(element[axis])
+        assert span == max(max(all_) - min(all_) + 1 for all_ in actual.values())
 
 
 @given(programs())

@@ -208,10 +208,10 @@ def test_expressions_of_the_code_generator(tree: Tree) -> None:
     function = pw_aff(expression(tree), PARAMETERS)
     build = isl.AstBuild.from_context(isl.Set.universe(function.domain().get_space()))
 
-    made = ast_expr(build.expr_from_pw_aff(function), PARAMETERS.names)
+    result = ast_expr(build.expr_from_pw_aff(function), PARAMETERS.names)
 
-    assert made.dtype == "int64"
-    assert np.array_equal(on_grid(made), everywhere(tree))
+    assert result.dtype == "int64"
+    assert np.array_equal(on_grid(result), everywhere(tree))
 
 
 @given(CONDITIONS)
@@ -219,6 +219,6 @@ def test_conditions_of_the_code_generator(tree: Tree) -> None:
     points = condition(expression(tree), PARAMETERS).params()
     build = isl.AstBuild.from_context(isl.Set.universe(points.get_space()))
 
-    made = ast_expr(build.expr_from_set(points), PARAMETERS.names)
+    result = ast_expr(build.expr_from_set(points), PARAMETERS.names)
 
-    assert np.array_equal(on_grid(made) != 0, everywhere(tree))
+    assert np.array_equal(on_grid(result) != 0, everywhere(tree))

@@ -26,11 +26,11 @@ def points(text: str) -> isl.Set:
 
 
 def test_query_results_are_cached_for_one_block() -> None:
-    asked: list[tuple[isl.Set, int]] = []
+    requested: list[tuple[isl.Set, int]] = []
 
     @cached_question
     def greatest(line: isl.Set, dim: int) -> int:
-        asked.append((line, dim))
+        requested.append((line, dim))
         return int(line.dim_max_val(dim).to_python())
 
     with isl_work("outer"):
@@ -39,12 +39,12 @@ def test_query_results_are_cached_for_one_block() -> None:
             assert greatest(points("{ [i] : i >= 0 and i <= 4 }"), 0) == 4
         assert greatest(points("{ [i] : 0 <= i < 6 }"), 0) == 5
         assert greatest(points("{ [i] : 0 <= i < 5 }"), 0) == 4
-        assert len(asked) == 2
+        assert len(requested) == 2
     with isl_work("another"):
         assert greatest(points("{ [i] : 0 <= i < 5 }"), 0) == 4
-    assert len(asked) == 3
+    assert len(requested) == 3
     assert [greatest(points("{ [i] : 0 <= i < 5 }"), 0) for _ in range(2)] == [4, 4]
-    assert len(asked) == 5  # outside of a block nothing clears the cache, so nothing is memoized
+    assert len(requested) == 5  # outside of a block nothing clears the cache, so nothing is memoized
 
 
 def test_queries_of_unhashable_objects_are_computed() -> None:
@@ -64,23 +64,23 @@ def test_queries_of_unhashable_objects_are_computed() -> None:
 
 
 def test_failed_queries_are_not_cached() -> None:
-    asked: list[int] = []
+    requested: list[int] = []
 
     @cached_question
     def refuse(number: int) -> None:
-        asked.append(number)
+        requested.append(number)
         raise LowerError("no")
 
     @cached_question
     def nothing(number: int) -> None:
-        asked.append(number)
+        requested.append(number)
 
     with isl_work("here"):
         for _ in range(2):
             with pytest.raises(LowerError):
                 refuse(1)
             nothing(2)
-    assert asked == [1, 2, 1]
+    assert requested == [1, 2, 1]
 
 
 def test_spaces_with_other_variables_have_separate_entries() -> None:
@@ -88,41 +88,41 @@ def test_spaces_with_other_variables_have_separate_entries() -> None:
     i, j, n = Var("i"), Var("j"), Var("n")
     with isl_work("here"):
         first = relation_unless_identity([i + n], Space((i,), (n,)))
-        again = relation_unless_identity([j + n], Space((j,), (n,)))
+        repeated = relation_unless_identity([j + n], Space((j,), (n,)))
         swapped = relation_unless_identity([n + i], Space((n,), (i,)))
         with pytest.raises(NotAffine):
             relation_unless_identity([i * j], Space((i, j)))
     assert first is not None
-    assert all(other is not None and first.is_equal(other) for other in (again, swapped))
+    assert all(other is not None and first.is_equal(other) for other in (repeated, swapped))
 
 
 def test_set_queries_are_cached_across_blocks() -> None:
-    asked: list[isl.Set] = []
+    requested: list[isl.Set] = []
 
     @cached_set_question
     def least(line: isl.Set) -> int | None:
-        asked.append(line)
+        requested.append(line)
         return None if line.is_empty() else int(line.dim_min_val(0).to_python())
 
     for _ in "ab":
         with isl_work("here"):
             assert least(points("{ [i] : 3 <= i < 5 }")) == 3
-    assert len(asked) == 1
+    assert len(requested) == 1
     with isl_work("here"):
         # A `None` result may not come from an exhausted budget.
         assert [least(points("{ [i] : i < 0 and i > 0 }")) for _ in "ab"] == [None, None]
-    assert len(asked) == 3
+    assert len(requested) == 3
 
 
 def test_set_query_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caches, "CACHE_LIMITS", {"poly.set_answers": caches.CacheLimit(4, "answer")})
-    asked: list[int] = []
+    requested: list[int] = []
 
     @cached_set_question
     def next_of(number: int) -> int:
-        asked.append(number)
+        requested.append(number)
         return number + 1
 
     with isl_work("here"):
         assert [next_of(number) for number in (1, 2, 1, 3, 3, 1, 4, 2)] == [2, 3, 2, 4, 4, 2, 5, 3]
-    assert asked == [1, 2, 3, 4, 2]  # 2 was used last before 1, 3 and 4
+    assert requested == [1, 2, 3, 4, 2]  # 2 was used last before 1, 3 and 4

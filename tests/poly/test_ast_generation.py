@@ -44,12 +44,12 @@ def test_loops_that_leave_points_out_are_made_again_or_refused(
     i, j = Var("i"), Var("j")
     space = Space((i, j))
     triangle, part = space.box([(0, 4), (0, i)]), space.box([(0, 3), (0, 4)])
-    made = ast_generation._generate
+    result = ast_generation._generate
     calls = []
 
     def lossy(points: Any, *others: Any) -> Any:
         calls.append(points)
-        return made(points.intersect(part) if len(calls) <= times else points, *others)
+        return result(points.intersect(part) if len(calls) <= times else points, *others)
 
     monkeypatch.setattr(ast_generation, "_generate", lossy)
     if times == 2:
@@ -88,13 +88,13 @@ def test_points_that_isl_makes_no_loops_for_are_found_in_a_hull(p0: int, p1: int
     func = PrimFunc("main", (*sizes, seen), loops)
     found = np.zeros((8, 8, 8), np.int32)
     evaluate(func, [p0, p1, found])
-    wanted = np.zeros_like(found)
-    for a, b, c in np.ndindex(wanted.shape):
+    expected = np.zeros_like(found)
+    for a, b, c in np.ndindex(expected.shape):
         floor = (1 - a + b + 3 * c) // 6
         inside = -1 - 2 * (a - 1) + c <= 2 * floor and b <= 4 and c <= 2
         low, high = 3 * p1 - 15 - (a - 1) + b + 3 * c, min(b + 3 * c - a - 2, p0 - 6 * a + 2 + 2 * c)
-        wanted[a, b, c] = inside and low <= 6 * floor <= high
-    np.testing.assert_array_equal(found, wanted)
+        expected[a, b, c] = inside and low <= 6 * floor <= high
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_loops_that_isl_does_not_make_are_tested_inside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,10 +102,10 @@ def test_loops_that_isl_does_not_make_are_tested_inside(monkeypatch: pytest.Monk
     points = islpy.Set.read_from_str(
         CONTEXT, "{ [d0, d1] : 0 <= d0 <= 5 and 0 <= d1 <= d0 and (d0 + 2d1) % 3 = 1 }"
     )
-    made = ast_generation._build_ast
+    result = ast_generation._build_ast
     monkeypatch.setattr(
         ast_generation, "_build_ast",
-        lambda points, *others: None if points.involves_locals() else made(points, *others),
+        lambda points, *others: None if points.involves_locals() else result(points, *others),
     )
 
     loops = scan(points, Space((i, j)), lambda at, _: SeqStmt(()))

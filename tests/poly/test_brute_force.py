@@ -68,13 +68,13 @@ def test_choices_and_comparisons(a: Sum, b: Sum) -> None:
             p if p < q and p != 1 else q, min(p, q), max(p, q), abs(p),
             at[0] if p != q or p >= 2 else 7,
         ]
-        assert [int(each[k]) for each in found] == expected
+        assert [int(item[k]) for item in found] == expected
 
 
 def test_division_by_zero_gives_zero() -> None:
     found = evaluate_over_box([Const(7) // X, Const(7) % X], (X,), (3,))
 
-    assert [each.tolist() for each in found] == [[0, 7, 3], [0, 0, 1]]
+    assert [item.tolist() for item in found] == [[0, 7, 3], [0, 0, 1]]
 
 
 @given(st.lists(sums(2, digits=True), min_size=1, max_size=2), st.integers(0, 5), st.integers(1, 5))
@@ -85,7 +85,7 @@ def test_collisions(places: list[Sum], rows: int, columns: int) -> None:
     first: dict[tuple[int, ...], tuple[int, ...]] = {}
     pairs = []
     for at in box(shape):
-        place = tuple(each(at) for each in places)
+        place = tuple(item(at) for item in places)
         if place in first:
             pairs.append((first[place], at))
         first[place] = at
@@ -123,8 +123,8 @@ def test_points_outside_the_set(expr: Any, shape: Any, parameters: dict[str, Any
     with pytest.raises(LayoutError) as error:
         is_enumerable([expr], (X, Y), shape)
 
-    what = "index map: bit operations are decided by enumerating all elements"
-    assert diagnostic(error.value) == Diagnostic("limit-exceeded", subject=what, **parameters)
+    subject = "index map: bit operations are decided by enumerating all elements"
+    assert diagnostic(error.value) == Diagnostic("limit-exceeded", subject=subject, **parameters)
 
 
 def test_arrays_are_64_bits_wide() -> None:

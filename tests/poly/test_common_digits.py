@@ -98,9 +98,9 @@ def test_boxes_cover_every_index_and_every_empty_place_once(
                 steps = (first + np.arange(n)) * offset.strides.get(digit.var, 0)
                 where = (where[:, None] + steps).reshape(-1)
         count[where] += 1
-    taken = np.zeros(places, np.int64)
-    taken[tuple(np.broadcast_arrays(*function(*np.indices(shape, sparse=True))))] = 1
-    assert np.array_equal(count, taken.reshape(-1))
+    selected = np.zeros(places, np.int64)
+    selected[tuple(np.broadcast_arrays(*function(*np.indices(shape, sparse=True))))] = 1
+    assert np.array_equal(count, selected.reshape(-1))
 
     empty = padding_boxes(found.axes, offset, prod(places))
 
@@ -138,7 +138,7 @@ def test_non_digit_sums_remain_expressions() -> None:
         total = offset.remainder if offset.remainder is not None else digits[0].var * 0
         func = PrimFunc("at", (result, *(d.var for d in digits)),
                         BufferStore(result, total, (digits[0].var * 0,)))
-        got = []
+        actual = []
         for values in product(*(range(d.size) for d in digits)):
             sizes = dict(zip((d.var for d in digits), values, strict=True))
             if any(
@@ -149,5 +149,5 @@ def test_non_digit_sums_remain_expressions() -> None:
             out = np.zeros(1, np.int64)
             evaluate(func, [out, *values])
             linear = sum(step * sizes[var] for var, step in offset.strides.items())
-            got.append(offset.const + linear + int(out[0]))
-        assert np.array_equal(np.sort(got), expected)
+            actual.append(offset.const + linear + int(out[0]))
+        assert np.array_equal(np.sort(actual), expected)

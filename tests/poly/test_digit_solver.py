@@ -90,8 +90,8 @@ def assert_inverse(
         assert set(stored) <= there
         return
     assert set(stored) == there
-    told = np.array([np.broadcast_to(brute_force.values(e, at), len(grid)) for e in found.indices]).T
-    for place, point, is_missed in zip(grid.tolist(), told.tolist(), missed, strict=True):
+    reported = np.array([np.broadcast_to(brute_force.values(e, at), len(grid)) for e in found.indices]).T
+    for place, point, is_missed in zip(grid.tolist(), reported.tolist(), missed, strict=True):
         if not is_missed:
             assert stored[tuple(place)] == [point]
 

@@ -38,9 +38,9 @@ class Step:
         x, y, c = results[k], results[other], self.c
         if self.name == "fuse" and k == other:
             return results
-        made = STEPS[self.name](x, y, c, self.offset)
+        result = STEPS[self.name](x, y, c, self.offset)
         rest = [r for n, r in enumerate(results) if n != k and (n != other or self.name != "fuse")]
-        return [*rest[:k], *made, *rest[k:]]
+        return [*rest[:k], *result, *rest[k:]]
 
 
 STEPS: dict[str, Callable[[Any, Any, int, int], Results]] = {
@@ -113,12 +113,12 @@ class Truth:
         return min(pairs) if pairs else None
 
 
-def truth_of(made: list[Step], shape: Index) -> Truth:
+def truth_of(result: list[Step], shape: Index) -> Truth:
     """Return the map of some steps, enumerated on all elements."""
 
     def function(*index: Any) -> Results:
         results = list(index)
-        for step in made:
+        for step in result:
             results = step(results)
         return results
 
@@ -202,9 +202,9 @@ def test_maps_with_bit_operations(made: list[Step], shape: Index) -> None:
 @given(AFFINE | BITS, AFFINE | BITS, SHAPES)
 def test_equivalence(one: list[Step], other: list[Step], shape: Index) -> None:
     first, second = truth_of(one, shape), truth_of(other, shape)
-    again = truth_of(one, shape)
+    repeated = truth_of(one, shape)
 
-    assert first.index_map.is_equivalent_to(again.index_map, shape)
+    assert first.index_map.is_equivalent_to(repeated.index_map, shape)
     assert first.index_map.is_equivalent_to(second.index_map, shape) == (
         first.places == second.places
         and len(first.index_map.final_indices) == len(second.index_map.final_indices)
@@ -223,10 +223,10 @@ def test_composition(one: list[Step], other: list[Step], shape: Index) -> None:
 
     found = on_box(both.final_indices, both.initial_indices, shape)
     assert found == [second.places[place] for place in first.places.values()]
-    wanted = check_shape(second)
-    assume(wanted is not None and prod(wanted) < 10_000)
-    assert both.map_shape(shape) == wanted
-    assert both.on(shape).ends == wanted
+    expected = check_shape(second)
+    assume(expected is not None and prod(expected) < 10_000)
+    assert both.map_shape(shape) == expected
+    assert both.on(shape).ends == expected
     check_answers(Truth(both, shape, dict(zip(first.places, found, strict=True))))
 
 

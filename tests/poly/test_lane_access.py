@@ -38,23 +38,23 @@ class Operand:
 @st.composite
 def operations(draw: Draw) -> tuple[Operand, Operand]:
     extents = tuple(draw(st.integers(1, 5)) for _ in AXES)
-    made = []
+    results = []
     for _ in "ab":
         # Random sums rarely have adjacent lanes; blocks of one axis have many.
         lane = draw(st.one_of(
             sums(3, 1), st.sampled_from((Sum((0, 1, 0), 0, 1, 4), Sum((0, 1, 0), 0, 1, 2)))))
         stick = draw(st.one_of(
             sums(3, digits=True), st.sampled_from((Sum((0, 1, 0), 0, 4), Sum((1, 0, 0))))))
-        made.append(Operand(extents, stick, lane))
-    return made[0], made[1]
+        results.append(Operand(extents, stick, lane))
+    return results[0], results[1]
 
 
-def neighbours(out: Operand, kept: int) -> Iterator[tuple[Point, Point]]:
+def neighbours(out: Operand, axis: int) -> Iterator[tuple[Point, Point]]:
     """Return pairs of points whose elements are in adjacent lanes of one stick."""
     for a in box(out.extents):
         for b in box(out.extents):
             (stick, lane), (other, following) = out.at(a), out.at(b)
-            if stick == other and following == lane + 1 and a[kept:] == b[kept:]:
+            if stick == other and following == lane + 1 and a[axis:] == b[axis:]:
                 yield a, b
 
 

@@ -56,7 +56,7 @@ class Region:
             *space.dims, *space.params)
         pieces = [
             reduce(isl.Set.intersect, (
-                condition(each(variables) + X * 0 >= 0, space) for each in case), square)
+                condition(item(variables) + X * 0 >= 0, space) for item in case), square)
             for case in self.cases
         ]
         return reduce(isl.Set.union, pieces)
@@ -64,7 +64,7 @@ class Region:
     def points(self, *more: int) -> set[Point]:
         return {
             at for at in box((SIZE, SIZE))
-            if any(all(each((*at, *more)) >= 0 for each in case) for case in self.cases)
+            if any(all(item((*at, *more)) >= 0 for item in case) for case in self.cases)
         }
 
     def __repr__(self) -> str:
@@ -169,7 +169,7 @@ def test_full_tiles(region: Region, tiled: list[tuple[int, int]]) -> None:
 
     def is_full(at: Point) -> bool:
         whole = product(*(range(SIZE) if k in dims else [at[k]] for k in range(last)))
-        return all(each in inside for each in whole)
+        return all(item in inside for item in whole)
 
     found = full_tiles(region.as_set(), tiled)
 

@@ -44,8 +44,8 @@ def draw_side(draw: random.Random, axes: Sequence[Var], box: Box) -> AddressFunc
     exprs: list[Expr] = []
     for axis, (low, count) in zip(axes, box, strict=True):
         size = draw.choice((1, 2, 3, 4, 5, 8))
-        own = axis - low
-        exprs += [own] if size == 1 or size >= count else [own // size, own % size]
+        offset = axis - low
+        exprs += [offset] if size == 1 or size >= count else [offset // size, offset % size]
     draw.shuffle(exprs)
     strides, step = [], 1
     for _ in exprs:

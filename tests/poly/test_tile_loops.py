@@ -75,12 +75,12 @@ def loops(lines: Lines, known: isl.Set | None) -> tuple[Stmt, list[isl.Set]]:
     return scan(lines.set(), space, body, isolated=full, context=known), copies
 
 
-def visited(lines: Lines, made: Stmt, sizes: tuple[int, int]) -> list[tuple[int, ...]]:
+def visited(lines: Lines, result: Stmt, sizes: tuple[int, int]) -> list[tuple[int, ...]]:
     order = Buffer("order", (MOST, lines.rank + 1), INT64)
-    found = next((n.buffer for n in walk(made) if isinstance(n, BufferStore)
+    found = next((n.buffer for n in walk(result) if isinstance(n, BufferStore)
                   and n.buffer.name == "order"), order)
     count, rows = np.zeros(1, "int64"), np.zeros((MOST, lines.rank + 1), "int64")
-    evaluate(PrimFunc("f", (COUNT, found, N, M), made), [count, rows, *sizes])
+    evaluate(PrimFunc("f", (COUNT, found, N, M), result), [count, rows, *sizes])
     return [tuple(map(int, row)) for row in rows[: count[0]]]
 
 
@@ -96,13 +96,13 @@ def inside(points: isl.Set, sizes: tuple[int, int]) -> list[tuple[int, ...]]:
 
 
 def assert_visits(lines: Lines, known: str, sizes: Sequence[tuple[int, int]]) -> Stmt:
-    made, copies = loops(lines, context(known))
+    result, copies = loops(lines, context(known))
     for pair in sizes:
-        rows = visited(lines, made, pair)
+        rows = visited(lines, result, pair)
         assert [row[:-1] for row in rows] == inside(lines.set(), pair), pair
         for k, copy in enumerate(copies):
             assert [row[:-1] for row in rows if row[-1] == k] == inside(copy, pair), pair
-    return made
+    return result
 
 
 SIZES = [*product((0, 1, 3, 4, 7, 8, 9, 16, 23), (0, 1, 2))]
@@ -111,10 +111,10 @@ TILES = Lines(
 
 
 def test_a_chunk_of_a_line_has_full_tiles_and_one_that_is_begun() -> None:
-    made = assert_visits(TILES, "p0 >= 0 and p1 >= 0 and 8p1 < p0",
+    result = assert_visits(TILES, "p0 >= 0 and p1 >= 0 and 8p1 < p0",
                          [(n, m) for n, m in SIZES if 8 * m < n])
 
-    assert [str(node).splitlines()[0] for node in walk(made) if isinstance(node, For)] == [
+    assert [str(node).splitlines()[0] for node in walk(result) if isinstance(node, For)] == [
         "for i0 in range(min(3, n // 4 - 2 * m)):",
         "for i1 in range(4):",
         "for i1 in range(n % 4):",
@@ -131,9 +131,9 @@ def test_tiles_of_two_lines_inside_each_other() -> None:
         4, "0 <= d0 and 0 <= d1 and 0 <= d2 < 3 and 0 <= d3 < 4 and 3d1 + d2 < p1"
         " and 4d0 + d3 < p0", "4d0 + 4 <= p0 and 3d1 + 3 <= p1")
 
-    made = assert_visits(lines, "p0 >= 0 and p1 >= 0", [*product((0, 3, 4, 9), (0, 2, 3, 7))])
+    result = assert_visits(lines, "p0 >= 0 and p1 >= 0", [*product((0, 3, 4, 9), (0, 2, 3, 7))])
 
-    stores = [node for node in walk(made) if isinstance(node, BufferStore)]
+    stores = [node for node in walk(result) if isinstance(node, BufferStore)]
     assert sum(store.buffer is COUNT for store in stores) == 3
 
 
@@ -169,7 +169,7 @@ def random_lines(rng: random.Random) -> Lines:
 @pytest.mark.parametrize("part", range(4))
 def test_lines_at_random(part: int) -> None:
     rng = random.Random(part)
-    made = 0
+    result = 0
     for _ in range(60):
         lines = random_lines(rng)
         known = rng.choice(["", "p0 >= 0 and p1 >= 0", "p0 > 0 and p1 > 0"])
@@ -177,10 +177,10 @@ def test_lines_at_random(part: int) -> None:
         full = None if lines.full is None else lines.set(lines.full)
         if lines.set().is_empty() or tiles_of(lines.set(), full, context(known)) is None:
             continue
-        made += 1
+        result += 1
         assert_visits(lines, known, [
             (n, m) for n in (least, 1, 3, 7) for m in (least, 2, 4)])
-    assert made > 40
+    assert result > 40
 
 
 @pytest.mark.parametrize(

@@ -52,12 +52,12 @@ def test_digits_are_the_values_from_the_start(start: int, strides: tuple[int, in
 
         found = digits_of(points, [Const(start)], [Var("v")], OUTSIDE)
 
-        wanted = {x * strides[0] + y * strides[1] for x, y in product(range(first), range(second))}
+        expected = {x * strides[0] + y * strides[1] for x, y in product(range(first), range(second))}
         if found is not None:
-            assert digit_values(found[0]) == sorted(wanted)
+            assert digit_values(found[0]) == sorted(expected)
         else:
             # Sums collide, e.g. 5 = 5 * 1.
-            assert len(wanted) < first * second or strides[1] < strides[0] * first
+            assert len(expected) < first * second or strides[1] < strides[0] * first
 
 
 def test_values_that_are_no_digits_or_have_no_bound_are_none() -> None:
@@ -78,13 +78,13 @@ def tiles_at_random(count: int) -> list[tuple[IterationTile, list[Point], set[Po
         places = (X + draw.randint(0, 3), Y * draw.choice((1, 2)) + draw.randint(0, 2))
         array = Space((Var("i"), Var("j"))).box([(0, n) for n in shape])
         box = list(product(range(extents[0]), range(extents[1])))
-        asked = {
+        requested = {
             point for point in box
             if all(0 <= at(place, dict(zip((X, Y), point, strict=True))) < n
                    for place, n in zip(places, shape, strict=True))
         }
         tile = tile_of(array, places, (X, Y), extents, OUTSIDE)
-        found.append((tile, box, asked))
+        found.append((tile, box, requested))
     return found
 
 
@@ -99,18 +99,18 @@ def points_of(points: isl.Set, box: Sequence[Point]) -> set[Point]:
 
 def test_requested_and_missing_elements() -> None:
     full = Counter[bool]()
-    for tile, box, asked in tiles_at_random(60):
-        assert points_of(tile.points, box) == asked
+    for tile, box, requested in tiles_at_random(60):
+        assert points_of(tile.points, box) == requested
         # If no point is requested, there is no tile.
-        assert points_of(tile.missing(), box) == (set(box) - asked if asked else set())
-        if asked:
-            assert tile.is_full() == (asked == set(box))
+        assert points_of(tile.missing(), box) == (set(box) - requested if requested else set())
+        if requested:
+            assert tile.is_full() == (requested == set(box))
             full[tile.is_full()] += 1
-        wanted = {
-            point for point in set(box) - asked
-            if any((point[0], other) in asked for other in range(tile.extents[1]))
+        expected = {
+            point for point in set(box) - requested
+            if any((point[0], other) in requested for other in range(tile.extents[1]))
         }
-        assert points_of(missing_reduction_points(tile, [Y]), box) == wanted
+        assert points_of(missing_reduction_points(tile, [Y]), box) == expected
     assert min(full.values()) > 10
 
 
@@ -126,23 +126,23 @@ def test_two_points_that_clash_and_views_where_none_do() -> None:
     indices = (Var("a"), Var("b"))
     for tile, box, _ in tiles_at_random(80):
         access = accesses(draw)
-        told: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+        reported: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
         for point in box:
             where = dict(zip((X, Y), point, strict=True))
             own, other = (tuple(at(e, where) for e in side) for side in (access.operand_indices, access.tensor_indices))
-            told.setdefault(own, set()).add(other)
+            reported.setdefault(own, set()).add(other)
 
         found = clash(access, tile)
 
         clashes[found is None] += 1
-        assert (found is None) == all(len(others) == 1 for others in told.values())
+        assert (found is None) == all(len(others) == 1 for others in reported.values())
         if found is not None:
             first, second = found
             assert [at(e, first) for e in access.operand_indices] == [at(e, second) for e in access.operand_indices]
             assert [at(e, first) for e in access.tensor_indices] != [at(e, second) for e in access.tensor_indices]
             continue
         seen = view(access, tile, indices)
-        for element, (other,) in told.items():
+        for element, (other,) in reported.items():
             where = dict(zip(indices, element, strict=True))
             assert tuple(at(e, where) for e in seen) == other
     assert min(clashes.values()) > 15
@@ -150,14 +150,14 @@ def test_two_points_that_clash_and_views_where_none_do() -> None:
 
 def test_readable_elements_are_those_of_requested_points() -> None:
     indices = (Var("a"), Var("b"))
-    for tile, box, asked in tiles_at_random(40):
+    for tile, box, requested in tiles_at_random(40):
         access = OperandAccess((X, Y // 2), tile.coordinates)
         condition = readable_condition(access, tile, indices, None)
-        wanted = {(x, y // 2) for x, y in asked}
+        expected = {(x, y // 2) for x, y in requested}
         for x, y in box:
             element = (x, y // 2)
-            held = at(condition, dict(zip(indices, element, strict=True)))
-            assert bool(held) == (element in wanted)
+            stored = at(condition, dict(zip(indices, element, strict=True)))
+            assert bool(stored) == (element in expected)
 
 
 def test_values_at_a_point() -> None:

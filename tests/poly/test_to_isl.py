@@ -139,11 +139,11 @@ def test_constant_conditions_of_the_code_generator() -> None:
     build = isl.AstBuild.from_context(isl.Set.read_from_str(CONTEXT, "[p0] -> { : }"))
     holds = isl.Set.read_from_str(CONTEXT, "[p0] -> { : p0 > 0 or p0 <= 0 }")
 
-    made = ast_expr(build.expr_from_set(holds), {"p0": N})
+    result = ast_expr(build.expr_from_set(holds), {"p0": N})
     one = isl.AstExpr.from_val(isl.Val.one(CONTEXT))
     positive = build.expr_from_set(isl.Set.read_from_str(CONTEXT, "[p0] -> { : p0 > 0 }"))
 
-    assert str(made) == "n >= 1 or True"
+    assert str(result) == "n >= 1 or True"
     assert str(ast_expr(one.and_then(positive), {"p0": N})) == "True and n >= 1"
 
 
@@ -203,8 +203,8 @@ def test_numbers_and_conditions_are_not_mixed_up() -> None:
 
 
 def test_divisions_by_zero_give_zero() -> None:
-    made = (Binary(op, x, Const(0)) for op in (BinOp.FLOORDIV, BinOp.MOD))
-    found = [str(pw_aff(expr, Space((x,)))) for expr in made]
+    result = (Binary(op, x, Const(0)) for op in (BinOp.FLOORDIV, BinOp.MOD))
+    found = [str(pw_aff(expr, Space((x,)))) for expr in result]
 
     assert found == ["{ [d0] -> [(0)] }"] * 2
 

@@ -60,8 +60,8 @@ def _inverse(index_map: IndexMap, shape: Sequence[int | Expr]) -> object:
 
 
 def _equivalent(index_map: IndexMap, shape: Sequence[int | Expr]) -> object:
-    again = IndexMap(index_map.initial_indices, index_map.final_indices)
-    return index_map.is_equivalent_to(again, shape)
+    repeated = IndexMap(index_map.initial_indices, index_map.final_indices)
+    return index_map.is_equivalent_to(repeated, shape)
 
 
 QUESTIONS = {

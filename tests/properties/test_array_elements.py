@@ -52,13 +52,13 @@ def _step(values: list[Data], arrays: dict[int, Any], rng: np.random.Generator) 
         test, other = truths[rng.integers(len(truths))], one[::-1].copy()
         arrays[id(other)] = xp.asarray(other)
         values.append(other)
-        made = np.where(test, one, other)
-        arrays[id(made)] = xp.where(*(arrays[id(x)] for x in (test, one, other)))
-        return made
+        result = np.where(test, one, other)
+        arrays[id(result)] = xp.where(*(arrays[id(x)] for x in (test, one, other)))
+        return result
     kind, operands = _choices(values, rng)
-    made = oracle(kind, *operands)
-    arrays[id(made)] = getattr(xp, kind)(*(arrays[id(x)] for x in operands))
-    return made
+    result = oracle(kind, *operands)
+    arrays[id(result)] = getattr(xp, kind)(*(arrays[id(x)] for x in operands))
+    return result
 
 
 @pytest.mark.exhaustive(keep=12)

@@ -22,8 +22,8 @@ Buffer = np.ndarray[Any, Any]
 class Pair:
     """Array and its NumPy counterpart."""
 
-    def __init__(self, ours: Array, numpys: Buffer) -> None:
-        self.ours, self.numpys = ours, np.asarray(numpys)
+    def __init__(self, actual: Array, numpys: Buffer) -> None:
+        self.ours, self.numpys = actual, np.asarray(numpys)
 
 
 class Program:
@@ -44,12 +44,12 @@ class Program:
         """Return a pair with the shape of `pair`."""
         return self.draw.choice([p for p in self.pairs if p.ours.shape == pair.ours.shape])
 
-    def keep(self, ours: Array, numpys: Buffer) -> None:
+    def keep(self, actual: Array, numpys: Buffer) -> None:
         if len(self.pairs) > 8:
             pair = self.pairs.pop(self.draw.randrange(len(self.pairs)))
             if self.draw.random() < 0.5:
                 self.held.append(pair)
-        self.pairs.append(Pair(ours, numpys))
+        self.pairs.append(Pair(actual, numpys))
 
     def create(self) -> None:
         shape = self.draw.choice([(3, 4), (4, 3), (4,)])
@@ -73,20 +73,20 @@ class Program:
             lambda np, x: np.permute_dims(x, tuple(range(x.ndim))[::-1]),
             lambda np, x: np.squeeze(np.expand_dims(x, axis=-1), axis=-1),
         ]
-        ours = pair.ours
+        actual = pair.ours
         way = self.draw.choice(ways)
         if self.draw.random() < 0.2:
-            self.keep(xp.flip(ours), np.flip(pair.numpys).copy())
-        elif self.draw.random() < 0.3 and ours.size:
+            self.keep(xp.flip(actual), np.flip(pair.numpys).copy())
+        elif self.draw.random() < 0.3 and actual.size:
             self.flatten(pair)
         else:
-            self.keep(way(xp, ours), way(np, pair.numpys))
+            self.keep(way(xp, actual), way(np, pair.numpys))
 
     def flatten(self, pair: Pair) -> None:
         """Flatten an array; the result is a copy exactly where NumPy has to copy."""
         flat = np.reshape(pair.numpys, (-1,))
-        own = xp.reshape(pair.ours, (-1,), copy=not np.shares_memory(flat, pair.numpys))
-        self.keep(own, flat)
+        flattened = xp.reshape(pair.ours, (-1,), copy=not np.shares_memory(flat, pair.numpys))
+        self.keep(flattened, flat)
 
     def part(self) -> None:
         pair = self.pick()

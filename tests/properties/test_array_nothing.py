@@ -80,19 +80,19 @@ def test_functions_of_extents_of_0_equal_those_of_numpy(seed: int) -> None:
     """Several functions are evaluated together, so that some have a result and others an error."""
     rng = random.Random(seed)
     for _ in range(15):
-        given = rng.choice(list(ways_to_lie(rng.choice(SHAPES))))
+        source = rng.choice(list(ways_to_lie(rng.choice(SHAPES))))
         names = rng.sample(sorted(FUNCTIONS), 3)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # the mean of an empty array
-            wanted = [tried(FUNCTIONS[name], np, given) for name in names]
-        x = xp.asarray(given)
+            expected = [tried(FUNCTIONS[name], np, source) for name in names]
+        x = xp.asarray(source)
         found = [tried(FUNCTIONS[name], xp, x) for name in names]
         xp.eval(*[one for one in found if not isinstance(one, Exception)])
-        for name, one, other in zip(names, found, wanted, strict=True):
-            said = f"{name} of {given.shape} with strides {given.strides}: {one!r}"
-            assert isinstance(one, Exception) == isinstance(other, Exception), said
+        for name, one, other in zip(names, found, expected, strict=True):
+            message = f"{name} of {source.shape} with strides {source.strides}: {one!r}"
+            assert isinstance(one, Exception) == isinstance(other, Exception), message
             if not isinstance(one, Exception):
-                assert_close(np.asarray(one), other, err_msg=said)
+                assert_close(np.asarray(one), other, err_msg=message)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -49,8 +49,8 @@ def running(draw: random.Random, pair: Pair) -> Pair:
         return pair
     axis, initial = draw.randrange(y.ndim), draw.random() < 0.3
     name = draw.choice(["cumulative_sum", "cumulative_sum", "cumulative_prod"])
-    given = {"axis": axis, "include_initial": initial}
-    return getattr(xp, name)(x, **given), getattr(np, name)(y, **given)
+    source = {"axis": axis, "include_initial": initial}
+    return getattr(xp, name)(x, **source), getattr(np, name)(y, **source)
 
 
 def found(draw: random.Random, pair: Pair) -> Pair:
@@ -68,8 +68,8 @@ def multiplied(draw: random.Random, pair: Pair) -> Pair:
         return pair
     depth = y.shape[-1]
     shape = draw.choice([(depth,), (depth, 3), *([(2, depth, 1)] if y.ndim < 3 else [])])
-    other, theirs = drawn(draw, shape, draw.choice([y.dtype.name, y.dtype.name, "float64"]))
-    return x @ other, np.asarray(y @ theirs)
+    other, expected = drawn(draw, shape, draw.choice([y.dtype.name, y.dtype.name, "float64"]))
+    return x @ other, np.asarray(y @ expected)
 
 
 def spread(draw: random.Random, pair: Pair) -> Pair:
@@ -92,8 +92,8 @@ def joined(draw: random.Random, pair: Pair) -> Pair:
     x, y = pair
     if y.dtype.kind == "b":
         return x & x, y & y
-    other, theirs = drawn(draw, y.shape[1:], y.dtype.name)
-    return draw.choice([(x + other, y + theirs), (x * other, y * theirs), (-x, -y)])
+    other, expected = drawn(draw, y.shape[1:], y.dtype.name)
+    return draw.choice([(x + other, y + expected), (x * other, y * expected), (-x, -y)])
 
 
 def stepped(draw: random.Random, pair: Pair) -> Pair:
@@ -120,11 +120,11 @@ def test_programs(seed: int) -> None:
     for _ in range(draw.randrange(1, 7)):
         pairs.append(draw.choice(STEPS)(draw, draw.choice(pairs[-2:])))
     draw.shuffle(pairs)  # evaluate the values in random order
-    for got, wanted in pairs:
-        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
-        if wanted.dtype.kind not in "fc":
-            np.testing.assert_array_equal(np.asarray(got), wanted)
+    for actual, expected in pairs:
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+        if expected.dtype.kind not in "fc":
+            np.testing.assert_array_equal(np.asarray(actual), expected)
             continue
-        size = np.max(np.abs(wanted), initial=1, where=np.isfinite(wanted))
-        near = 1e3 * np.finfo(wanted.dtype).eps
-        assert_close(np.asarray(got), wanted, rtol=near, atol=near * size)
+        size = np.max(np.abs(expected), initial=1, where=np.isfinite(expected))
+        near = 1e3 * np.finfo(expected.dtype).eps
+        assert_close(np.asarray(actual), expected, rtol=near, atol=near * size)

@@ -85,12 +85,12 @@ def drawn(draw: random.Random) -> Step:
     keeps = [draw.random() < 0.2 for _ in steps]
 
     def function(xp: Any, x: Any) -> Any:
-        held = []
+        extra = []
         for step, keep in zip(steps, keeps, strict=True):
             x = step(xp, x)
             if keep:
-                held.append(x)
-        return x, held
+                extra.append(x)
+        return x, extra
 
     return function
 
@@ -105,9 +105,9 @@ def test_random_functions(seed: int) -> None:
     compiled = []
     for shape in SHAPES:
         x = np.random.default_rng(seed).uniform(-1, 1, shape).astype(dtype)
-        ours, held = function(xp, xp.asarray(x))
-        theirs, wanted = function(np, x)
-        for own, other in zip([ours, *held], [theirs, *wanted], strict=True):
+        actual, extra = function(xp, xp.asarray(x))
+        expected, reference = function(np, x)
+        for own, other in zip([actual, *extra], [expected, *reference], strict=True):
             assert (own.shape, own.dtype) == (other.shape, other.dtype)
             assert_close(np.asarray(own), other, rtol=near, atol=near)
         compiled.append(counters.compiled)

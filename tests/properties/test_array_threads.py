@@ -62,51 +62,51 @@ class Thread:
         return xp.reshape(x, (THREADS, ROWS, -1))[self.rows.start // ROWS]
 
     def write(self) -> None:
-        x, own = self.pick()
+        x, numpys = self.pick()
         number = float(self.draw.randrange(100))
         way = self.draw.randrange(4)
         if way == 0:
             x[self.rows] = number
-            own[...] = number
+            numpys[...] = number
         elif way == 1:
             self.views(x)[0, 1:] = number
-            own[0, 1:] = number
+            numpys[0, 1:] = number
         elif way == 2:
             part = self.views(x)
             part += number
-            own += number
+            numpys += number
         else:
             new = self.views(x) * 2 - number
             self.views(x)[...] = new
-            own[...] = own * 2 - number
+            numpys[...] = numpys * 2 - number
 
     def read(self) -> None:
-        x, own = self.pick()
+        x, numpys = self.pick()
         way = self.draw.randrange(3)
         if way == 0:
-            np.testing.assert_array_equal(np.asarray(x)[self.rows], own)
+            np.testing.assert_array_equal(np.asarray(x)[self.rows], numpys)
         elif way == 1:
-            assert float(self.views(x)[1, 2]) == own[1, 2]
+            assert float(self.views(x)[1, 2]) == numpys[1, 2]
         else:
-            np.testing.assert_array_equal(np.asarray(xp.sum(self.views(x), axis=1)), own.sum(1))
+            np.testing.assert_array_equal(np.asarray(xp.sum(self.views(x), axis=1)), numpys.sum(1))
 
     def record(self) -> None:
-        x, own = self.pick()
-        self.kept.append((self.views(x) + 1, own + 1))
+        x, numpys = self.pick()
+        self.kept.append((self.views(x) + 1, numpys + 1))
         self.kept.append((xp.sum(self.constant * 2), np.sum(np.asarray(self.constant)) * 2))
 
     def let_go(self) -> None:
         if self.kept:
-            x, wanted = self.kept.pop(self.draw.randrange(len(self.kept)))
+            x, expected = self.kept.pop(self.draw.randrange(len(self.kept)))
             if self.draw.random() < 0.5:
-                np.testing.assert_array_equal(np.asarray(x), wanted)
+                np.testing.assert_array_equal(np.asarray(x), expected)
 
     def run(self, start: Barrier) -> None:
         start.wait()
         for _ in range(40):
             self.draw.choice([self.write, self.write, self.read, self.record, self.let_go])()
-        for x, wanted in self.kept:
-            np.testing.assert_array_equal(np.asarray(x), wanted)
+        for x, expected in self.kept:
+            np.testing.assert_array_equal(np.asarray(x), expected)
 
 
 @pytest.mark.exhaustive(keep=2)
@@ -124,4 +124,4 @@ def test_threads_see_what_they_wrote(seed: int) -> None:
             future.result(SECONDS)
 
     for k, x in enumerate(shared):
-        np.testing.assert_array_equal(np.asarray(x), np.concat([each.own[k] for each in threads]))
+        np.testing.assert_array_equal(np.asarray(x), np.concat([item.own[k] for item in threads]))

@@ -22,12 +22,12 @@ def test_random_programs(seed: int) -> None:
     others = [x for x in p.values if x[0].op.input_tensors and x is not last]
     results = [last, *(p.dice.sample(others, 1) if others and seed % 3 == 0 else ())]
     outputs = [x for x, _ in results]
-    inputs, given = p.needed(outputs)
+    inputs, source = p.needed(outputs)
     kernel = tecomp.build(auto(outputs, CPU), [*inputs, *outputs])
-    made = [np.full(x.shape, np.nan, np.float32) for x in outputs]
-    kernel(*given, *made)
+    created = [np.full(x.shape, np.nan, np.float32) for x in outputs]
+    kernel(*source, *created)
 
-    for value, (_, expected) in zip(made, results, strict=True):
+    for value, (_, expected) in zip(created, results, strict=True):
         assert_close(value, expected, rtol=2e-3, atol=2e-3)
 
 

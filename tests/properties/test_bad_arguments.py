@@ -245,11 +245,11 @@ def _callable(name: str) -> Any:
 def _public() -> Iterator[str]:
     """Yield the names of all exported callables and of the layout methods that take arguments."""
     for name in tecomp.__all__:
-        given = getattr(tecomp, name)
-        if not callable(given) or name in RECORDS:
+        source = getattr(tecomp, name)
+        if not callable(source) or name in RECORDS:
             continue
-        if not (isinstance(given, type) and issubclass(given, Exception | Enum)):
-            yield "StickLayout" if given is StickLayout else name
+        if not (isinstance(source, type) and issubclass(source, Exception | Enum)):
+            yield "StickLayout" if source is StickLayout else name
     for owner in CLASSES:
         for name, member in vars(owner).items():
             takes = isinstance(member, classmethod) or (
@@ -269,13 +269,13 @@ def test_a_wrong_argument_is_a_tecomp_error(name: str) -> None:
     call, right = _callable(name), RIGHT[name]
     call(**right)
 
-    assert failures(lambda given: call(**given), right) == []
+    assert failures(lambda source: call(**source), right) == []
 
 
 @pytest.mark.exhaustive(keep=61)
 @pytest.mark.parametrize("name", RIGHT)
 def test_several_wrong_arguments_are_a_tecomp_error(name: str) -> None:
-    assert random_failures(lambda given: _callable(name)(**given), RIGHT[name], 40) == []
+    assert random_failures(lambda source: _callable(name)(**source), RIGHT[name], 40) == []
 
 
 NAMES = ("a" * 1024, "a" * 3000, "x.y", "x y", "1x", "for", "é", "日本", "a-b", "_", "A", "i", "main", "t")

@@ -85,8 +85,8 @@ def computed(result: Any) -> None:
     if isinstance(result, Array):
         assert np.asarray(result).shape == result.shape
     elif isinstance(result, list | tuple):
-        for each in result:
-            computed(each)
+        for item in result:
+            computed(item)
 
 
 @pytest.mark.exhaustive
@@ -109,19 +109,19 @@ def test_drawn_arguments(seed: int) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(("call", "where", "what"), [
+@pytest.mark.parametrize(("call", "where", "subject"), [
     (lambda: xp.full(2, HUGE, dtype="float64"), "full", "the value"),
     (lambda: xp.arange(0.5, HUGE), "arange", "a number"),
     (lambda: xp.var(xp.ones(3), correction=HUGE), "var", "correction"),
     (lambda: xp.linalg.pinv(xp.ones((2, 2)), rtol=HUGE), "pinv", "rtol"),
     (lambda: xp.linalg.vector_norm(xp.ones(2), ord=HUGE), "vector_norm", "ord"),
 ])
-def test_integers_beyond_float64(call: Callable[[], object], where: str, what: str) -> None:
+def test_integers_beyond_float64(call: Callable[[], object], where: str, subject: str) -> None:
     with pytest.raises(ArrayValueError) as error:
         call()
 
     assert diagnostic(error.value) == Diagnostic(
-        "array-value", where=where, subject=what, value="<int of 16,610 bits>"
+        "array-value", where=where, subject=subject, value="<int of 16,610 bits>"
     )
 
 

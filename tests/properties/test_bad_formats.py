@@ -55,8 +55,8 @@ def calls(storage: Format) -> dict[str, Right]:
 def test_methods(name: str) -> None:
     storage = FORMATS[name]
     for method, right in calls(storage).items():
-        def call(given: Right, method: str = method) -> object:
-            return getattr(storage, method)(**given)
+        def call(source: Right, method: str = method) -> object:
+            return getattr(storage, method)(**source)
 
         call(right)
 
@@ -68,7 +68,7 @@ def test_makers(name: str) -> None:
     make, right = MAKERS[name]
     make(**right)
 
-    assert failures(lambda given: make(**given), right) == []
+    assert failures(lambda source: make(**source), right) == []
 
 
 def test_every_method_is_tried() -> None:

@@ -228,7 +228,7 @@ def test_functions_of_te(name: str) -> None:
     right = dict(zip(names, OF_TE[name].values(), strict=False))
     function(**right)
 
-    assert failures(lambda given: function(**given), right) == []
+    assert failures(lambda source: function(**source), right) == []
 
 
 def test_every_function_of_te_is_tried() -> None:
@@ -241,9 +241,9 @@ def primitive(name: str) -> Callable[[Right], object]:
     """Return a function that calls the primitive on a new schedule."""
     owner, _, method = name.partition(".")
 
-    def call(given: Right) -> object:
+    def call(source: Right) -> object:
         s = te.create_schedule(C.op)
-        return getattr(s if owner == "Schedule" else s[B], method)(**given)
+        return getattr(s if owner == "Schedule" else s[B], method)(**source)
 
     return call
 
@@ -274,7 +274,7 @@ def test_arguments_without_a_name(name: str) -> None:
     found = ((wrong, tried(partial(PLAIN[name], te.create_schedule(C.op), wrong)))
              for wrong in WRONG)
 
-    assert [f"{wrong!r}: {what}" for wrong, what in found if what] == []
+    assert [f"{wrong!r}: {subject}" for wrong, subject in found if subject] == []
 
 
 @pytest.mark.parametrize(("call", "expected"), [
@@ -400,4 +400,4 @@ def test_kernels(method: str, kernel: ScheduledKernel) -> None:
     }
     call, right = calls[method]
 
-    assert failures(lambda given: call(**given), right) == []
+    assert failures(lambda source: call(**source), right) == []

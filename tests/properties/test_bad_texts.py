@@ -51,13 +51,13 @@ def test_texts(name: str) -> None:
     draw = Random(7)
     raw = []
     for _ in range(600):
-        given = changed(text, draw)
+        source = changed(text, draw)
         try:
-            read(given)
+            read(source)
         except TecompError:
             continue
         except Exception as error:
-            raw.append(f"{given!r}: {type(error).__name__}: {error}")
+            raw.append(f"{source!r}: {type(error).__name__}: {error}")
 
     assert raw == []
 

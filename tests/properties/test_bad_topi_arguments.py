@@ -54,7 +54,7 @@ def arguments(draw: np.random.Generator, function: Callable[..., Any]) -> list[A
         pool = TENSORS if draw.random() < (0.8, 0.3)[min(k, 1)] else WRONG
         return pool[draw.integers(len(pool))]
 
-    return [one(*each) for each in enumerate(inspect.signature(function).parameters.values())]
+    return [one(*item) for item in enumerate(inspect.signature(function).parameters.values())]
 
 
 @pytest.mark.exhaustive(keep=2)
@@ -63,13 +63,13 @@ def test_anything_is_taken_or_refused(seed: int) -> None:
     draw, known = np.random.default_rng(seed), functions()
     for _ in range(CALLS):
         name, function = known[draw.integers(len(known))]
-        given = arguments(draw, function)
+        inputs = arguments(draw, function)
         try:
-            function(*given)
+            function(*inputs)
         except tecomp.TecompError:
             continue
         except Exception as error:
-            raise AssertionError(f"{name}({', '.join(map(safe_repr, given))}): {error!r}") from error
+            raise AssertionError(f"{name}({', '.join(map(safe_repr, inputs))}): {error!r}") from error
 
 
 X, IMAGES = TENSORS[0], TENSORS[3]

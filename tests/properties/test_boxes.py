@@ -51,7 +51,7 @@ def sliced(random: Random, shape: Shape) -> tuple[tuple[int, int, int], ...]:
 def op_on(random: Random, shape: Shape) -> PTensorOp:
     """Draw an operation on one array."""
     axis = int(random.integers(len(shape)))
-    made: list[Callable[[], PTensorOp]] = [
+    created: list[Callable[[], PTensorOp]] = [
         lambda: ExtractSlice(sliced(random, shape)),
         lambda: Flip((axis,)),
         lambda: Roll((int(random.integers(-3, 4)),), (axis - len(shape),)),
@@ -66,7 +66,7 @@ def op_on(random: Random, shape: Shape) -> PTensorOp:
         lambda: Squeeze((axis,)) if shape[axis] == 1 and len(shape) > 1 else Flip((axis,)),
         lambda: FUNCTIONS["square"],
     ]
-    return made[random.integers(len(made))]()
+    return created[random.integers(len(created))]()
 
 
 def graph_of(random: Random) -> OpGraph:
@@ -112,9 +112,9 @@ def computed(op: PTensorOp, xs: Sequence[Array]) -> Array:
         found = view_of(op, xs[0])
         return np.reshape(xs[0], op.shape) if found is None else found  # type: ignore[attr-defined]
     if isinstance(op, InsertSlice):
-        made = xs[0].copy()
-        made[tuple([slice(a, a + s * n, s) for a, s, n in op.slice])] = xs[1]
-        return made
+        result = xs[0].copy()
+        result[tuple([slice(a, a + s * n, s) for a, s, n in op.slice])] = xs[1]
+        return result
     if isinstance(op, Combine):
         return (np.concatenate if op.kind == "concat" else np.stack)(xs, axis=op.axis)
     if isinstance(op, Roll):
@@ -130,18 +130,18 @@ def computed(op: PTensorOp, xs: Sequence[Array]) -> Array:
 
 def results(graph: OpGraph, leaves: Sequence[Array]) -> list[Array]:
     """Return the outputs of a graph, computed with NumPy."""
-    made: list[Array] = []
+    created: list[Array] = []
     for op, places in graph.steps:
-        made.append(computed(op, [made[p] if p >= 0 else leaves[-1 - p] for p in places]))
-    return [made[p] if p >= 0 else leaves[-1 - p] for p in graph.outputs]
+        created.append(computed(op, [created[p] if p >= 0 else leaves[-1 - p] for p in places]))
+    return [created[p] if p >= 0 else leaves[-1 - p] for p in graph.outputs]
 
 
 def put(each: RegionGraph, leaves: Sequence[Array], into: dict[int, Array], times: dict[int, Array]) -> None:
     """Compute the boxes of a graph, store them in `into` and count the writes in `times`."""
-    given = [leaves[number][index] for number, index in each.leaves]
-    for found, type in zip(given, each.graph.leaves, strict=True):
+    inputs = [leaves[number][index] for number, index in each.leaves]
+    for found, type in zip(inputs, each.graph.leaves, strict=True):
         assert found.shape == type.shape
-    for (place, index), found in zip(each.boxes, results(each.graph, given), strict=True):
+    for (place, index), found in zip(each.boxes, results(each.graph, inputs), strict=True):
         assert found.shape == into[place][index].shape, (place, index)
         into[place][index] = found
         times[place][index] += 1
@@ -169,14 +169,14 @@ def test_a_core_reads_what_is_there_and_borders_are_the_rest(first: int) -> None
         for x, y, box in zip(early, whole, boxes, strict=True):
             at = tuple([slice(low, end) for low, end in box])
             x[at] = y[at]
-        wanted = dict(zip(graph.outputs, results(graph, whole), strict=True))
-        made = {place: np.zeros_like(each) for place, each in wanted.items()}
-        times = {place: np.zeros_like(each) for place, each in wanted.items()}
-        put(cutting.core, early, made, times)
+        expected = dict(zip(graph.outputs, results(graph, whole), strict=True))
+        result = {place: np.zeros_like(each) for place, each in expected.items()}
+        times = {place: np.zeros_like(each) for place, each in expected.items()}
+        put(cutting.core, early, result, times)
         for border in cutting.borders:
-            put(border, whole, made, times)
-        for place, each in wanted.items():
-            assert np.array_equal(made[place], each), (seed, graph, boxes)
+            put(border, whole, result, times)
+        for place, each in expected.items():
+            assert np.array_equal(result[place], each), (seed, graph, boxes)
             assert (times[place] == 1).all(), (seed, graph, boxes)
         cut += bool(cutting.borders) and size_of(boxes[0]) < whole[0].size
     assert cut > 100

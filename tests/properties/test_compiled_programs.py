@@ -31,10 +31,10 @@ def test_programs_equal_numpy(seed: int) -> None:
     drawn = draw_program(seed, steps=2 + seed % 9)
     outputs = list(drawn.outputs)
     known = [x for k, x in enumerate(drawn.inputs) if k and seed % 2]
-    given = [x for x in drawn.inputs if x not in known]
+    inputs = [x for x in drawn.inputs if x not in known]
 
-    program = tecomp.compile(outputs, given, constants={x: drawn.inputs[x] for x in known})
-    found = program(*(drawn.inputs[x] for x in given))
+    program = tecomp.compile(outputs, inputs, constants={x: drawn.inputs[x] for x in known})
+    found = program(*(drawn.inputs[x] for x in inputs))
 
     for array, tensor in zip(found if len(outputs) > 1 else [found], outputs, strict=True):
         assert_close(array, drawn.outputs[tensor], rtol=2e-4, atol=2e-4)
@@ -74,8 +74,8 @@ def _squares(seed: int) -> tuple[te.Tensor, list[te.Tensor], te.Tensor, Values]:
     X, W = (te.placeholder((size, size), name=name) for name in "XW")
     values: Values = {x: rng.uniform(-1, 1, (size, size)).astype("float32") for x in (X, W)}
     for number in range(4 + seed % 3):
-        made = [x for x in values if x != W]
-        a, b = made[-1], made[-2 if len(made) > 1 and rng.integers(5) else -1]
+        results = [x for x in values if x != W]
+        a, b = results[-1], results[-2 if len(results) > 1 and rng.integers(5) else -1]
         k = te.reduce_axis((0, size), name="k")
         P = te.compute(
             (size, size), lambda i, j, a=a, k=k: te.sum(a[i, k] * W[k, j], axis=k), name=f"P{number}"
@@ -113,19 +113,19 @@ def test_loaded_and_compiled_programs_agree(
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "cache"))
     drawn = draw_program(100 + seed, steps=5 + seed)
     known = [x for k, x in enumerate(drawn.inputs) if k and seed % 2]
-    given = [x for x in drawn.inputs if x not in known]
-    asked = list(drawn.outputs), given
+    inputs = [x for x in drawn.inputs if x not in known]
+    requested = list(drawn.outputs), inputs
     constants = {x: drawn.inputs[x] for x in known}
-    made = tecomp.compile(*asked, constants=constants)
+    compiled = tecomp.compile(*requested, constants=constants)
     monkeypatch.setattr(compilation_steps, "compile_native", None)  # make compilation impossible
-    kept = tecomp.compile(*asked, constants=constants)
-    made.save(tmp_path / "saved")
+    kept = tecomp.compile(*requested, constants=constants)
+    compiled.save(tmp_path / "saved")
     loaded = tecomp.load(tmp_path / "saved")
     monkeypatch.undo()
 
-    arrays = [drawn.inputs[x] for x in given]
+    arrays = [drawn.inputs[x] for x in inputs]
     for program in (kept, loaded):
-        for found, expected in zip(program(*arrays), made(*arrays), strict=True):
+        for found, expected in zip(program(*arrays), compiled(*arrays), strict=True):
             np.testing.assert_array_equal(found, expected)
-        assert program.picture() == made.picture()
+        assert program.picture() == compiled.picture()
         _watch(program)

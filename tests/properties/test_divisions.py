@@ -57,7 +57,7 @@ def softmax(n: int, m: int) -> Case:
 @pytest.mark.parametrize("target", ["stick128", "tensix_wh"])
 @pytest.mark.parametrize("make", [formula, total, product, softmax])
 def test_division_hints_are_satisfied_or_rejected(make: Callable[..., Case], target: str) -> None:
-    draw, taken = Random(f"{make.__name__} {target}"), 0
+    draw, selected = Random(f"{make.__name__} {target}"), 0
     reasons: list[str] = []
     kinds: set[str] = set()
     for _ in range(10):
@@ -77,17 +77,17 @@ def test_division_hints_are_satisfied_or_rejected(make: Callable[..., Case], tar
             reasons.append(error.parameters["reason"].rsplit("; ", 1)[1])
             kinds.add(error.kind)
             continue
-        taken += 1
-        rng = np.random.default_rng(taken)
+        selected += 1
+        rng = np.random.default_rng(selected)
         values = [rng.integers(-3, 4, x.shape).astype("float32") for x in inputs]
         rtol = 1e-5 if make is softmax else 0
         assert_close(program(*values), expected(*values), rtol=rtol)
-        assert prod(cores.values()) in [each.cores for each in program.report().kernels]
+        assert prod(cores.values()) in [item.cores for item in program.report().kernels]
         assert all(wish.is_kept for wish in program.layouts.wishes)
-    assert taken
+    assert selected
     known = (
         "request a number that divides ", "request numbers that divide the grid extents, or divide",
         "request fewer parts", "omit axis j",
     )
-    assert all(each.startswith(known) for each in reasons), reasons
+    assert all(item.startswith(known) for item in reasons), reasons
     assert kinds <= {"layout-requirement"}

@@ -17,11 +17,11 @@ from tests.bench.programs.in_arrays import oracle
 def test_a_program_is_what_numpy_says(kind: str, seed: int) -> None:
     program = draw(seed, kind, (1000, 1_500_000))
     inputs, output = in_te.tensors(program)
-    given = program.values()
-    wide = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in given]
-    expected = oracle(program)(*wide)
-    made = np.empty(in_te.sizes_of(output), str(output.dtype))
+    source = program.values()
+    widened = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in source]
+    expected = oracle(program)(*widened)
+    result = np.empty(in_te.sizes_of(output), str(output.dtype))
 
-    tecomp.build(output, [*inputs, output])(*given, made)
+    tecomp.build(output, [*inputs, output])(*source, result)
 
-    assert np.abs(made - expected).max() <= 2e-3 * max(np.abs(expected).max(), 1e-3)
+    assert np.abs(result - expected).max() <= 2e-3 * max(np.abs(expected).max(), 1e-3)

@@ -25,9 +25,9 @@ def running(x: te.Tensor, along: int) -> te.Tensor:
 
     start = te.compute((1, *rest), lambda t, *i: at(t, i), name="start")
     step = te.compute(state.shape, lambda t, *i: state(t - 1, *i) + at(t, i), name="step")
-    made = te.scan(start, step, state, name="sums")
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.scan(start, step, state, name="sums")
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 @pytest.mark.exhaustive(keep=15)

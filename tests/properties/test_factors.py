@@ -49,13 +49,13 @@ def draw(dice: Random) -> tuple[list[te.Tensor], te.Tensor, int]:
             term = term / (other + 2.0) if dice.random() < 0.2 else term * other
         return reducer(term, axis=[k, r])
 
-    made = te.compute((i, j), value, name="T")
-    return inputs, made, len(tecomp.accesses(made).written)
+    result = te.compute((i, j), value, name="T")
+    return inputs, result, len(tecomp.accesses(result).written)
 
 
-def run(s: te.Schedule, args: list[te.Tensor], given: list[Any], shape: Any) -> Any:
+def run(s: te.Schedule, args: list[te.Tensor], inputs: list[Any], shape: Any) -> Any:
     out = np.full(shape, np.nan, np.float32)
-    tecomp.build(s, args)(*given, out)
+    tecomp.build(s, args)(*inputs, out)
     return out
 
 
@@ -63,14 +63,14 @@ def run(s: te.Schedule, args: list[te.Tensor], given: list[Any], shape: Any) -> 
 @pytest.mark.parametrize("seed", range(24))
 def test_terms_of_factors_that_are_computed_first(seed: int) -> None:
     dice = Random(seed)
-    inputs, made, count = draw(dice)
+    inputs, result, count = draw(dice)
     numbers = np.random.default_rng(seed)
-    given = [numbers.uniform(0.5, 1.5, x.shape).astype(np.float32) for x in inputs]
-    args = [*inputs, made]
-    expected = run(te.create_schedule(made), args, given, made.shape)
-    s = te.create_schedule(made)
-    first = s.cache_factor(made, dice.sample(range(count), dice.randint(1, count - 1)), "global")
+    arrays = [numbers.uniform(0.5, 1.5, x.shape).astype(np.float32) for x in inputs]
+    args = [*inputs, result]
+    expected = run(te.create_schedule(result), args, arrays, result.shape)
+    s = te.create_schedule(result)
+    first = s.cache_factor(result, dice.sample(range(count), dice.randint(1, count - 1)), "global")
     assert first.op in [stage.op for stage in s.stages]
 
-    for each in (s, auto(made, CPU)):
-        assert_close(run(each, args, given, made.shape), expected, rtol=2e-5)
+    for item in (s, auto(result, CPU)):
+        assert_close(run(item, args, arrays, result.shape), expected, rtol=2e-5)

@@ -63,8 +63,8 @@ def _stage(kind: str, at: int, before: te.Tensor, shape: tuple[int, int]) -> te.
             return te.sum(before[i, k] + j, axis=k)
         return before[i, j] * 2 if kind == "same" else before[i, j] - before[i, j + 1] * 3
 
-    made: te.Tensor = te.compute(shape, value, name=f"S{at}")
-    return made
+    result: te.Tensor = te.compute(shape, value, name=f"S{at}")
+    return result
 
 
 def _loops(s: te.Schedule, stage: te.Tensor, d: Draws) -> list[te.IterVar]:
@@ -84,8 +84,8 @@ def test_memory_is_for_what_is_used(case: tuple[te.Schedule, list[te.Tensor]]) -
     note(str(s.trace))
     func = tecomp.lower(s, args, stop_after="nest")
     note(str(func))
-    for name, held, needed in worst(func):
-        assert held <= _SLACK * needed, (name, held, needed)
+    for name, allocated, needed in worst(func):
+        assert allocated <= _SLACK * needed, (name, allocated, needed)
 
 
 def worst(func: PrimFunc) -> list[tuple[str, int, int]]:
@@ -109,10 +109,10 @@ def test_numbers_are_those_of_plain_loops(case: tuple[te.Schedule, list[te.Tenso
     note(str(s.trace))
     shapes = [[int(str(n)) for n in tensor.shape] for tensor in args]
     a = np.random.default_rng(0).integers(-9, 9, shapes[0]).astype("int32")
-    found, wanted = (np.zeros(shapes[1], "int32") for _ in range(2))
+    found, expected = (np.zeros(shapes[1], "int32") for _ in range(2))
     tecomp.build(s, args, check_bounds=True)(a, found)
-    tecomp.build(te.create_schedule(args[1]), args)(a, wanted)
-    np.testing.assert_array_equal(found, wanted)
+    tecomp.build(te.create_schedule(args[1]), args)(a, expected)
+    np.testing.assert_array_equal(found, expected)
 
 
 Values = Mapping[Var, Any]

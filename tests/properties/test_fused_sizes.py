@@ -92,11 +92,11 @@ def schedule(program: Program, d: Draws) -> tuple[te.Schedule, list[Any]]:
         loops[-1:] = [outer, inner]
     count = d.number(2, len(loops) - at)
     fused = stage.fuse(*loops[at : at + count])
-    made = [fused]
+    results = [fused]
     for _ in range(d.number(0, 2)):
-        k = d.number(0, len(made) - 1)
-        made[k : k + 1] = stage.split(made[k], factor=d.pick((2, 3, 8, 5)))
-    loops[at : at + count] = made
+        k = d.number(0, len(results) - 1)
+        results[k : k + 1] = stage.split(results[k], factor=d.pick((2, 3, 8, 5)))
+    loops[at : at + count] = results
     loops += stage.op.reduce_axis
     if d.chance(40):
         loops = d.shuffled(loops)
@@ -104,7 +104,7 @@ def schedule(program: Program, d: Draws) -> tuple[te.Schedule, list[Any]]:
     data = [x for x in loops if x not in stage.op.reduce_axis]
     if d.chance(40) and loops[0] in data:
         stage.parallel(loops[0])
-    if d.chance(40) and loops[-1] in made[1:]:
+    if d.chance(40) and loops[-1] in results[1:]:
         stage.vectorize(loops[-1])
     if d.chance(20) and program.depth is not None and loops[-1] is stage.op.reduce_axis[0]:
         stage.fuse(*loops[-2:])

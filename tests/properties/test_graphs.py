@@ -55,22 +55,22 @@ class Graph:
         safe = [Node(t[i], a) for t, a in zip(self.tensors, self.arrays, strict=True)]
         bold = [Node(t[i - 1], np.roll(a, 1), needs_before=True)
                 for t, a in zip(self.tensors, self.arrays, strict=True)]
-        made = safe[0]
+        result = safe[0]
         for _ in range(count):
             kind = self.draw.randrange(10)
             recent = safe[-self.draw.choice((2, 5, 1000)):]
             a, b = self.draw.choice(recent), self.draw.choice(safe)
             if kind < 5:
-                made = self.operation(a, b)
+                result = self.operation(a, b)
             elif kind == 5:
-                made = self.operation(self.draw.choice(bold[-3:]), self.draw.choice((a, *bold)))
+                result = self.operation(self.draw.choice(bold[-3:]), self.draw.choice((a, *bold)))
             elif kind == 6:
                 inner = self.draw.choice(bold)
-                made = Node(te.if_then_else(i > 0, inner.expr, a.expr),
+                result = Node(te.if_then_else(i > 0, inner.expr, a.expr),
                             np.where(place > 0, inner.values, a.values))
             else:
-                made = self.choice(i, place, a, b, kind)
-            (bold if made.needs_before else safe).append(made)
+                result = self.choice(i, place, a, b, kind)
+            (bold if result.needs_before else safe).append(result)
         return safe[-1]
 
     def operation(self, a: Node, b: Node) -> Node:
@@ -95,11 +95,11 @@ class Graph:
 @pytest.mark.parametrize("count", [1, 3, 10, 30, 100, 400, 2000])
 def test_random_graphs(count: int, dtype: str, is_vector: bool) -> None:
     graph = Graph(random.Random(f"{count} {dtype} {is_vector}"), dtype)
-    wanted: list[Array] = []
+    expected: list[Array] = []
 
     def element(i: Any) -> Any:
         node = graph.made(i, count)
-        wanted.append(node.values)
+        expected.append(node.values)
         return node.expr
 
     C = te.compute((N,), element, name="C")
@@ -112,11 +112,11 @@ def test_random_graphs(count: int, dtype: str, is_vector: bool) -> None:
     with np.errstate(over="ignore"):
         found = np.zeros(N, dtype)
         tecomp.build(s, args)(*arrays, found)
-        np.testing.assert_array_equal(found, wanted[0])
+        np.testing.assert_array_equal(found, expected[0])
         func = tecomp.lower(s, args)
         slow = np.zeros(N, dtype)
         evaluate(func, [*arrays, slow])
-        np.testing.assert_array_equal(slow, wanted[0])
+        np.testing.assert_array_equal(slow, expected[0])
     if count <= 30:
         assert parse(str(func)) == func
     assert len(str(func)) < 3000 + 900 * count

@@ -146,18 +146,18 @@ def held(s: te.Schedule, args: list[te.Tensor]) -> int:
 def check(rows: Taps, columns: Taps, along: int) -> None:
     s, args = program(rows, columns, along)
     a = np.random.default_rng(0).integers(-9, 9, (rows.extent, columns.extent)).astype("int32")
-    wide = padded(a, rows, columns).astype(np.int64)
-    wanted = np.zeros((rows.windows, columns.windows), np.int64)
+    widened = padded(a, rows, columns).astype(np.int64)
+    expected = np.zeros((rows.windows, columns.windows), np.int64)
     for k in range(rows.count):
         for l in range(columns.count):  # noqa: E741  (a tap of the other axis)
-            part = wide[k * rows.dilation :: rows.stride, l * columns.dilation :: columns.stride]
-            wanted += 2 * (k * 4 + l + 1) * part[: rows.windows, : columns.windows]
+            part = widened[k * rows.dilation :: rows.stride, l * columns.dilation :: columns.stride]
+            expected += 2 * (k * 4 + l + 1) * part[: rows.windows, : columns.windows]
     kernel = tecomp.build(s, args)
     # Run the kernel on fenced arrays, and in the interpreter, which rejects out-of-bounds accesses.
     for run in (partial(call_fenced, kernel), interpreted(kernel)):
-        found = np.zeros(wanted.shape, "int32")
+        found = np.zeros(expected.shape, "int32")
         run(a, found)
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(found, expected)
 
 
 def interpreted(kernel: ScheduledKernel) -> Callable[..., None]:

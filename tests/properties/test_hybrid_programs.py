@@ -129,9 +129,9 @@ def written(seed: int) -> str:
 def function_of(text: str, name: str) -> Any:
     """Define a hybrid function from text, which `inspect` finds in `linecache`."""
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    made: dict[str, Any] = {}
-    exec(compile(text, name, "exec"), made)
-    return te.hybrid.script(made["program"])
+    result: dict[str, Any] = {}
+    exec(compile(text, name, "exec"), result)
+    return te.hybrid.script(result["program"])
 
 
 def interpreted(s: te.Schedule, args: list[Any], *arrays: Any) -> None:
@@ -144,17 +144,17 @@ def test_random_programs(seed: int) -> None:
     program = function_of(written(seed), f"<program {seed}>")
     n = te.var("n")
     A, B = (te.placeholder(SHAPES[name], "int32", name=name) for name in "ab")
-    made = program(A, B, n)
+    result = program(A, B, n)
     numbers = np.random.default_rng(seed)
     a, b = (numbers.integers(-9, 9, SHAPES[name]).astype("int32") for name in "ab")
-    wanted = program(a, b, 3)
-    s = te.create_schedule(made[0].op)
-    args = [A, B, n, *made]
+    expected = program(a, b, 3)
+    s = te.create_schedule(result[0].op)
+    args = [A, B, n, *result]
     for run in (
         tecomp.build(s, args, check_bounds=True),
         partial(interpreted, s, args),
     ):
         found = [np.zeros(SHAPES[name], "int32") for name in OUTPUTS]
         run(a, b, 3, *found)
-        for got, right in zip(found, wanted, strict=True):
-            np.testing.assert_array_equal(got, right)
+        for actual, right in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(actual, right)

@@ -55,19 +55,19 @@ def check(world: World, expr: Expr) -> None:
     simple = simplify(expr, world.ranges)
     note(f"{expr}\nis simplified to\n{simple}\nwhere {world}")
 
-    wanted = world.evaluate(expr)
+    expected = world.evaluate(expr)
 
-    assert_same(world, simple, wanted)
+    assert_same(world, simple, expected)
     low, high = bounds(expr, world.ranges)
-    assert low is None or (wanted >= low).all()
-    assert high is None or (wanted <= high).all()
+    assert low is None or (expected >= low).all()
+    assert high is None or (expected <= high).all()
     assert str(simplify(simple, world.ranges)) == str(simple)
 
 
-def assert_same(world: World, expr: Expr, wanted: NDArray[Any]) -> None:
+def assert_same(world: World, expr: Expr, expected: NDArray[Any]) -> None:
     found = world.evaluate(expr)
-    wrong = np.flatnonzero(found != wanted)
+    wrong = np.flatnonzero(found != expected)
     if wrong.size:
         at = {var.name: int(column[wrong[0]]) for var, column in world.points.items()}
-        raise AssertionError(f"{expr} at {at}: {found[wrong[0]]}, not {wanted[wrong[0]]}")
+        raise AssertionError(f"{expr} at {at}: {found[wrong[0]]}, not {expected[wrong[0]]}")
 

@@ -63,14 +63,14 @@ def test_products_of_tiles(seed: int) -> None:
     x, y = (rng.integers(-4, 5, t.shape).astype("float32") for t in inputs)
     blocks = y if y.ndim == 4 else y.reshape(
         counts[2], tile[2], counts[1], tile[1]).transpose(2, 0, 1, 3)
-    wanted = np.einsum("ikmp,jkpn->ijmn", x, blocks)
+    expected = np.einsum("ikmp,jkpn->ijmn", x, blocks)
 
     kernel = tecomp.build(s, [*inputs, C], check_bounds=True)
-    given = [kernel.pack(t, a) for t, a in zip((*inputs, C), (x, y, np.zeros(wanted.shape, "float32")),
+    arrays = [kernel.pack(t, a) for t, a in zip((*inputs, C), (x, y, np.zeros(expected.shape, "float32")),
                                                strict=True)]
-    kernel(*given)
-    np.testing.assert_array_equal(kernel.unpack(C, given[2]), wanted)
+    kernel(*arrays)
+    np.testing.assert_array_equal(kernel.unpack(C, arrays[2]), expected)
     func = tecomp.lower(s, [*inputs, C], stop_after="nest")
-    out = np.zeros(wanted.shape, "float32")
+    out = np.zeros(expected.shape, "float32")
     evaluate(func, [x, y, out])
-    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(out, expected)

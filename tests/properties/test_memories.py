@@ -44,14 +44,14 @@ def test_capacities_are_exact(case: Case) -> None:
         with pytest.raises(CapacityError) as refused:
             place_in_memories(case.schedule, case.args, lowered, small, guards=False)
         assert_refuses(refused.value, *refusal)
-    made: dict[tuple[int, ...], list[tuple[LoweringResult, Kernel]]] = {}
+    result: dict[tuple[int, ...], list[tuple[LoweringResult, Kernel]]] = {}
     for sizes in bindings(case):
         # A call with empty loops may need less than the static bound for all other calls.
         called = check_calls(case, lowered, sizes) if is_known_at_calls else peaks
         needed = tuple(max(peak, called[name], 1) for name, peak in peaks.items())
-        if needed not in made:
-            made[needed] = placed(case, lowered, with_capacities(dict(zip(peaks, needed, strict=True))))
-        for func, kernel in made[needed]:
+        if needed not in result:
+            result[needed] = placed(case, lowered, with_capacities(dict(zip(peaks, needed, strict=True))))
+        for func, kernel in result[needed]:
             check_ends(case, func, kernel, sizes)
 
 

@@ -63,11 +63,11 @@ def drawn(rng: random.Random) -> Case:
     if rng.random() < 0.5:
         shapes = [shapes[0]] * len(shapes)
     types = [rng.choice(TYPES[:-1]) for _ in shapes]
-    made = te.extern(
+    result = te.extern(
         shapes, sources, lambda ins, outs: te.call_packed(NAME, len(ins), *ins, *outs),
         name="C", dtype=types,
     )
-    results = list(made) if isinstance(made, list) else [made]
+    results = list(result) if isinstance(result, list) else [result]
     shape = shapes[0]
     last = te.compute(
         shape, lambda *i: sum(

@@ -44,12 +44,12 @@ def test_pack_stores_elements_at_their_physical_index(layout: Layout) -> None:
     logical = (np.arange(1, count + 1) % 100).reshape(shape).astype(X.dtype.numpy)
     stored = kernel.empty(X)
     expected = np.zeros_like(stored)
-    taken = pack(texts, logical, expected)
+    selected = pack(texts, logical, expected)
 
     assert_equal(kernel.pack(X, logical), expected, "packed")
 
     dirty = garbage(stored.shape, stored.dtype)
-    dirty[taken] = expected[taken]
+    dirty[selected] = expected[selected]
     assert_equal(kernel.unpack(X, dirty), logical, "unpacked")
 
     y = garbage(logical.shape, logical.dtype)

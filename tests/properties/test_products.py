@@ -74,8 +74,8 @@ def draw(seed: int) -> Drawn:
 def test_products_written_in_any_way(seed: int) -> None:
     drawn = draw(seed)
     numbers = np.random.default_rng(seed)
-    given = [numbers.integers(-4, 5, t.shape).astype(str(t.dtype)) for t in drawn.factors]
-    expected = np.einsum(drawn.subscripts, *(x.astype(np.float64) for x in given))
+    inputs = [numbers.integers(-4, 5, t.shape).astype(str(t.dtype)) for t in drawn.factors]
+    expected = np.einsum(drawn.subscripts, *(x.astype(np.float64) for x in inputs))
     for _ in range(drawn.steps):
         expected = expected * 2 + 1
     d = matmul.describe(drawn.output)
@@ -83,7 +83,7 @@ def test_products_written_in_any_way(seed: int) -> None:
         matmul.schedule(drawn.output, SMALL if seed % 2 else CPU), [*drawn.factors, drawn.output]
     )
     result = np.full(drawn.output.shape, np.nan, str(drawn.output.dtype))
-    kernel(*given, result)
+    kernel(*inputs, result)
 
     np.testing.assert_array_equal(result, expected)
     assert d.total is drawn.total

@@ -17,11 +17,11 @@ def test_programs_of_what_runs_in_no_layout_as_it_is_written(machine: str, seed:
     """Products with unit axes, strides along lanes and padded vectors are legalized."""
     drawn = draw_program(seed)
     output, expected = drawn.values[-1]
-    inputs, given = drawn.needed([output])
+    inputs, source = drawn.needed([output])
 
     program = tecomp.compile(output, inputs, machine)
 
-    assert_close(program(*given), expected, rtol=2e-3, atol=2e-4)
+    assert_close(program(*source), expected, rtol=2e-3, atol=2e-4)
     assert program.layouts is not None
     certificate = program.layouts.certificate
     assert certificate.cost == certificate.lower_bound

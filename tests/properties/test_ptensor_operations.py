@@ -31,19 +31,19 @@ DTYPES = [name for name in ALL if name != "bfloat16"]  # NumPy has no bfloat16
 
 def drawn_types(op: PTensorOp, types: tuple[ValueType, ...], dice: Random) -> tuple[ValueType, ...]:
     """Draw other accepted operand types: other dtypes, and shapes if element-wise."""
-    if any(isinstance(each, str) for each in types):
+    if any(isinstance(item, str) for item in types):
         return types
     for _ in range(40):
         whole = tuple(dice.choice([0, 1, 2, 3, 5]) for _ in range(dice.randrange(4)))
         one = dice.choice(DTYPES)
         drawn = []
-        for each in types:
-            assert isinstance(each, PTensorType)
-            shape = each.shape
+        for item in types:
+            assert isinstance(item, PTensorType)
+            shape = item.shape
             if is_elementwise(op):
                 cut = whole[dice.randrange(len(whole) + 1):]
                 shape = tuple(dice.choice([n, 1]) for n in cut)
-            drawn.append(PTensorType(shape, dice.choice([one, one, dice.choice(DTYPES), each.dtype])))
+            drawn.append(PTensorType(shape, dice.choice([one, one, dice.choice(DTYPES), item.dtype])))
         try:
             op.results(*drawn)
         except TecompError:
@@ -57,15 +57,15 @@ def check(case: Case, dice: Random) -> None:
     types = drawn_types(op, types, dice)
     function = function_of(op, types)
     assert parse(str(function)) == function
-    given = [drawn_value(type, op, dice) for type in types]
+    inputs = [drawn_value(type, op, dice) for type in types]
     passed = [
         value if isinstance(type, str) else (value, None, None, None)
-        for type, value in zip(types, given, strict=True)
+        for type, value in zip(types, inputs, strict=True)
     ]
     found = execute(lower_ptensor(parse(str(function))), *passed)
-    wanted = in_numpy(op, *given)
-    assert len(found) == len(wanted)
-    for one, other, (_, type) in zip(found, wanted, _results(function), strict=True):
+    expected = in_numpy(op, *inputs)
+    assert len(found) == len(expected)
+    for one, other, (_, type) in zip(found, expected, _results(function), strict=True):
         if isinstance(type, str):
             assert one == other, (op, types)
             continue
@@ -116,7 +116,7 @@ def any_type(type: PTensorType, dice: Random) -> PTensorType:
 def test_types_fit_or_are_refused() -> None:
     dice, fitting, refused = Random(0), 0, 0
     for op, types in cases() * 20:
-        drawn = [any_type(each, dice) if isinstance(each, PTensorType) else each for each in types]
+        drawn = [any_type(item, dice) if isinstance(item, PTensorType) else item for item in types]
         try:
             function = function_of(op, tuple(drawn))
         except TecompError:

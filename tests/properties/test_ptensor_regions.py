@@ -58,10 +58,10 @@ def drawn_function(dice: Random, teams: tuple[int | None, ...]) -> Function:
 
 
 def check_regions(lowered: LoweredFunction) -> None:
-    regions = [each for each in lowered.body if isinstance(each, DeviceRegion)]
+    regions = [item for item in lowered.body if isinstance(item, DeviceRegion)]
     for region in regions:
         assert region.body
-        assert all(isinstance(each, Binding) for each in region.body)
+        assert all(isinstance(item, Binding) for item in region.body)
     for one, other in zip(lowered.body, lowered.body[1:], strict=False):
         both = isinstance(one, DeviceRegion) and isinstance(other, DeviceRegion)
         assert not (both and one.device == other.device)  # type: ignore[union-attr]
@@ -86,13 +86,13 @@ def test_functions_on_several_devices_give_what_numpy_gives() -> None:
     for _ in range(6):
         function = drawn_function(dice, (None, 1))
         rng = np.random.default_rng(dice.randrange(1000))
-        types = {each.name: each.type for each in function.parameters}
+        types = {parameter.name: parameter.type for parameter in function.parameters}
         values = {name: rng.random(type.shape).astype("float32") for name, type in types.items() if isinstance(type, PTensorType)}
-        given = [(values[name], type.device, None, None) for name, type in types.items() if isinstance(type, PTensorType)]
-        found = execute(lower_ptensor(function, ignore_team=True), *given)
+        inputs = [(values[name], type.device, None, None) for name, type in types.items() if isinstance(type, PTensorType)]
+        found = execute(lower_ptensor(function, ignore_team=True), *inputs)
         for apply, (data, device, *_) in zip(function.body, found, strict=True):
             assert isinstance(apply.type, PTensorType)
             assert device == apply.type.device
-            (wanted,) = in_numpy(apply.op, *[values[name] for name in apply.operands])
-            assert_close(data, wanted, 2e-3, 1e-3, err_msg=str(apply))
+            (expected,) = in_numpy(apply.op, *[values[name] for name in apply.operands])
+            assert_close(data, expected, 2e-3, 1e-3, err_msg=str(apply))
             values[str(apply.result)] = data

@@ -56,7 +56,7 @@ def draw(seed: int) -> Drawn:
     dice = random.Random(seed)
     sizes = {x: dice.choice((2, 3, 32, 64, 70, 128)) for x in LETTERS}
     reduced = dice.choice(("k", "k", "j", "jk", "i"))
-    kept = [x for x in LETTERS if x not in reduced]
+    remaining = [x for x in LETTERS if x not in reduced]
     term, reducer = dice.choice(list(TERMS)), dice.choice(list(REDUCERS))
     orders = [_order(dice) for _ in range(dice.choice((2, 2, 3)))]
     # The first operand has every axis, so that the expression depends on all of them.
@@ -69,23 +69,23 @@ def draw(seed: int) -> Drawn:
     runs = {x: te.reduce_axis((0, sizes[x]), name=x) for x in reduced}
 
     def value(*index: te.Expr) -> Any:
-        at: Mapping[str, Any] = dict(zip(kept, index, strict=True)) | runs
+        at: Mapping[str, Any] = dict(zip(remaining, index, strict=True)) | runs
         reads = [
             te.cast(x(*(at[a] for a in order)), "float32")
             for x, order in zip(inputs, orders, strict=True)
         ]
         return REDUCERS[reducer][0](TERMS[term](reads), axis=list(runs.values()))
 
-    output = te.compute([sizes[x] for x in kept], value, name="Y")
-    wide = [_in_order(a.astype("float32"), o) for a, o in zip(arrays, orders, strict=True)]
-    terms = np.broadcast_to(TERMS[term](wide), [sizes[x] for x in LETTERS])
+    output = te.compute([sizes[x] for x in remaining], value, name="Y")
+    widened = [_in_order(a.astype("float32"), o) for a, o in zip(arrays, orders, strict=True)]
+    terms = np.broadcast_to(TERMS[term](widened), [sizes[x] for x in LETTERS])
     expected = REDUCERS[reducer][1](terms, axis=tuple(map(LETTERS.index, reduced)))
     hints = [
         tecomp.hint(x, stick=dice.randrange(len(x.shape)), hard=True)
         for x in inputs if dice.random() < 0.8
     ]
-    said = [f"{x.name}[{', '.join(o)}]" for x, o in zip(inputs, orders, strict=True)]
-    text = f"{reducer} over {reduced} of {term} of {said}, {sizes}, {list(map(str, hints))}"
+    message = [f"{x.name}[{', '.join(o)}]" for x, o in zip(inputs, orders, strict=True)]
+    text = f"{reducer} over {reduced} of {term} of {message}, {sizes}, {list(map(str, hints))}"
     return Drawn(output, inputs, arrays, hints, expected, text)
 
 
@@ -95,9 +95,9 @@ def _order(dice: random.Random) -> list[str]:
 
 def _in_order(array: Array, order: Sequence[str]) -> Array:
     """Transpose an array to the order of all letters, with size 1 for missing letters."""
-    own = sorted(order)
-    array = array.transpose([order.index(x) for x in own])
-    return array[tuple(slice(None) if x in own else None for x in LETTERS)]
+    positions = sorted(order)
+    array = array.transpose([order.index(x) for x in positions])
+    return array[tuple(slice(None) if x in positions else None for x in LETTERS)]
 
 
 def reductions(layouts: ProgramLayouts) -> Iterator[tuple[ComputeOp, list[Layout], Layout]]:

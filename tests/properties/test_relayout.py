@@ -95,13 +95,13 @@ def test_every_element_moves_and_padding_reads_as_the_pad_value(
     expected = np.full(dst.physical_shape, pad or 0).astype(array.dtype)
     at, to = (tuple(places([text], shape)) for text in texts)
     expected[to] = array[at]
-    given, out = Guarded(array), Guarded(random_bits(dst.physical_shape, dtype, 1))
+    source, out = Guarded(array), Guarded(random_bits(dst.physical_shape, dtype, 1))
 
-    assert relayout(src, dst)(given.array, out=out.array) is out.array
+    assert relayout(src, dst)(source.array, out=out.array) is out.array
 
     assert np.array_equal(bits(out.array), bits(expected))
     out.check()
-    given.check()
+    source.check()
     back = relayout(dst, src)(out.array)
     assert np.array_equal(bits(back[at]), bits(array[at]))
     there_again = relayout(src, dst)(back)
@@ -142,15 +142,15 @@ def test_threads_and_small_caches_move_the_same(
     """Parallel loops, tiles and non-temporal stores are forced on small tensors."""
     shape, dtype, texts = tensor
     maps = [IndexMap.from_func(function_of(text), ndim=len(shape)) for text in texts]
-    sides = [CopyEndpoint(each, tuple(int(str(n)) for n in each.map_shape(shape))) for each in maps]
+    sides = [CopyEndpoint(item, tuple(int(str(n)) for n in item.map_shape(shape))) for item in maps]
     copy = CopySpec(shape, DType(dtype), sides[0], sides[1], 7)
     source = random_bits(copy.source.physical_extents, dtype).reshape(-1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "_SHARED_BYTES", 0)
         shared = kernel.function_of(copy, core)
-    found, wanted = (np.zeros(prod(copy.result.physical_extents), source.dtype) for _ in range(2))
+    found, expected = (np.zeros(prod(copy.result.physical_extents), source.dtype) for _ in range(2))
 
     Kernel(shared)(source, found)
-    Kernel(kernel.host_function(copy))(source, wanted)
+    Kernel(kernel.host_function(copy))(source, expected)
 
-    np.testing.assert_array_equal(bits(found), bits(wanted))
+    np.testing.assert_array_equal(bits(found), bits(expected))

@@ -97,9 +97,9 @@ class Window:
     def check(self) -> None:
         """Compare the kernel with NumPy."""
         a = np.random.default_rng(0).integers(-3, 4, self.shape).astype(self.dtype)
-        given, result = Guarded(a), Guarded(garbage(self.shape, a.dtype))
-        self.kernel()(given.array, result.array)
-        for guarded in (given, result):
+        source, result = Guarded(a), Guarded(garbage(self.shape, a.dtype))
+        self.kernel()(source.array, result.array)
+        for guarded in (source, result):
             guarded.check()
         assert_equal(result.array, self.expected(a), str(self))
 

@@ -43,20 +43,20 @@ class Rows:
         kind = int(self.rng.integers(4))
         if kind == 0 and x.shape[1] > 1:
             k = te.reduce_axis((0, x.shape[1]), name="k")
-            made = te.compute(
+            result = te.compute(
                 (self.rows, 1), lambda i, j: te.sum(x[i, k] * x[i, k], axis=k), name=name)
-            return made, (a * a).sum(1, keepdims=True)
+            return result, (a * a).sum(1, keepdims=True)
         if kind == 1 and x.shape[1] > 1:
             w, c = self.given(int(x.shape[1]), 32)
             k = te.reduce_axis((0, x.shape[1]), name="k")
-            made = te.compute(
+            result = te.compute(
                 (self.rows, 32), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name=name)
-            return made, a @ c
+            return result, a @ c
         if kind == 2 and y.shape[1] in (1, x.shape[1]):
             is_value = y.shape[1] == 1
-            made = te.compute(x.shape, lambda i, j: x[i, j] / (
+            result = te.compute(x.shape, lambda i, j: x[i, j] / (
                 1.0 + te.abs(y[i, 0] if is_value else y[i, j])), name=name)
-            return made, a / (1 + abs(b))
+            return result, a / (1 + abs(b))
         return te.compute(x.shape, lambda i, j: te.tanh(x[i, j]), name=name), np.tanh(a)
 
 
@@ -82,9 +82,9 @@ def test_random_programs_on_rows(
 
     assert_close(program(*arrays), expected, rtol=2e-3, atol=2e-4)
     assert_close(program(*arrays), stored(*arrays), rtol=1e-5, atol=1e-6)
-    near = {each.tensor.name: each.bytes for each in program.memory.residents}
+    near = {item.tensor.name: item.bytes for item in program.memory.residents}
     reads, left = (
-        {(each.name, each.kind): (len(each.read_by), each.bytes) for each in run.report().edges}
+        {(item.name, item.kind): (len(item.read_by), item.bytes) for item in run.report().edges}
         for run in (stored, program)
     )
     # Residency saves the store and all loads of a resident value, and repeated loads of values that
@@ -94,4 +94,4 @@ def test_random_programs_on_rows(
     assert moved(stored) - moved(program) == saved
     # Every value that is kept in memory has a recorded reason.
     assert {x.tensor.name for x in stored.memory.values} == {
-        *near, *(each.tensor.name for each in program.memory.spills)}
+        *near, *(item.tensor.name for item in program.memory.spills)}

@@ -145,15 +145,15 @@ def test_numbers_and_memory(tiles: Tiles) -> None:
     func = tecomp.lower(s, args, stop_after="lower_storage")
     first, *shapes = tiles.shapes()
     a = np.random.default_rng(0).integers(-9, 9, first).astype("int32")
-    wanted = a
+    expected = a
     for shape in shapes:
-        wanted = summed(tiles, wanted, shape)
+        expected = summed(tiles, expected, shape)
     kernel = tecomp.build(s, args)
-    held = sum(prod(int(str(n)) for n in node.buffer.shape)
+    elements = sum(prod(int(str(n)) for n in node.buffer.shape)
                for node in walk(func.body) if isinstance(node, Allocate))  # fmt: skip
-    assert held <= tiles.most()
-    compiled, interpreted = np.zeros((2, *wanted.shape), "int32")
+    assert elements <= tiles.most()
+    compiled, interpreted = np.zeros((2, *expected.shape), "int32")
     call_fenced(kernel, a, compiled)
-    np.testing.assert_array_equal(compiled, wanted)
+    np.testing.assert_array_equal(compiled, expected)
     tecomp.evaluate(func, [a, interpreted])
-    np.testing.assert_array_equal(interpreted, wanted)
+    np.testing.assert_array_equal(interpreted, expected)

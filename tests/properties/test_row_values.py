@@ -21,9 +21,9 @@ Array = NDArray[Any]
 def over(x: te.Tensor, value: Callable[..., Any], name: str, op: Any = te.sum) -> te.Tensor:
     """Define a reduction along the last axis of a value with the shape of `x`."""
     k = te.reduce_axis((0, x.shape[-1]), name="k")
-    made = te.compute(x.shape[:-1], lambda *i: op(value(*i, k), axis=k), name=name)
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.compute(x.shape[:-1], lambda *i: op(value(*i, k), axis=k), name=name)
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def log_of_sum(x: te.Tensor) -> te.Tensor:

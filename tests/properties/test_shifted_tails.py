@@ -39,16 +39,16 @@ def _split(draw: Draw, stage: te.Stage) -> list[te.IterVar]:
     for axis in stage.op.axis:
         most = axis.extent
         assert isinstance(most, int)
-        around, loop = stage.split(axis, draw(st.integers(1, most)), tail="shift_inwards")
+        neighbors, loop = stage.split(axis, draw(st.integers(1, most)), tail="shift_inwards")
         if draw(st.booleans()):
             assert isinstance(loop.extent, int)
-            again = draw(st.integers(1, loop.extent))
-            middle, loop = stage.split(loop, again, tail=draw(st.sampled_from(["guard", "shift_inwards"])))
-            outer += [around, middle]
+            repeated = draw(st.integers(1, loop.extent))
+            middle, loop = stage.split(loop, repeated, tail=draw(st.sampled_from(["guard", "shift_inwards"])))
+            outer += [neighbors, middle]
         elif draw(st.booleans()):
-            outer += stage.split(around, draw(st.integers(1, 4)))
+            outer += stage.split(neighbors, draw(st.integers(1, 4)))
         else:
-            outer.append(around)
+            outer.append(neighbors)
         inner.append(loop)
     if draw(st.booleans()):
         outer = draw(st.permutations(outer))

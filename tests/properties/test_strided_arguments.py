@@ -122,9 +122,9 @@ def test_formulas_of_views(seed: int) -> None:
         for x, v in ((A, a), (B, b), (C, c))
     }
     s = schedule(dice, C)
-    wanted = c.base.copy()
+    expected = c.base.copy()
     at = np.lib.stride_tricks.as_strided(
-        wanted.reshape(-1)[first_place(c) :], c.array.shape, c.array.strides)
+        expected.reshape(-1)[first_place(c) :], c.array.shape, c.array.strides)
     at[...] = oracle(dtype, a.array, b.array)
     start = c.base.copy()
 
@@ -145,11 +145,11 @@ def test_formulas_of_views(seed: int) -> None:
             continue  # memory without gaps is flat, so extents are not determined
         c.base[...] = start
         tecomp.evaluate(func, [a.array, b.array, c.array])
-        np.testing.assert_array_equal(c.base, wanted)
+        np.testing.assert_array_equal(c.base, expected)
     for kernel in kernels:
         c.base[...] = start
         kernel(a.array, b.array, c.array)
-        np.testing.assert_array_equal(c.base, wanted)
+        np.testing.assert_array_equal(c.base, expected)
 
 
 def first_place(part: View) -> int:
@@ -168,7 +168,7 @@ def test_reductions_and_windows_of_views(seed: int) -> None:
     shape = [dice.choice([1, 2, 3, 8, 17]) for _ in range(3)]
     a, w = view(dice, shape, dtype, repeats=True), view(dice, shape[1:], dtype, repeats=True)
     names = Names(dice)
-    m, k, n = (names.extent(each) for each in shape)
+    m, k, n = (names.extent(item) for item in shape)
     A, W = te.placeholder((m, k, n), dtype, "A"), te.placeholder((k, n), dtype, "W")
     r = te.reduce_axis((0, k), name="r")
     C = te.compute((m, n), lambda i, j: te.sum(A[i, r, j] * W[r, j], axis=r), name="C")
@@ -177,16 +177,16 @@ def test_reductions_and_windows_of_views(seed: int) -> None:
         x: tir.decl_buffer(x.shape, x.dtype, strides=names.strides(v.array))
         for x, v in ((A, a), (W, w), (C, c))
     }
-    wanted = (a.array * w.array).sum(1, dtype=dtype)
+    expected = (a.array * w.array).sum(1, dtype=dtype)
 
     nest = tecomp.lower(te.create_schedule(C), [A, W, C], stop_after="nest", binds=binds)
     tecomp.evaluate(nest, [a.array, w.array, c.array])
-    np.testing.assert_array_equal(c.array, wanted)
-    for given in (te.create_schedule(C), C):
-        kernel = tecomp.build(given, [A, W, C], binds=binds)
+    np.testing.assert_array_equal(c.array, expected)
+    for argument in (te.create_schedule(C), C):
+        kernel = tecomp.build(argument, [A, W, C], binds=binds)
         c.base[...] = 0
         kernel(a.array, w.array, c.array)
-        np.testing.assert_array_equal(c.array, wanted)
+        np.testing.assert_array_equal(c.array, expected)
 
 
 class Arena:
@@ -245,10 +245,10 @@ def test_tensors_inside_of_arrays(seed: int) -> None:
             memory[start:], shape, [step * memory.itemsize for step in strides or ()])
         for start, strides in parts
     ]
-    wanted = memory.copy()
+    expected = memory.copy()
     start, strides = parts[2]
     np.lib.stride_tricks.as_strided(
-        wanted[start:], shape, [step * memory.itemsize for step in strides or ()]
+        expected[start:], shape, [step * memory.itemsize for step in strides or ()]
     )[...] = oracle(dtype, views[0], views[1])
     args, s = [A, B, C, *scalars], schedule(dice, C)
     before = None
@@ -259,7 +259,7 @@ def test_tensors_inside_of_arrays(seed: int) -> None:
         assert tecomp.parse(str(func)) == func
         found = memory.copy()
         tecomp.evaluate(func, [found, found, found, *numbers])
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(found, expected)
     for kernel in (
         tecomp.build(s, args, binds=binds),
         tecomp.build(s, args, binds=binds, check_bounds=True),
@@ -267,4 +267,4 @@ def test_tensors_inside_of_arrays(seed: int) -> None:
     ):
         found = memory.copy()
         kernel(found, found, found, *numbers)
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(found, expected)

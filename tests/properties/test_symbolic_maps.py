@@ -38,11 +38,11 @@ def cases(draw: Any) -> Case:
     """Draw a map of one or two axes with up to three changes of the result list."""
     drawn = Algebra(draw)
     rank = drawn.number(1, 2)
-    made = [step(drawn) for _ in range(drawn.number(0, 3))]
+    created = [step(drawn) for _ in range(drawn.number(0, 3))]
 
     def function(*index: Any) -> list[Any]:
         results = list(index)
-        for change in made:
+        for change in created:
             results = change(results)
         return results
 

@@ -70,11 +70,11 @@ def check(source: DType, target: DType, counts: list[int], step: int, cpu: str) 
     func = converted_rows(source, target, counts, step)
     arrays = [numbers(p.dtype, int(str(p.shape[0]))) for p in func.params if isinstance(p, Buffer)]
     fenced = [Fenced(array) for array in arrays]
-    kernel_for(func, cpu)(*(each.array for each in fenced))
+    kernel_for(func, cpu)(*(item.array for item in fenced))
     evaluate(func, arrays)
-    for each, wanted, param in zip(fenced, arrays, func.params, strict=True):
-        each.check()
-        assert_equal(each.array, wanted, param.name)
+    for item, expected, param in zip(fenced, arrays, func.params, strict=True):
+        item.check()
+        assert_equal(item.array, expected, param.name)
 
 
 @st.composite

@@ -95,12 +95,12 @@ def test_functions_take_parts_of_any_tensors(data: st.DataObject) -> None:
     elif place == "aligned" and layouts[0] is None:
         s[P].storage_align(P.op.axis[0], 8, 3)
     a = np.random.default_rng(0).integers(-9, 9, source).astype("float32")
-    wanted = 2 * (right(a + 1) if read != "one row" else np.tile(a[number] + 1, (shape[0], 1)))
+    expected = 2 * (right(a + 1) if read != "one row" else np.tile(a[number] + 1, (shape[0], 1)))
 
     lowered = tecomp.lower(s, [A, C], stop_after="nest")
     found = [np.zeros(shape, "float32") for _ in range(2)]
     evaluate(lowered, [a, found[0]])
     tecomp.build(s, [A, C], check_bounds=True)(a, found[1])
 
-    for got in found:
-        np.testing.assert_array_equal(got, wanted)
+    for actual in found:
+        np.testing.assert_array_equal(actual, expected)

@@ -91,13 +91,13 @@ def check(kernel: ScheduledKernel) -> None:
             # The first of several statements only initializes a sum, which may take no time.
             last = sorted(by_statement, reverse=True)
             for number, read in zip(last, inputs[name][::-1], strict=False):
-                mine = by_statement[number]
-                start = min(event["ts"] for event in mine)
+                actual = by_statement[number]
+                start = min(event["ts"] for event in actual)
                 for source in read:
                     assert _end(core.get((source, piece), ())) <= start + _NEARLY
-                for event in mine:
+                for event in actual:
                     if event["cat"].endswith(" write"):
-                        before = [e for e in mine if not e["cat"].endswith(" write")]
+                        before = [e for e in actual if not e["cat"].endswith(" write")]
                         assert _end(before) <= event["ts"] + _NEARLY
 
 
@@ -108,11 +108,11 @@ def chains(draw: Draw) -> ScheduledKernel:
     far = next(m.name for m in target.memories.values() if m.scope == "chip")
     near = next(m.name for m in target.memories.values() if m.scope == "core")
     A = te.placeholder((32, 32), "float32", name="A")
-    made = [A]
+    results = [A]
     for k in range(draw(st.integers(1, 3))):
-        made.append(stage(f"T{k}", made[-1], draw(st.sampled_from(("same", "turned", "summed")))))
-    s = te.create_schedule(made[-1].op)
-    for before, tensor in pairwise(made):
+        results.append(stage(f"T{k}", results[-1], draw(st.sampled_from(("same", "turned", "summed")))))
+    s = te.create_schedule(results[-1].op)
+    for before, tensor in pairwise(results):
         s[before].set_scope(far)
         outer, inner = s[tensor].split(tensor.op.axis[0], 8)
         if draw(st.booleans()):
@@ -120,8 +120,8 @@ def chains(draw: Draw) -> ScheduledKernel:
         if draw(st.booleans()):
             rows = s.cache_read(before, near, [tensor])
             s[rows].compute_at(s[tensor], draw(st.sampled_from((outer, inner))))
-    s[made[-1]].set_scope(far)
-    return tecomp.build(s, [A, made[-1]], target=target)
+    s[results[-1]].set_scope(far)
+    return tecomp.build(s, [A, results[-1]], target=target)
 
 
 def stage(name: str, before: te.Tensor, kind: str) -> te.Tensor:
@@ -182,8 +182,8 @@ def check_ends(kernel: ScheduledKernel) -> None:
     events = json.loads(report.trace())["traceEvents"]
     end = max((scale * (e["ts"] + e["dur"]) for e in events if e["ph"] == "X"), default=0.0)
     for picture in (report.picture(), report.timeline_picture()):
-        said = [line for line in Figure(picture).texts if "in the order of the timeline" in line]
-        found = re.search(r"at least ([\d,]+) cycles.*; ([\d,]+) in the order", said[0])
+        message = [line for line in Figure(picture).texts if "in the order of the timeline" in line]
+        found = re.search(r"at least ([\d,]+) cycles.*; ([\d,]+) in the order", message[0])
         assert found
 
         assert abs(int(found[1].replace(",", "")) - report.cycles) <= 0.5
@@ -263,5 +263,5 @@ def test_slices_follow_what_they_wait_for(drawn: list[tuple[int, int, int, int, 
         for source, iterations in parts[k].dependences:
             assert when[source, last_slice(piece, iterations)].end <= event.start
     for resource in {part.resource for part in parts}:
-        mine = sorted((e.start, e.end) for e in when.values() if parts[e.activity].resource == resource)
-        assert all(a[1] <= b[0] for a, b in pairwise(mine))
+        actual = sorted((e.start, e.end) for e in when.values() if parts[e.activity].resource == resource)
+        assert all(a[1] <= b[0] for a, b in pairwise(actual))

@@ -146,8 +146,8 @@ def padded(draw: Draw, x: Pair) -> Pair:
 
 def chosen(draw: Draw, x: Pair) -> Pair:
     bound = int(draw.integers(-9, 9))
-    taken = topi.where(topi.greater(x.tensor, bound), x.tensor, bound)
-    return Pair(taken, np.where(x.array > bound, x.array, np.int32(bound)))
+    selected = topi.where(topi.greater(x.tensor, bound), x.tensor, bound)
+    return Pair(selected, np.where(x.array > bound, x.array, np.int32(bound)))
 
 
 def tamed(draw: Draw, x: Pair) -> Pair:
@@ -169,9 +169,9 @@ def program(seed: int) -> tuple[te.Tensor, Array, Pair]:
     for _ in range(draw.integers(2, 7)):
         step: Any = STEPS[draw.integers(len(STEPS))]
         with np.errstate(all="ignore"):
-            made = step(draw, value)
-        if made is not None and made.array.size <= _MOST and made.array.ndim <= 5:
-            value = made
+            result = step(draw, value)
+        if result is not None and result.array.size <= _MOST and result.array.ndim <= 5:
+            value = result
     return tensor, array, value
 
 

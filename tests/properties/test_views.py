@@ -20,8 +20,8 @@ Array = NDArray[np.float32]
 def transposed(dice: Random, x: te.Tensor, a: Array) -> tuple[te.Tensor, Array]:
     order = dice.sample(range(a.ndim), a.ndim)
     shape = tuple(a.shape[k] for k in order)
-    made = te.compute(shape, lambda *i: x(*(i[order.index(k)] for k in range(a.ndim))), name="T")
-    return made, a.transpose(order)
+    result = te.compute(shape, lambda *i: x(*(i[order.index(k)] for k in range(a.ndim))), name="T")
+    return result, a.transpose(order)
 
 
 def reshaped(dice: Random, x: te.Tensor, a: Array) -> tuple[te.Tensor, Array]:
@@ -54,14 +54,14 @@ def test_views_of_views(seed: int) -> None:
     shape = [dice.choice([1, 2, 3, 4, 6, 16, 20]) for _ in range(dice.randint(1, 3))]
     A = te.placeholder(shape, name="A")
     x, a = A, np.arange(prod(shape), dtype=np.float32).reshape(shape)
-    given = a
+    argument = a
     for _ in range(dice.randint(2, 4)):
         x, a = dice.choice([transposed, reshaped])(dice, x, a)
-    made = np.empty(a.shape, np.float32)
+    result = np.empty(a.shape, np.float32)
 
-    tecomp.build(x, [A, x])(given, made)
+    tecomp.build(x, [A, x])(argument, result)
 
-    np.testing.assert_array_equal(made, a)
+    np.testing.assert_array_equal(result, a)
     (read,) = reads_of_chain(x, roots=[])
     assert read.tensor == A
     for place in product(*map(range, a.shape)):

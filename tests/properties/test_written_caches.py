@@ -40,8 +40,8 @@ def defined(kind: str, shape: tuple[int, ...]) -> tuple[te.Tensor, list[te.Tenso
     A = te.placeholder((*shape, DEPTH), name="A")
     k = te.reduce_axis((0, DEPTH), name="k")
     body, right = KINDS[kind]
-    made = te.compute(shape, lambda *i: body(lambda last: A[(*i, last)], k), name="C")
-    return A, list(made) if isinstance(made, tuple) else [made], right
+    result = te.compute(shape, lambda *i: body(lambda last: A[(*i, last)], k), name="C")
+    return A, list(result) if isinstance(result, tuple) else [result], right
 
 
 def shuffled(draw: Draw, stage: te.Stage, loops: list[IterVar]) -> list[IterVar]:
@@ -57,9 +57,9 @@ def shuffled(draw: Draw, stage: te.Stage, loops: list[IterVar]) -> list[IterVar]
                 assert isinstance(extent, int)
                 parts = stage.split(loops[at], **{how: count})
                 quotient = -(-extent // count)
-                wanted = (quotient, min(count, extent))
+                expected = (quotient, min(count, extent))
                 assert tuple(p.extent for p in parts) == (
-                    wanted if how == "factor" else wanted[::-1])
+                    expected if how == "factor" else expected[::-1])
                 loops[at : at + 1] = parts
             case "fuse" if len(loops) > 1:
                 at = draw(st.integers(0, len(loops) - 2))
@@ -80,9 +80,9 @@ def check(s: te.Schedule, A: te.Tensor, outputs: list[te.Tensor], right: Any) ->
         lambda arrays: evaluate(kernel.lowered.functions["nest"], arrays),
     ]
     for run in runs:
-        made = [np.full(shape[:-1], 77, t.dtype) for t in outputs]
-        run([a, *made])
-        for x, y in zip(made, right(a), strict=True):
+        results = [np.full(shape[:-1], 77, t.dtype) for t in outputs]
+        run([a, *results])
+        for x, y in zip(results, right(a), strict=True):
             np.testing.assert_array_equal(x, y)
 
 
@@ -95,9 +95,9 @@ def test_a_cache_has_the_shape_of_the_loops(data: st.DataObject) -> None:
     stage = s[outputs[0]]
     loops = shuffled(draw, stage, list(stage.op.axis))
 
-    made = s.cache_write(outputs if len(outputs) > 1 else outputs[0], "local")
+    result = s.cache_write(outputs if len(outputs) > 1 else outputs[0], "local")
 
-    cache = made[0] if isinstance(made, tuple) else made
+    cache = result[0] if isinstance(result, tuple) else result
     assert cache.shape == tuple(loop.extent for loop in loops)
     assert stage.leaf_iter_vars == outputs[0].op.axis
     if draw(st.booleans()):

@@ -53,10 +53,10 @@ def _narrowed(case: Case) -> Case:
     if (dtype := getattr(op, "dtype", None)) in NARROW:
         op = replace(op, dtype=NARROW[dtype])  # type: ignore[call-arg]
     narrow = [
-        each if isinstance(each, str) else each.like(each.shape, NARROW.get(each.dtype)) for each in types
+        item if isinstance(item, str) else item.like(item.shape, NARROW.get(item.dtype)) for item in types
     ]
     if getattr(op, "kind", "") == "divide":  # division of integers gives float64
-        narrow = [each.like(each.shape, "float32") for each in narrow if isinstance(each, PTensorType)]
+        narrow = [item.like(item.shape, "float32") for item in narrow if isinstance(item, PTensorType)]
     return op, tuple(narrow)
 
 

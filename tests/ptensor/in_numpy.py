@@ -14,17 +14,17 @@ from tests.strategies.functions import reference
 
 Made = Callable[..., Any]
 
-def in_numpy(op: PTensorOp, *given: Any) -> tuple[Any, ...]:
+def in_numpy(op: PTensorOp, *args: Any) -> tuple[Any, ...]:
     """Return the results of an operation on arrays, numbers and buffers."""
     with np.errstate(all="ignore"):
         if isinstance(op, LibraryOperation):
-            return compute(op, *given)
-        found = ORACLES[op.name](op, *given)
+            return compute(op, *args)
+        found = ORACLES[op.name](op, *args)
     return tuple(found) if isinstance(found, tuple | list) and op.name != "shape" else (found,)
 
 
-def _elementwise(op: Any, *given: Any) -> Any:
-    return reference(elementwise_in("array")[op.kind], *given)
+def _elementwise(op: Any, *args: Any) -> Any:
+    return reference(elementwise_in("array")[op.kind], *args)
 
 
 def _spans(op: Any) -> tuple[slice, ...]:
@@ -33,15 +33,15 @@ def _spans(op: Any) -> tuple[slice, ...]:
 
 
 def _inserted(op: Any, x: Any, part: Any) -> Any:
-    made = x.copy()
-    made[_spans(op)] = part
-    return made
+    result = x.copy()
+    result[_spans(op)] = part
+    return result
 
 
 def _reduced(op: Any, x: Any) -> Any:
     how = {"ddof": op.correction} if op.kind in ("var", "std") else {}
-    wide = x.astype(op.dtype) if op.dtype else x
-    return numpy_reduction(op.row)(wide, axis=op.axis, keepdims=op.keepdims, **how)
+    widened = x.astype(op.dtype) if op.dtype else x
+    return numpy_reduction(op.row)(widened, axis=op.axis, keepdims=op.keepdims, **how)
 
 
 def _running(op: Any, x: Any) -> Any:

@@ -43,20 +43,20 @@ def drawn_value(type: ValueType, op: PTensorOp, dice: Random) -> Any:
         numbers = numbers / 2 + rng.integers(0, 8, type.shape) / 16
     if type.dtype.startswith("complex"):
         numbers = numbers + 0.5j
-    made = np.asarray(numbers).astype(type.dtype)
+    result = np.asarray(numbers).astype(type.dtype)
     if op.name in ("matrices", "solve") and len(type.shape) > 1:
         # The matrix is invertible, and all roots are positive.
-        made = made @ made.conj().swapaxes(-1, -2) + 5 * np.eye(type.shape[-1], dtype=type.dtype)
-    return np.sort(made) if op.name == "searchsorted" else made
+        result = result @ result.conj().swapaxes(-1, -2) + 5 * np.eye(type.shape[-1], dtype=type.dtype)
+    return np.sort(result) if op.name == "searchsorted" else result
 
 
 def function_of(op: PTensorOp, types: tuple[ValueType, ...]) -> Function:
     """Return a function of one operation."""
     operands = tuple(map(Parameter, [f"x{k}" for k in range(len(types))], types))
     first, *more = [Parameter(f"y{k}", type) for k, type in enumerate(results_on_device(op, *types))]
-    names = tuple([each.name for each in operands])
+    names = tuple([item.name for item in operands])
     body = (Apply(first.name, op, names, types, first.type, tuple(more)),)
-    return Function("f", operands, body, tuple([first.name, *[each.name for each in more]]))
+    return Function("f", operands, body, tuple([first.name, *[item.name for item in more]]))
 
 
 def rows(team: Team) -> list[Case]:
@@ -81,12 +81,12 @@ def check_row(case: Case, team: Team) -> None:
     op, types = case
     dice = Random(0)
     function = parse(str(function_of(op, types)))
-    given = [drawn_value(type, op, dice) for type in types]
+    inputs = [drawn_value(type, op, dice) for type in types]
     lowered = dist_to_runtime(lower_ptensor(function))
-    found = execute(lowered, *[passed(value, type, team) for value, type in zip(given, types, strict=True)])
-    wanted = in_numpy(op, *given)
-    assert len(found) == len(wanted), case
-    for name, one, other in zip(function.results, found, wanted, strict=True):
+    found = execute(lowered, *[passed(value, type, team) for value, type in zip(inputs, types, strict=True)])
+    expected = in_numpy(op, *inputs)
+    assert len(found) == len(expected), case
+    for name, one, other in zip(function.results, found, expected, strict=True):
         type = function.type_of(name)
         if isinstance(type, str):
             assert one == other, case

@@ -95,13 +95,13 @@ def drawn_function(dice: Random) -> tuple[Function, list[Any]]:
     body: list[Apply] = []
     while len(body) < 8:
         op, operands = drawn_operation(dice, known)
-        given = tuple(known[name] for name in operands)
+        inputs = tuple(known[name] for name in operands)
         try:
-            (result,) = op.results(*given)
+            (result,) = op.results(*inputs)
         except (ValueError, TypeError, IndexError):
             continue
         name = f"y{len(body)}"
-        body.append(Apply(name, op, operands, given, result))
+        body.append(Apply(name, op, operands, inputs, result))
         assert isinstance(result, PTensorType)
         known[name] = result
     numbers = np.random.default_rng(dice.randrange(1000))

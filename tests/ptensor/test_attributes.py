@@ -32,11 +32,11 @@ from tests.messages import Diagnostic, diagnostic
 
 def run(text: str, *arguments: Any) -> tuple[Any, ...]:
     """Return the results on one process, whatever the team."""
-    given = [
+    inputs = [
         each if isinstance(parameter.type, str) else (each, parameter.type.device, None, None)
         for each, parameter in zip(arguments, parse(text).parameters, strict=True)
     ]
-    return execute(lower_ptensor(parse(text), ignore_team=True), *given)
+    return execute(lower_ptensor(parse(text), ignore_team=True), *inputs)
 
 
 ATTRIBUTES = """\
@@ -234,15 +234,15 @@ def test_scalars_are_no_tensors(change: tuple[str, str], expected: Diagnostic) -
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("argument", "expected"),
     [
         ("stop=5, step=%s", Diagnostic("ptensor")),
         ("stop=%z, step=1", Diagnostic("ptensor")),
         ("stop=%y, step=1", Diagnostic("ptensor")),
     ],
 )
-def test_numbers_are_numbers(given: str, expected: Diagnostic) -> None:
-    text = MASKED.replace("PLACE", "").replace("TEAM", "None").replace("stop=%n, step=1", given)
+def test_numbers_are_numbers(argument: str, expected: Diagnostic) -> None:
+    text = MASKED.replace("PLACE", "").replace("TEAM", "None").replace("stop=%n, step=1", argument)
     with pytest.raises(ArrayValueError) as caught:
         parse(text)
     assert diagnostic(caught.value) == expected
@@ -327,10 +327,10 @@ def test_indices_have_the_integers_of_the_device() -> None:
     )
     assert str(parse(text)) == text
     data = np.arange(20, dtype="float32").reshape(4, 5) % 3
-    for (found, *_), wanted in zip(
+    for (found, *_), expected in zip(
         run(text, data), [*np.nonzero(data), data[np.nonzero(data)], data.argmax(axis=1)], strict=True
     ):
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(found, expected)
     wide = text.replace("ptensor<4xint32", "ptensor<4xint64")
     with pytest.raises(ArrayValueError) as caught:
         parse(wide)

@@ -159,12 +159,12 @@ CALL = "%b = func.call @g(%a, %n): (ptensor<4xfloat32>, int64) -> ptensor<4xfloa
 )  # fmt: skip
 def test_mismatched_operands_are_rejected(change: tuple[str, str], error: type[TecompError], expected: Diagnostic) -> None:
     text = TEXT.replace("PLACE", "")
-    own = "ptensor<4xfloat32>"
+    dtype = "ptensor<4xfloat32>"
     changed = text.replace(*change)
     assert changed != text
     if "%x: " in change[0] and change[1].startswith("%x"):  # also in values computed from `%x`
-        changed = changed.replace(f"'exp'}}(%x): ({own}) -> {own}", f"'exp'}}(%x): ({change[1][4:]}) -> {_without(change[1][4:])}")
-        changed = changed.replace(f") -> {own} {{\n  %y", f") -> {_without(change[1][4:])} {{\n  %y")
+        changed = changed.replace(f"'exp'}}(%x): ({dtype}) -> {dtype}", f"'exp'}}(%x): ({change[1][4:]}) -> {_without(change[1][4:])}")
+        changed = changed.replace(f") -> {dtype} {{\n  %y", f") -> {_without(change[1][4:])} {{\n  %y")
     with pytest.raises(error) as caught:
         parse_module(changed)
     assert diagnostic(caught.value) == expected
@@ -218,8 +218,8 @@ def test_a_call_is_in_no_region() -> None:
 
 def test_functions_are_parsed_in_any_order() -> None:
     module = parse_module(TEXT.replace("PLACE", ""))
-    turned = Module(module.functions[::-1])
-    assert lower_ptensor(turned) == lower_ptensor(module)
+    transposed = Module(module.functions[::-1])
+    assert lower_ptensor(transposed) == lower_ptensor(module)
     unread = Function("h", module.functions[1].parameters, (
         Apply("n", CallOp("size", ("int64",)), (), (), "int64"),), ())
     assert str(unread.body[0]) == "%n = func.call @size(): () -> int64"

@@ -23,20 +23,20 @@ def run(text: str, *arguments: Any) -> Any:
     """Return the result of a function, after a print-parse round trip."""
     function = parse(text)
     assert parse(str(function)) == function
-    given = [
-        (each, None, None, None) if isinstance(each, np.ndarray) else each for each in arguments
+    inputs = [
+        (argument, None, None, None) if isinstance(argument, np.ndarray) else argument for argument in arguments
     ]
-    (found,) = execute(lower_ptensor(function), *given)
+    (found,) = execute(lower_ptensor(function), *inputs)
     return found[0]
 
 
-def same(found: Any, wanted: Any, dtype: str) -> None:
-    assert (found.dtype.name, found.shape) == (dtype, np.shape(wanted))
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+def same(found: Any, expected: Any, dtype: str) -> None:
+    assert (found.dtype.name, found.shape) == (dtype, np.shape(expected))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("spelling", "result", "wanted"),
+    ("spelling", "result", "expected"),
     [
         (f"reduce{{'sum'}}(%x, 1): ({T}, int64)", ROW, X.sum(1)),
         (f"reduce{{'var'}}(%x, 1, 1): ({T}, int64, number)", ROW, X.var(1, ddof=1)),
@@ -67,13 +67,13 @@ def same(found: Any, wanted: Any, dtype: str) -> None:
          np.ones(3, bool)),
     ],
 )
-def test_attributes_by_position(spelling: str, result: str, wanted: Any) -> None:
+def test_attributes_by_position(spelling: str, result: str, expected: Any) -> None:
     found = run(
         f"func @f(%x: {T}, %m: {COLUMNS}, %t: type, %s: shape.shape) -> {result} {{\n"
         f"  %y = ptensor.{spelling} -> {result}\n  return %y\n}}",
         X, np.ones(3, bool), "float64", (3, 2),
     )
-    same(found, wanted, parse_type(result).dtype)
+    same(found, expected, parse_type(result).dtype)
 
 
 INTS, PLACE = "int64, int64, int64", "type, str, int64"
@@ -82,7 +82,7 @@ VALUES = 1, 9, 3, "float32", None, None
 
 
 @pytest.mark.parametrize(
-    ("spelling", "result", "wanted"),
+    ("spelling", "result", "expected"),
     [
         (f"arange(%1, %2, %3, %device, %dist) : ({INTS}, str, int64)", "?xi64", np.arange(1, 9, 3)),
         (f"arange(%1, %2, %3, device, dist) : ({INTS}, str, int64)", "?xi64", np.arange(1, 9, 3)),
@@ -102,13 +102,13 @@ VALUES = 1, 9, 3, "float32", None, None
          np.linspace(0.5, 1.5, 5)),
     ],
 )
-def test_tensors_of_numbers_by_position(spelling: str, result: str, wanted: Any) -> None:
+def test_tensors_of_numbers_by_position(spelling: str, result: str, expected: Any) -> None:
     result = f"ptensor.ptensor<{result}>"
     found = run(
         f"func @f({PARAMETERS}) -> {result} {{\n  %y = ptensor.{spelling} -> {result}\n  return %y\n}}",
         *VALUES,
     )
-    same(found, wanted, parse_type(result).dtype)
+    same(found, expected, parse_type(result).dtype)
 
 
 @pytest.mark.parametrize("k", [-9, -1, 0, 1, 2, 7])
@@ -188,8 +188,8 @@ def test_a_grid_has_the_indexing_of_the_standard() -> None:
     )
     assert "meshgrid(%x, %x, indexing='xy')" in str(function)
     found = execute(lower_ptensor(function), (X[0], None, None, None))
-    for one, wanted in zip(found, np.meshgrid(X[0], X[0]), strict=True):
-        same(one[0], wanted, "float32")
+    for one, expected in zip(found, np.meshgrid(X[0], X[0]), strict=True):
+        same(one[0], expected, "float32")
 
 
 def test_a_scalar_becomes_a_tensor_on_the_device_of_the_result() -> None:

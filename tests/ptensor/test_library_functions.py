@@ -85,8 +85,8 @@ def test_results_have_the_types_that_are_inferred(
 ) -> None:
     rng = np.random.default_rng(1)
     operands = [np.sort(rng.random(type.size)).reshape(type.shape) for type in types]
-    found, wanted = compute(op, *operands), op.results(*types)
-    for data, type in zip(found, wanted, strict=True):
+    found, expected = compute(op, *operands), op.results(*types)
+    for data, type in zip(found, expected, strict=True):
         assert data.dtype == type.dtype
         assert len(data.shape) == type.rank
         assert all(m in (n, None) for n, m in zip(data.shape, type.shape, strict=True))

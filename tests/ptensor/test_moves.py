@@ -89,10 +89,10 @@ CASES: list[tuple[PTensorOp, list[PTensorType], str, str]] = [
 def test_printed_forms(op: PTensorOp, operands: list[PTensorType], text: str, result: str) -> None:
     names = tuple(f"x{k}" for k in range(len(operands)))
     parameters = tuple(map(Parameter, names, operands))
-    made = op.infer(*operands)
-    function = Function("f", parameters, (Apply("y", op, names, tuple(operands), made),), ("y",))
+    created = op.infer(*operands)
+    function = Function("f", parameters, (Apply("y", op, names, tuple(operands), created),), ("y",))
 
-    assert str(made) == f"ptensor<{result}, device='cpu'>"
+    assert str(created) == f"ptensor<{result}, device='cpu'>"
     assert f"%y = ptensor.{text}: (" in str(function)
     assert parse(str(function)) == function
 

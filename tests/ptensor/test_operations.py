@@ -37,11 +37,11 @@ def results_of(op: PTensorOp, types: tuple[ValueType, ...]) -> tuple[ValueType, 
 
 def applied(op: PTensorOp, types: tuple[ValueType, ...]) -> Function:
     operands = tuple(map(Parameter, [f"x{k}" for k in range(len(types))], types))
-    made = tuple([Parameter(f"y{k}", type) for k, type in enumerate(results_of(op, types))])
-    first, *more = made
-    names = tuple([each.name for each in operands])
+    result = tuple([Parameter(f"y{k}", type) for k, type in enumerate(results_of(op, types))])
+    first, *more = result
+    names = tuple([item.name for item in operands])
     body = (Apply(first.name, op, names, types, first.type, tuple(more)),)
-    return Function("f", operands, body, tuple([each.name for each in made]))
+    return Function("f", operands, body, tuple([item.name for item in result]))
 
 
 def test_every_operation_is_drawn() -> None:
@@ -82,9 +82,9 @@ def test_operands_of_every_operation_must_be_on_one_device() -> None:
     others = [("cpu", 3, DeviceMismatchError), ("stick128", 4, TeamMismatchError)]
     for (op, types), (device, team, error) in product(cases("stick128", 3), others):
         for k in range(len(types) if len(types) > 1 else 0):
-            given = types[k]
-            assert isinstance(given, PTensorType)
-            moved = PTensorType(given.shape, given.dtype, device, team)
+            source = types[k]
+            assert isinstance(source, PTensorType)
+            moved = PTensorType(source.shape, source.dtype, device, team)
             with pytest.raises(error):
                 results_of(op, (*types[:k], moved, *types[k + 1 :]))
 

@@ -74,14 +74,14 @@ def test_every_layout_from_rows_columns_and_sticks(
 
         Kernel(func)(array.array.reshape(-1), out.array.reshape(-1))
 
-        wanted = expected(array.array, MAPS[source], MAPS[result], copy.result.physical_extents)
-        np.testing.assert_array_equal(out.array, wanted)
+        reference = expected(array.array, MAPS[source], MAPS[result], copy.result.physical_extents)
+        np.testing.assert_array_equal(out.array, reference)
         out.check()
         if core is not CORE:
             continue
-        checked = np.zeros_like(wanted)
+        checked = np.zeros_like(reference)
         Kernel(func, check_bounds=True)(array.array.reshape(-1), checked.reshape(-1))
-        np.testing.assert_array_equal(checked, wanted)
+        np.testing.assert_array_equal(checked, reference)
 
 
 def test_a_result_of_many_bytes_is_shared_by_threads() -> None:
@@ -138,9 +138,9 @@ def test_next_rows_are_prefetched_unless_they_conflict_in_the_cache(
     shape = (4_000_000 // columns, columns)
     copy = CopySpec(shape, DType(dtype), side(ROWS, shape), side(COLUMNS, shape))
     text = str(function_of(copy, CORE))
-    asked = text.count("prefetch(")
+    requested = text.count("prefetch(")
 
-    assert (asked if "scope=\"local\"" in text else None) == requests
+    assert (requested if "scope=\"local\"" in text else None) == requests
 
 
 def test_rows_shorter_than_a_vector_are_not_stored_past_the_caches() -> None:

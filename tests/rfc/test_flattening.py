@@ -137,10 +137,10 @@ def test_2d_and_flattened_buffers_are_distinguished() -> None:
     logical, physical = Buffer("x", (8, 4)), Buffer("x", (8, 4), axis_separators=(0,))
 
     plain = flatten_buffer(program(logical, read=[1, 2], write=[0, 0]))
-    kept = flatten_buffer(program(physical, read=[1, 2], write=[0, 0]))
+    flat = flatten_buffer(program(physical, read=[1, 2], write=[0, 0]))
 
     assert (buffer_of(plain).shape, accesses(plain)[0]) == ((32,), [6])
-    assert (buffer_of(kept).shape, accesses(kept)[0]) == ((8, 4), [1, 2])
+    assert (buffer_of(flat).shape, accesses(flat)[0]) == ((8, 4), [1, 2])
 
 
 def test_several_maps_are_applied_in_order() -> None:

@@ -70,11 +70,11 @@ class TestBlockedChannels:
             te.create_schedule(B_equivalent.op), [A, B_equivalent], {A: a, B_equivalent: physical}
         )
         assert kernel.shapes["compute"] == equivalent.shapes["compute"] == (2, 3, 6, 5, 4)
-        got, wanted = kernel.empty(B), equivalent.empty(B_equivalent)
-        kernel(a, got)
-        equivalent(a, wanted)
-        np.testing.assert_array_equal(got, wanted)
-        np.testing.assert_array_equal(got, physical)
+        actual, expected = kernel.empty(B), equivalent.empty(B_equivalent)
+        kernel(a, actual)
+        equivalent(a, expected)
+        np.testing.assert_array_equal(actual, expected)
+        np.testing.assert_array_equal(actual, physical)
         # Both programs have the same loops over the same addresses.
         assert kernel.func == equivalent.func
 

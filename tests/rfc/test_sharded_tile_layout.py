@@ -267,9 +267,9 @@ def test_collapse_intervals_of_the_document(
 
 
 def test_by_default_all_but_the_last_are_collapsed() -> None:
-    given = ShardLayout((2, 3, 4), "float32", collapse_intervals=[(0, -1)])
+    source = ShardLayout((2, 3, 4), "float32", collapse_intervals=[(0, -1)])
 
-    assert given == ShardLayout((2, 3, 4), "float32")
+    assert source == ShardLayout((2, 3, 4), "float32")
 
 
 def test_a_grid_may_be_larger_than_the_machine() -> None:

@@ -132,6 +132,6 @@ def test_the_table_of_benefits() -> None:
         found = tiled_table.row(name, program)
         assert found in text.splitlines()
         in_rows, in_sticks, chosen = (
-            int(each.replace(",", "")) for each in found.split("|")[2:5]
+            int(item.replace(",", "")) for item in found.split("|")[2:5]
         )
         assert in_rows >= in_sticks >= chosen

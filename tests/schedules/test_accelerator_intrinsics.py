@@ -20,7 +20,7 @@ from tests.strategies.machines import ACCELERATORS, MATRIX_MACHINES
 
 
 def products(target: Target) -> list[te.TensorIntrin]:
-    return [each for each in accelerator.intrinsics(target) if each.unit == "matmul"]
+    return [intrinsic for intrinsic in accelerator.intrinsics(target) if intrinsic.unit == "matmul"]
 
 
 @pytest.mark.parametrize("machine", MATRIX_MACHINES)
@@ -30,11 +30,11 @@ def test_sizes_and_types_are_those_of_the_description(machine: str) -> None:
 
     found = products(target)
 
-    assert [each.name for each in found] == [f"matmul_{dtype}" for dtype in unit.inputs]
+    assert [item.name for item in found] == [f"matmul_{dtype}" for dtype in unit.inputs]
     shapes = [(unit.m, unit.k), (unit.k, unit.n)]
-    for each, dtype in zip(found, unit.inputs, strict=True):
-        assert [(x.shape, x.dtype) for x in each.inputs] == [(shape, dtype) for shape in shapes]
-        assert each.op.dtypes == (unit.accumulator,)
+    for item, dtype in zip(found, unit.inputs, strict=True):
+        assert [(x.shape, x.dtype) for x in item.inputs] == [(shape, dtype) for shape in shapes]
+        assert item.op.dtypes == (unit.accumulator,)
 
 
 def test_the_package_offers_them() -> None:

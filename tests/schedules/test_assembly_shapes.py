@@ -174,12 +174,12 @@ def test_a_sum_over_all_has_several_accumulators(cpu: str) -> None:
 
 
 @pytest.mark.parametrize("cpu", CORES)
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_transposed_matrix_times_a_vector_reads_rows(cpu: str, turned: bool) -> None:
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_transposed_matrix_times_a_vector_reads_rows(cpu: str, transposed: bool) -> None:
     """A transposed matrix-vector product adds eight scaled rows at a time to two sum vectors."""
     A = te.placeholder((512, 640), name="A")
-    v = te.placeholder((1, 512) if turned else (512, 1), name="v")
-    C = matmul.define(A, v, transpose_a=True, transpose_b=turned)
+    v = te.placeholder((1, 512) if transposed else (512, 1), name="v")
+    C = matmul.define(A, v, transpose_a=True, transpose_b=transposed)
     text = code_of(matmul.schedule(C, machine(cpu)), [A, v, C], cpu)
     lines = loop_with(text, "vfmadd")
 

@@ -32,10 +32,10 @@ def run(
     output = attention.define(*tensors, causal=causal)
     kernel = tecomp.build(attention.schedule(output, target), [*tensors, output])
     random = np.random.default_rng(0)
-    given = [random.standard_normal(shape, np.float32) * np.float32(size) for shape in shapes]
+    inputs = [random.standard_normal(shape, np.float32) * np.float32(size) for shape in shapes]
     result = np.full((*shapes[0][:-1], shapes[2][-1]), np.nan, np.float32)
-    call_fenced(kernel, *given, result)
-    return result, expected(*given, causal=causal)
+    call_fenced(kernel, *inputs, result)
+    return result, expected(*inputs, causal=causal)
 
 
 @pytest.mark.exhaustive(keep=3)
@@ -53,8 +53,8 @@ def test_sizes(
     batch, m, n, depth, width = form
     shapes = [(*batch, m, depth), (*batch, n, depth), (*batch, n, width)]
 
-    result, wanted = run(shapes, target, causal=causal)
-    assert_close(result, wanted, rtol=1e-3, atol=1e-5)
+    result, reference = run(shapes, target, causal=causal)
+    assert_close(result, reference, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.exhaustive(keep=2)
@@ -70,21 +70,21 @@ def test_types(precision: tuple[str, float], target: tecomp.Target, causal: bool
     kernel = tecomp.build(attention.schedule(output, target), [*tensors, output])
     random = np.random.default_rng(0)
     numpy = output.dtype.numpy
-    given = [random.standard_normal(shape).astype(numpy) for shape in shapes]
+    inputs = [random.standard_normal(shape).astype(numpy) for shape in shapes]
     result = np.zeros((2, 37, 20), numpy)
-    call_fenced(kernel, *given, result)
+    call_fenced(kernel, *inputs, result)
 
     assert_close(
-        result.astype(np.float64), expected(*given, causal=causal), rtol=rtol, atol=rtol / 4
+        result.astype(np.float64), expected(*inputs, causal=causal), rtol=rtol, atol=rtol / 4
     )
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_queries_that_see_no_key_have_no_mean(target: tecomp.Target) -> None:
-    result, wanted = run([(45, 8), (20, 8), (20, 9)], target, causal=True)
+    result, reference = run([(45, 8), (20, 8), (20, 9)], target, causal=True)
 
-    assert np.isnan(wanted).all(-1).sum() == 25
-    assert_close(result, wanted, rtol=1e-3, atol=1e-5)
+    assert np.isnan(reference).all(-1).sum() == 25
+    assert_close(result, reference, rtol=1e-3, atol=1e-5)
 
 
 def test_hidden_keys_are_not_read(target: tecomp.Target) -> None:
@@ -94,20 +94,20 @@ def test_hidden_keys_are_not_read(target: tecomp.Target) -> None:
     output = attention.define(Q, K, V, causal=True)
     kernel = tecomp.build(attention.schedule(output, target), [Q, K, V, output])
     random = np.random.default_rng(0)
-    given = [random.standard_normal((m, size), np.float32) for _ in range(3)]
-    wanted = expected(*given, causal=True)
-    given[2][64:] = np.nan
+    inputs = [random.standard_normal((m, size), np.float32) for _ in range(3)]
+    reference = expected(*inputs, causal=True)
+    inputs[2][64:] = np.nan
     result = np.zeros((m, size), np.float32)
-    call_fenced(kernel, *given, result)
+    call_fenced(kernel, *inputs, result)
 
-    assert_close(result[:64], wanted[:64], rtol=1e-3, atol=1e-5)
+    assert_close(result[:64], reference[:64], rtol=1e-3, atol=1e-5)
     assert np.isnan(result[64:]).all()
 
 
 def test_large_scores(target: tecomp.Target) -> None:
-    result, wanted = run([(9, 8), (30, 8), (30, 8)], target, causal=True, size=30)
+    result, reference = run([(9, 8), (30, 8), (30, 8)], target, causal=True, size=30)
 
-    assert_close(result, wanted, rtol=1e-3, atol=1e-3)
+    assert_close(result, reference, rtol=1e-3, atol=1e-3)
 
 
 def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
@@ -117,10 +117,10 @@ def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
     kernel = tecomp.build(attention.schedule(output, target), [Q, K, V, output])
     random = np.random.default_rng(0)
     for queries, keys in ((1, 1), (30, 300)):
-        given = [random.standard_normal((2, x, 16), np.float32) for x in (queries, keys, keys)]
+        inputs = [random.standard_normal((2, x, 16), np.float32) for x in (queries, keys, keys)]
         result = np.full((2, queries, 16), np.nan, np.float32)
-        call_fenced(kernel, *given, result)
-        assert_close(result, expected(*given, causal=False), rtol=1e-3, atol=1e-5)
+        call_fenced(kernel, *inputs, result)
+        assert_close(result, expected(*inputs, causal=False), rtol=1e-3, atol=1e-5)
 
 
 def test_a_depth_that_is_not_known_needs_a_scale() -> None:

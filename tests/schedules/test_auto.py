@@ -43,7 +43,7 @@ def test_build_takes_tensors_in_place_of_a_schedule() -> None:
 def test_one_operation_is_scheduled_as_that_of_the_library(name: str) -> None:
     A, B = te.placeholder((64, 300), name="A"), te.placeholder((300, 200), name="B")
     X, W = te.placeholder((1, 9, 9, 16), name="X"), te.placeholder((3, 3, 16, 32), name="W")
-    output, own = {
+    output, schedule = {
         "product": (matmul.define(A, B), matmul.schedule),
         "sum": (reduce.define(A, 0), reduce.schedule),
         "turned": (transpose.define(A), transpose.schedule),
@@ -51,7 +51,7 @@ def test_one_operation_is_scheduled_as_that_of_the_library(name: str) -> None:
         "convolution": (conv2d.define(X, W), conv2d.schedule),
     }[name]
 
-    assert auto(output, CPU).trace.to_json() == own(output, CPU).trace.to_json()
+    assert auto(output, CPU).trace.to_json() == schedule(output, CPU).trace.to_json()
 
 
 def test_a_product_of_formulas_is_one_of_what_they_make() -> None:
@@ -63,9 +63,9 @@ def test_a_product_of_formulas_is_one_of_what_they_make() -> None:
 
     s = auto(C, CPU)
 
-    made = [str(stage.op) for stage in s.stages]
-    assert 'C_factor[i, k] = cast("float32", A[i, k])' in made
-    assert "C_factor[k, j] = float32(0.5) * B[I[k], j] / S[j]" in made
+    results = [str(stage.op) for stage in s.stages]
+    assert 'C_factor[i, k] = cast("float32", A[i, k])' in results
+    assert "C_factor[k, j] = float32(0.5) * B[I[k], j] / S[j]" in results
 
 
 def test_epilogues_are_fused_into_products() -> None:
@@ -143,9 +143,9 @@ def test_the_trace_can_be_taken_over() -> None:
     D = te.compute((64, 200), lambda i, j: C[i, j] + 1.0, name="D")
     s = auto(D, CPU)
 
-    again = tecomp.replay(s.trace.to_json(), D)
+    replayed = tecomp.replay(s.trace.to_json(), D)
 
-    assert str(tecomp.lower(again, [A, B, D])) == str(tecomp.lower(s, [A, B, D]))
+    assert str(tecomp.lower(replayed, [A, B, D])) == str(tecomp.lower(s, [A, B, D]))
 
 
 def test_scans_and_statements_of_the_user_stay_as_they_are() -> None:
@@ -251,9 +251,9 @@ def test_layouts_of_what_the_caller_passes(name: str, kind: str) -> None:
     assert_close(kernel.unpack(C, c), expected, rtol=1e-5, magnitude=magnitude)
 
 
-def computed(output: te.Tensor, inputs: list[te.Tensor], *given: np.ndarray[Any, Any]) -> Any:
+def computed(output: te.Tensor, inputs: list[te.Tensor], *args: np.ndarray[Any, Any]) -> Any:
     out = np.full([int(str(n)) for n in output.shape], np.nan, np.float32)
-    tecomp.build(output, [*inputs, output])(*given, out)
+    tecomp.build(output, [*inputs, output])(*args, out)
     return out
 
 
@@ -262,9 +262,9 @@ def running(A: te.Tensor, n: int, m: int, name: str) -> te.Tensor:
     state = te.placeholder((n, m), name="state")
     start = te.compute((1, m), lambda _, i: A[i, 0], name="start")
     step = te.compute((n, m), lambda t, i: state[t - 1, i] + A[i, t], name="step")
-    made = te.scan(start, step, state, [A], name=name)
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.scan(start, step, state, [A], name=name)
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 @pytest.mark.parametrize(("m", "n"), [(40, 50), (3, 7), (17, 1), (33, 200)])
@@ -343,14 +343,14 @@ def test_permuted_factors_are_read_in_memory_order(n: int, is_given: bool) -> No
     A = te.placeholder((300, 40), name="A")
     source = A if is_given else te.compute(A.shape, lambda i, j: te.exp(A[i, j]), name="source")
     other = source if n == 40 else te.placeholder((300, n), name="B")
-    turned = te.compute((40, 300), lambda i, j: source[j, i], name="turned")
-    C = product(turned, other, "C")
+    transposed = te.compute((40, 300), lambda i, j: source[j, i], name="turned")
+    C = product(transposed, other, "C")
     a, b = (np.random.default_rng(0).uniform(-1, 1, x.shape).astype(np.float32) for x in (A, other))
     exact = a if is_given else np.exp(a)
-    inputs, given = ([A], [a]) if n == 40 else ([A, other], [a, b])
+    inputs, arrays = ([A], [a]) if n == 40 else ([A, other], [a, b])
 
     assert "s.merge_formula(turned)" in auto(C, CPU).trace.to_python()
-    assert_product(computed(C, inputs, *given), exact.T, exact if n == 40 else b)
+    assert_product(computed(C, inputs, *arrays), exact.T, exact if n == 40 else b)
 
 
 def test_a_result_whose_factors_are_a_stage_stays_a_result() -> None:
@@ -517,10 +517,10 @@ def test_column_accesses_are_not_scheduled_by_rows(seed: int) -> None:
     B = te.compute(
         shape, lambda i, j: term(i, j) / whole[i] if result else term(j, i) / whole[j], name="B")
     a = np.random.default_rng(seed).standard_normal((columns, rows), np.float32)
-    each = np.exp(a - a.min(0)) if moved else a * a
-    each = each / (each.sum(0) if total is te.sum else each.max(0))
+    per_group = np.exp(a - a.min(0)) if moved else a * a
+    per_group = per_group / (per_group.sum(0) if total is te.sum else per_group.max(0))
 
-    assert_close(computed(B, [A], a), each.T if result else each, rtol=1e-5)
+    assert_close(computed(B, [A], a), per_group.T if result else per_group, rtol=1e-5)
     assert "s[whole].compute_at" not in str(auto(B, CPU).trace)
 
 

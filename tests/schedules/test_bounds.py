@@ -57,8 +57,8 @@ def x(*shape: int | te.Var, dtype: str = "float32", name: str = "X") -> te.Tenso
 def product(
     a: tuple[Any, ...], b: tuple[Any, ...], first: str = "float32", second: str = "", **options: Any
 ) -> te.Tensor:
-    given = x(*a, dtype=first), x(*b, dtype=second or first, name="W")
-    output: te.Tensor = matmul.define(*given, **options)
+    source = x(*a, dtype=first), x(*b, dtype=second or first, name="W")
+    output: te.Tensor = matmul.define(*source, **options)
     return output
 
 
@@ -66,8 +66,8 @@ def convolution(
     image: tuple[Any, ...], taps: tuple[int, ...], first: str = "float32", second: str = "",
     **options: Any,
 ) -> te.Tensor:
-    given = x(*image, dtype=first), x(*taps, dtype=second or first, name="W")
-    output: te.Tensor = conv2d.define(*given, **options)
+    source = x(*image, dtype=first), x(*taps, dtype=second or first, name="W")
+    output: te.Tensor = conv2d.define(*source, **options)
     return output
 
 
@@ -174,14 +174,14 @@ def inputs_of(output: te.Tensor) -> list[te.Tensor]:
     """Return the distinct inputs of a program."""
     found: dict[te.Tensor, None] = {}
     states: set[te.Tensor] = set()
-    todo = [output]
-    while todo:
-        tensor = todo.pop()
+    worklist = [output]
+    while worklist:
+        tensor = worklist.pop()
         if isinstance(tensor.op, PlaceholderOp):
             found[tensor] = None
         if isinstance(tensor.op, ScanOp):
             states |= set(tensor.op.states)
-        todo += tensor.op.input_tensors
+        worklist += tensor.op.input_tensors
     return [tensor for tensor in found if tensor not in states]
 
 
@@ -199,17 +199,17 @@ def check(output: te.Tensor, schedule: te.Schedule, target: tecomp.Target) -> No
     """Run the schedule with bounds checks and compare with the unscheduled definition."""
     inputs = inputs_of(output)
     arrays = [given(tensor) for tensor in inputs]
-    wanted, got = (np.zeros(shape_of(output), output.dtype.numpy) for _ in "ab")
+    expected, actual = (np.zeros(shape_of(output), output.dtype.numpy) for _ in "ab")
     plain = te.create_schedule(output)
-    tecomp.evaluate(tecomp.lower(plain, [*inputs, output], stop_after="nest"), [*arrays, wanted])
+    tecomp.evaluate(tecomp.lower(plain, [*inputs, output], stop_after="nest"), [*arrays, expected])
     kernel = tecomp.build(schedule, [*inputs, output], target=target, check_bounds=True)
-    packed = [kernel.pack(x, v) for x, v in zip([*inputs, output], [*arrays, got], strict=True)]
+    packed = [kernel.pack(x, v) for x, v in zip([*inputs, output], [*arrays, actual], strict=True)]
 
     kernel(*packed)
 
-    got = kernel.unpack(output, packed[-1])
+    actual = kernel.unpack(output, packed[-1])
     near = 1e-3 if output.dtype == "float16" else 1e-5
-    assert_close(got.astype(np.float64), wanted.astype(np.float64), near, near)
+    assert_close(actual.astype(np.float64), expected.astype(np.float64), near, near)
 
 
 @pytest.mark.exhaustive(keep=3)
@@ -236,6 +236,6 @@ def test_every_schedule_is_here() -> None:
         import_module(f"tecomp.schedules.{path.stem}")
         for path in Path(schedules.__path__[0]).glob("*.py") if path.stem != "__init__"
     )
-    have = {each for each in modules if hasattr(each, "define") and hasattr(each, "schedule")}
+    have = {item for item in modules if hasattr(item, "define") and hasattr(item, "schedule")}
 
     assert have <= {module for module, _ in FORMS.values()}

@@ -233,15 +233,15 @@ def test_a_convolution_written_in_te_is_scheduled_as_that_of_the_library(
         (lambda n, k, y, x: at(n, y, x, k)) if first else (lambda n, y, x, k: at(n, y, x, k)),
         name="conv2d",
     )
-    own = conv2d.define(X, W, stride=2, layout="NCHW" if first else "NHWC")
+    output = conv2d.define(X, W, stride=2, layout="NCHW" if first else "NHWC")
 
-    roles = [conv2d.describe(Y) for Y in (plain, own)]
+    roles = [conv2d.describe(Y) for Y in (plain, output)]
     assert roles[0].steps == roles[1].steps == (2, 2)
     assert (roles[0].image, roles[0].weights) == (roles[1].image, roles[1].weights)
-    assert conv2d.plan(plain, CPU) == conv2d.plan(own, CPU)
+    assert conv2d.plan(plain, CPU) == conv2d.plan(output, CPU)
     x, w = (np.random.default_rng(0).integers(-3, 4, t.shape).astype("f4") for t in (X, W))
     results = []
-    for Y in (plain, own):
+    for Y in (plain, output):
         results.append(np.empty(Y.shape, np.float32))
         tecomp.build(conv2d.schedule(Y, CPU), [X, W, Y])(x, w, results[-1])
     np.testing.assert_array_equal(results[0], results[1])

@@ -57,14 +57,14 @@ def run(
     w = random.integers(-4, 5, (taps_y, taps_x, c // groups, k)).astype(kind)
     expected = convolved(x, w, stride, padding, dilation, groups)
     bias = options.get("bias")
-    given = [x, w]
+    inputs = [x, w]
     if bias is not None:
-        given.append(random.integers(-4, 5, bias.shape).astype(np.float32))
-        expected = np.maximum(expected + given[2], 0)
+        inputs.append(random.integers(-4, 5, bias.shape).astype(np.float32))
+        expected = np.maximum(expected + inputs[2], 0)
     if first:
-        given[0], given[1] = x.transpose(0, 3, 1, 2).copy(), w.transpose(3, 2, 0, 1).copy()
+        inputs[0], inputs[1] = x.transpose(0, 3, 1, 2).copy(), w.transpose(3, 2, 0, 1).copy()
         expected = expected.transpose(0, 3, 1, 2)
-    X, W = (te.placeholder(a.shape, dtype, name) for a, name in zip(given[:2], "XW", strict=True))
+    X, W = (te.placeholder(a.shape, dtype, name) for a, name in zip(inputs[:2], "XW", strict=True))
     Y = conv2d.define(
         X, W, layout=layout, stride=stride, padding=padding, dilation=dilation, groups=groups,
         out_dtype="float32", **options,
@@ -72,8 +72,8 @@ def run(
     s = conv2d.schedule(Y, target)
     args = [X, W, *([] if bias is None else [bias]), Y]
     kernel = tecomp.build(s, args, target=target)
-    given.append(np.zeros(expected.shape, np.float32))
-    arrays = [kernel.pack(arg, array) for arg, array in zip(args, given, strict=True)]
+    inputs.append(np.zeros(expected.shape, np.float32))
+    arrays = [kernel.pack(arg, array) for arg, array in zip(args, inputs, strict=True)]
 
     call_fenced(kernel, *arrays)
 

@@ -99,8 +99,8 @@ def test_groups_of_long_rows(
     dtype, out_dtype = types
     a = values(*shape, dtype=dtype)
     result = run(a, -1, target, exclusive=exclusive, out_dtype=out_dtype)
-    wide = a.astype(out_dtype or dtype)
-    expected = wide.cumsum(-1, dtype=wide.dtype) - (wide if exclusive else 0)
+    widened = a.astype(out_dtype or dtype)
+    expected = widened.cumsum(-1, dtype=widened.dtype) - (widened if exclusive else 0)
 
     np.testing.assert_array_equal(result, expected)
 
@@ -214,5 +214,5 @@ def test_groups_with_external_readers_are_kept(also: str) -> None:
     padded[:, :1000] = a
     inside = padded.reshape(5, 64, 16).cumsum(2).transpose(2, 0, 1)
     expected = {sums: inside, B: a.cumsum(1), C: a.cumsum(1) + a}
-    for x, own in zip(results, found, strict=True):
-        np.testing.assert_array_equal(own, expected[x])
+    for x, schedule in zip(results, found, strict=True):
+        np.testing.assert_array_equal(schedule, expected[x])

@@ -20,13 +20,13 @@ def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [random.standard_normal(shape, np.float32) for shape in shapes]
 
 
-def run(output: te.Tensor, args: list[te.Tensor], given: list[np.ndarray],
+def run(output: te.Tensor, args: list[te.Tensor], inputs: list[np.ndarray],
         target: tecomp.Target) -> np.ndarray:
     schedule = elementwise.schedule(output, target)
     kernel = tecomp.build(schedule, [*args, output])
-    sizes = np.broadcast_shapes(*(array.shape for array in given))
+    sizes = np.broadcast_shapes(*(array.shape for array in inputs))
     result = np.full(sizes, 99, output.dtype)
-    call_fenced(kernel, *given, result)
+    call_fenced(kernel, *inputs, result)
     return result
 
 
@@ -49,11 +49,11 @@ def test_sizes(n: int, target: tecomp.Target) -> None:
 )
 def test_broadcast(shapes: tuple[tuple[int, ...], ...], target: tecomp.Target) -> None:
     tensors = [te.placeholder(shape, name=f"T{k}") for k, shape in enumerate(shapes)]
-    given = arrays(*shapes)
+    inputs = arrays(*shapes)
     C = elementwise.define(lambda x, y: x - y * 2.0, *tensors)
 
-    result = run(C, tensors, given, target)
-    assert_close(result, given[0] - given[1] * 2, rtol=1e-6, atol=1e-6)
+    result = run(C, tensors, inputs, target)
+    assert_close(result, inputs[0] - inputs[1] * 2, rtol=1e-6, atol=1e-6)
 
 
 def test_a_chain_is_one_loop(target: tecomp.Target) -> None:
@@ -118,9 +118,9 @@ def test_gelu_is_the_share_below(most: float, fp_contract: bool) -> None:
     kernel = tecomp.build(elementwise.schedule(Y, target), [X, Y], fp_contract=fp_contract)
     x, y = np.linspace(-most, most, n).astype(np.float32), np.empty(n, np.float32)
     call_fenced(kernel, x, y)
-    wide = x.astype(np.float64)
+    widened = x.astype(np.float64)
 
-    np.testing.assert_array_less(np.abs(y - wide * ndtr(wide)), 3e-7 * np.abs(wide) + 1e-45)
+    np.testing.assert_array_less(np.abs(y - widened * ndtr(widened)), 3e-7 * np.abs(widened) + 1e-45)
     np.testing.assert_array_equal(y[x < -5.7], 0)
     np.testing.assert_array_equal(y[x > 5.7], x[x > 5.7])
 

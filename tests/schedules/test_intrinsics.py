@@ -110,7 +110,7 @@ def test_intrinsics_of_vector_targets() -> None:
     core = tecomp.Target("small", "narrow vectors", {}, tecomp.Core(1, 16, 16, (1024,)))
     found = intrinsics.intrinsics(core)
 
-    assert [(each.name, each.op.output(0).shape) for each in found] == [
+    assert [(item.name, item.op.output(0).shape) for item in found] == [
         ("vnni_uint8_int8", (4,)), ("vnni_int8_int8", (4,)), ("bf16_dot", (4,)),
     ]
     assert intrinsics.intrinsics(tecomp.Target("none", "no vectors", {})) == []

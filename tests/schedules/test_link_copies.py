@@ -165,17 +165,17 @@ def test_link_copies_match_copy_loops(
 ) -> None:
     program = Sum(name, dtype, shape, unit)
 
-    plain, made = (program.report(is_tensorized=each) for each in (False, True))
+    plain, result = (program.report(is_tensorized=value) for value in (False, True))
 
     assert plain.tiles == {}
-    assert made.tiles == tiles
-    assert made.links == plain.links
-    assert made.memories == plain.memories
-    assert made.of(program.where.device, "read") == plain.of(program.where.device, "read")
-    assert made.of(program.where.device, "write") == plain.of(program.where.device, "write")
-    assert made.operations == {}
+    assert result.tiles == tiles
+    assert result.links == plain.links
+    assert result.memories == plain.memories
+    assert result.of(program.where.device, "read") == plain.of(program.where.device, "read")
+    assert result.of(program.where.device, "write") == plain.of(program.where.device, "write")
+    assert result.operations == {}
     # The lane count is the same whether the unit is named or inferred.
-    assert [c.cycles[f"{unit} unit"] for c in made.cores] == pytest.approx(
+    assert [c.cycles[f"{unit} unit"] for c in result.cores] == pytest.approx(
         [c.cycles["compute"] for c in plain.cores])
 
 
@@ -219,7 +219,7 @@ def test_a_burst_of_a_made_up_machine(
     report = run(*copied(size, link, scopes))
 
     assert report.tiles == {f"{link}_copy_float32": pieces}
-    moved = {each.link: each.bytes for each in report.links}
+    moved = {item.link: item.bytes for item in report.links}
     assert moved[link] == size * 4
 
 

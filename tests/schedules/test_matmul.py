@@ -29,16 +29,16 @@ def run(a: tuple[int, ...], b: tuple[int, ...], target: tecomp.Target, **options
     args = [A, B, *([options["bias"]] if options.get("bias") is not None else [])]
     kernel = tecomp.build(matmul.schedule(C, target), [*args, C])
     random = np.random.default_rng(0)
-    given = [random.standard_normal(t.shape, np.float32) for t in args]
+    inputs = [random.standard_normal(t.shape, np.float32) for t in args]
     c = np.full([int(n) for n in C.shape], np.nan, np.float32)
-    call_fenced(kernel, *given, c)
+    call_fenced(kernel, *inputs, c)
 
-    x, y = (t.astype(np.float64) for t in given[:2])
+    x, y = (t.astype(np.float64) for t in inputs[:2])
     x = x.swapaxes(-1, -2) if options.get("transpose_a") else x
     y = y.swapaxes(-1, -2) if options.get("transpose_b") else y
     expected = x @ y
-    if len(given) > 2:
-        expected = expected + given[2]
+    if len(inputs) > 2:
+        expected = expected + inputs[2]
     if options.get("activation") is activations.relu:
         expected = np.maximum(expected, 0)
     assert_close(c, expected, rtol=1e-4, atol=1e-3)
@@ -284,9 +284,9 @@ def test_a_product_written_in_te_is_scheduled_as_that_of_the_library(
         ),
         name="matmul",
     )
-    own = matmul.define(A, B, transpose_a=transpose_a, transpose_b=transpose_b)
+    output = matmul.define(A, B, transpose_a=transpose_a, transpose_b=transpose_b)
 
-    lowered = [str(tecomp.lower(matmul.schedule(C, CPU), [A, B, C])) for C in (plain, own)]
+    lowered = [str(tecomp.lower(matmul.schedule(C, CPU), [A, B, C])) for C in (plain, output)]
 
     assert lowered[0] == lowered[1]
 

@@ -111,18 +111,18 @@ def run(
     args = [A, B, *([] if bias is None else [bias]), C]
     kernel = tecomp.build(s, args, target=target)
 
-    given = [whole_numbers(arg.shape, arg.dtype, seed) for seed, arg in enumerate(args)]
-    arrays = [kernel.pack(arg, array) for arg, array in zip(args, given, strict=True)]
+    inputs = [whole_numbers(arg.shape, arg.dtype, seed) for seed, arg in enumerate(args)]
+    arrays = [kernel.pack(arg, array) for arg, array in zip(args, inputs, strict=True)]
     call_fenced(kernel, *arrays)
 
-    a, b = (array.astype(np.float64) for array in given[:2])
+    a, b = (array.astype(np.float64) for array in inputs[:2])
     expected = (a.T if turn_a else a) @ (b.T if turn_b else b)
     if bias is not None:
-        expected = expected + given[2].astype(np.float64)
+        expected = expected + inputs[2].astype(np.float64)
     if options.get("activation") is activations.relu:
         expected = np.maximum(expected, 0)
-    got = kernel.unpack(C, arrays[-1])
-    np.testing.assert_array_equal(got.astype(np.float64), expected)
+    actual = kernel.unpack(C, arrays[-1])
+    np.testing.assert_array_equal(actual.astype(np.float64), expected)
     return kernel, s
 
 
@@ -206,17 +206,17 @@ def test_sums_are_float32(machine: str, dtype: str) -> None:
     call_fenced(kernel, *arrays)
 
     exact = a.astype(np.float64) @ b.astype(np.float64)
-    got = kernel.unpack(C, arrays[2])
+    actual = kernel.unpack(C, arrays[2])
     step = 2.0 ** (-11 if dtype == "float16" else -8)
-    assert got.dtype == kind
-    assert_close(got.astype(np.float64), exact, rtol=1.01 * step, atol=1e-4)
+    assert actual.dtype == kind
+    assert_close(actual.astype(np.float64), exact, rtol=1.01 * step, atol=1e-4)
 
 
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", MATRIX_MACHINES)
 def test_types_that_no_unit_takes(machine: str) -> None:
     unit: Any = load(machine).engine["matmul"]
-    dtype = next(each for each in ("float32", "int32") if each not in unit.inputs)
+    dtype = next(name for name in ("float32", "int32") if name not in unit.inputs)
 
     _, s = run(machine, 33, 40, 50, dtype, out_dtype=dtype)
 
@@ -249,10 +249,10 @@ def test_padding_is_read_after_it_is_filled() -> None:
     C = matmul.define(A, B, out_dtype="float32")
     kernel = tecomp.build(matmul.schedule(C, MADE_UP), [A, B, C], target=MADE_UP)
     a, b = whole_numbers((8, 17), "bfloat16", 0), whole_numbers((17, 13), "bfloat16", 1)
-    given = [kernel.pack(A, a), kernel.pack(B, b)]
+    inputs = [kernel.pack(A, a), kernel.pack(B, b)]
     for name in ("fill_padding", "simplify"):
         func = kernel.lowered.functions[name]
-        arrays = [*given, kernel.pack(C, np.zeros((8, 13), np.float32))]
+        arrays = [*inputs, kernel.pack(C, np.zeros((8, 13), np.float32))]
         tecomp.evaluate(func, arrays if name == "fill_padding" else [x.ravel() for x in arrays])
         np.testing.assert_array_equal(
             kernel.unpack(C, arrays[2]), a.astype("f4") @ b.astype("f4"), name)

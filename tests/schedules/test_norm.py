@@ -24,11 +24,11 @@ def rms_norm(a: np.ndarray) -> np.ndarray:
     return np.asarray(a / np.sqrt((a * a).mean(-1, keepdims=True) + 1e-5))
 
 
-def run(args: list[te.Tensor], output: te.Tensor, given: list[np.ndarray],
+def run(args: list[te.Tensor], output: te.Tensor, inputs: list[np.ndarray],
         target: tecomp.Target) -> np.ndarray:
     kernel = tecomp.build(norm.schedule(output, target), [*args, output])
-    result = np.full_like(given[0], np.nan)
-    call_fenced(kernel, *given, result)
+    result = np.full_like(inputs[0], np.nan)
+    call_fenced(kernel, *inputs, result)
     return result
 
 

@@ -123,17 +123,17 @@ PRODUCTS = st.builds(
 @given(product=PRODUCTS)
 def test_products_accumulate_in_the_memory_of_the_unit(product: Product) -> None:
     tensors = product.tensors()
-    given = [
+    inputs = [
         RANDOM.standard_normal([int(n) for n in x.shape]).astype(x.dtype) for x in tensors[:-1]
     ]
 
-    found, report = run(auto(tensors[-1], NEURON), tensors, given, NEURON)
+    found, report = run(auto(tensors[-1], NEURON), tensors, inputs, NEURON)
 
     if product.has_epilogue:
-        expected = np.maximum(given[0].astype("f8") @ given[1].astype("f8") + given[2], 0)
+        expected = np.maximum(inputs[0].astype("f8") @ inputs[1].astype("f8") + inputs[2], 0)
         assert_close(found, expected, rtol=1e-4, atol=1e-4)
     else:
-        assert_product(found, given[0], given[1])
+        assert_product(found, inputs[0], inputs[1])
     unit: Any = NEURON.engine["matmul"]
     tiles = -(-product.m // unit.m) * -(-product.n // unit.n) * -(-product.k // unit.k)
     assert report.tiles == {f"matmul_{product.dtype}": tiles}
@@ -147,13 +147,13 @@ def test_products_accumulate_in_the_memory_of_the_unit(product: Product) -> None
 
 def test_sums_that_exceed_their_memory_are_computed_in_blocks() -> None:
     tensors = Product(512, 256, 1536, "float16", False).tensors()
-    given = [
+    inputs = [
         RANDOM.standard_normal([int(n) for n in x.shape]).astype(x.dtype) for x in tensors[:2]
     ]
 
-    found, report = run(auto(tensors[-1], NEURON), tensors, given, NEURON)
+    found, report = run(auto(tensors[-1], NEURON), tensors, inputs, NEURON)
 
-    assert_product(found, *given)
+    assert_product(found, *inputs)
     (psum,) = [memory for memory in report.memories if memory.memory == "psum"]
     # A core computes 6 blocks of 128 x 512 sums; its memory has space for 8.
     assert psum.peak_bytes == 6 * 128 * 512 * 4
@@ -183,11 +183,11 @@ def test_a_multilayer_perceptron() -> None:
     X, W, b, V, c = tensors
     hidden = topi.nn.relu(topi.add(topi.matmul(X, W), b))
     Y = topi.add(topi.matmul(hidden, V), c)
-    given = [RANDOM.standard_normal(shape).astype("float32") for shape in shapes.values()]
+    inputs = [RANDOM.standard_normal(shape).astype("float32") for shape in shapes.values()]
 
     program = tecomp.compile(Y, tensors, NEURON)
 
-    assert_close(program(*given), mlp(*(x.astype("f8") for x in given)), rtol=1e-4, atol=1e-3)
+    assert_close(program(*inputs), mlp(*(x.astype("f8") for x in inputs)), rtol=1e-4, atol=1e-3)
     assert "matmul unit" in str(program.report())
 
 

@@ -25,19 +25,19 @@ def expected(x: np.ndarray, window: Any, op: str, *, stride: Any = None, padding
              dilation: Any = 1, count_padding: bool = True) -> np.ndarray:
     """Return the NHWC pooling result."""
     (sy, sx), (py, px), (dy, dx) = pair(stride or window), pair(padding), pair(dilation)
-    high, wide = pair(window)
+    height, width = pair(window)
     pads = ((0, 0), (py, py), (px, px), (0, 0))
-    around = np.pad(x.astype(np.float64), pads, constant_values=-np.inf if op == "max" else 0)
+    neighbors = np.pad(x.astype(np.float64), pads, constant_values=-np.inf if op == "max" else 0)
     inside = np.pad(np.ones(x.shape), pads)
-    rows = (around.shape[1] - dy * (high - 1) - 1) // sy + 1
-    columns = (around.shape[2] - dx * (wide - 1) - 1) // sx + 1
+    rows = (neighbors.shape[1] - dy * (height - 1) - 1) // sy + 1
+    columns = (neighbors.shape[2] - dx * (width - 1) - 1) // sx + 1
     out = np.empty((x.shape[0], rows, columns, x.shape[3]))
     for i in range(rows):
         for j in range(columns):
-            y = slice(i * sy, i * sy + dy * (high - 1) + 1, dy)
-            z = slice(j * sx, j * sx + dx * (wide - 1) + 1, dx)
-            seen = around[:, y, z]
-            count = high * wide if count_padding else inside[:, y, z].sum((1, 2))
+            y = slice(i * sy, i * sy + dy * (height - 1) + 1, dy)
+            z = slice(j * sx, j * sx + dx * (width - 1) + 1, dx)
+            seen = neighbors[:, y, z]
+            count = height * width if count_padding else inside[:, y, z].sum((1, 2))
             out[:, i, j] = seen.max((1, 2)) if op == "max" else seen.sum((1, 2)) / count
     return out
 
@@ -45,12 +45,12 @@ def expected(x: np.ndarray, window: Any, op: str, *, stride: Any = None, padding
 def run(x: np.ndarray, target: tecomp.Target, window: Any, op: Any, layout: Any,
         **options: Any) -> np.ndarray:
     """Run pooling on NHWC images in any tested layout."""
-    given = x if layout == "NHWC" else np.ascontiguousarray(x.transpose(0, 3, 1, 2))
-    X = te.placeholder(given.shape, str(x.dtype), name="X")
+    source = x if layout == "NHWC" else np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    X = te.placeholder(source.shape, str(x.dtype), name="X")
     Y = pool.define(X, window, op, layout=layout, **options)
     kernel = tecomp.build(pool.schedule(Y, target), [X, Y])
     result = kernel.empty(Y)
-    call_fenced(kernel, given, result)
+    call_fenced(kernel, source, result)
     return result if layout == "NHWC" else result.transpose(0, 2, 3, 1)
 
 
@@ -105,8 +105,8 @@ def test_whole_images(layout: Any, op: Any, target: tecomp.Target) -> None:
     result = kernel.empty(Y)
     call_fenced(kernel, x, result)
 
-    wanted = getattr(x, op)(axes, keepdims=True)
-    assert_close(result, wanted, rtol=1e-4, atol=1e-4)
+    reference = getattr(x, op)(axes, keepdims=True)
+    assert_close(result, reference, rtol=1e-4, atol=1e-4)
 
 
 def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
@@ -115,10 +115,10 @@ def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
     kernel = tecomp.build(pool.schedule(Y, target), [X, Y])
     for size in ((5, 5, 1), (8, 30, 35)):
         x = image(1, *size)
-        wanted = expected(x, 3, "max", stride=2, padding=1)
-        result = np.full(wanted.shape, np.nan, np.float32)
+        reference = expected(x, 3, "max", stride=2, padding=1)
+        result = np.full(reference.shape, np.nan, np.float32)
         call_fenced(kernel, x, result)
-        np.testing.assert_array_equal(result, wanted)
+        np.testing.assert_array_equal(result, reference)
 
 
 def test_excessive_padding_is_rejected() -> None:

@@ -271,8 +271,8 @@ def test_a_reduction_written_in_te_is_scheduled_as_that_of_the_library() -> None
     ]
 
     for axis, C in enumerate(plain):
-        own = reduce.define(A, axis)
-        lowered = [str(tecomp.lower(reduce.schedule(x, CPU), [A, x])) for x in (C, own)]
+        output = reduce.define(A, axis)
+        lowered = [str(tecomp.lower(reduce.schedule(x, CPU), [A, x])) for x in (C, output)]
         assert lowered[0] == lowered[1]
 
 

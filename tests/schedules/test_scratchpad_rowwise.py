@@ -38,7 +38,7 @@ class Case:
             powers = np.exp(x - x.max(-1, keepdims=True))
             exact = powers / powers.sum(-1, keepdims=True)
         else:
-            columns = [te.placeholder(shape[-1:], dtype, name=each) for each in ("scale", "shift")]
+            columns = [te.placeholder(shape[-1:], dtype, name=item) for item in ("scale", "shift")]
             self.arrays += [RANDOM.standard_normal(shape[-1:]).astype(kind) for _ in columns]
             self.tensors = [A, *columns, norm.layer_norm(A, *columns)]
             scale, shift = (array.astype(np.float64) for array in self.arrays[1:])
@@ -57,8 +57,8 @@ class Case:
     def packed(self, kernel: Any) -> list[np.ndarray[Any, Any]]:
         """Return the packed arguments of a kernel, with the result filled with NaN."""
         result = np.full(self.exact.shape, np.nan, self.arrays[0].dtype)
-        given = zip(self.tensors, [*self.arrays, result], strict=True)
-        return [kernel.pack(tensor, array) for tensor, array in given]
+        source = zip(self.tensors, [*self.arrays, result], strict=True)
+        return [kernel.pack(tensor, array) for tensor, array in source]
 
     def check(self, kernel: Any, packed: Sequence[np.ndarray[Any, Any]]) -> None:
         call_fenced(kernel, *packed)

@@ -25,11 +25,11 @@ SMALL = {"stick128": 2048, "tensix_wh": 40960, "texture2d": 1024, "acme": 1024}
 RANDOM = np.random.default_rng(0)
 
 
-def run(s: te.Schedule, args: list[te.Tensor], given: list[Any], target: Target) -> Any:
+def run(s: te.Schedule, args: list[te.Tensor], inputs: list[Any], target: Target) -> Any:
     """Return the result of a schedule for arrays of all arguments but the last, and its report."""
     kernel = tecomp.build(s, args, target)
     result = kernel.empty(args[-1])
-    kernel(*(kernel.pack(x, value) for x, value in zip(args, given, strict=False)), result)
+    kernel(*(kernel.pack(x, value) for x, value in zip(args, inputs, strict=False)), result)
     return kernel.unpack(args[-1], result), kernel.report()
 
 
@@ -45,11 +45,11 @@ def with_capacity(name: str, size: int) -> Target:
 def check(seed: int, target: Target) -> None:
     program = draw_program(seed)
     output, expected = program.values[-1]
-    inputs, given = program.needed([output])
+    inputs, source = program.needed([output])
     if not inputs or output in inputs:
         return
 
-    found, _ = run(auto(output, target), [*inputs, output], given, target)
+    found, _ = run(auto(output, target), [*inputs, output], source, target)
 
     assert_close(found, expected, rtol=2e-3, atol=2e-4)
 
@@ -126,16 +126,16 @@ def test_kinds_of_programs(name: str, kind: str) -> None:
     target = Target.load(MACHINES[name])
     where = placement_of(target)
     inputs, output, by_numpy = KINDS[kind]
-    given = [
+    arrays = [
         RANDOM.random([int(n) for n in x.shape], np.float32) if x.dtype == "float32"
         else RANDOM.integers(0, 64, [int(n) for n in x.shape]).astype(x.dtype.numpy)
         for x in inputs
     ]
 
     s = auto(output, target)
-    found, report = run(s, [*inputs, output], given, target)
+    found, report = run(s, [*inputs, output], arrays, target)
 
-    assert_close(found, by_numpy(*given), rtol=1e-5)
+    assert_close(found, by_numpy(*arrays), rtol=1e-5)
     if kind not in ALONE:
         assert 'thread="core.' in str(tecomp.lower(s, [*inputs, output]))
         assert where is not None
@@ -187,8 +187,8 @@ def test_products_of_a_program_are_those_of_the_unit() -> None:
 
     found, report = run(auto(C, target), [A, B, C], [a, b], target)
 
-    wide = np.maximum(a.astype("f4") @ b.astype("f4"), 0).astype("f2").astype("f4")
-    assert_product(found, wide, b, rtol=2e-3)
+    widened = np.maximum(a.astype("f4") @ b.astype("f4"), 0).astype("f2").astype("f4")
+    assert_product(found, widened, b, rtol=2e-3)
     assert report.tiles == {"matmul_float16": 2 * 8}
 
 

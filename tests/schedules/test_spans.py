@@ -106,7 +106,7 @@ def test_a_product_in_parts_has_the_same_values() -> None:
     a, b = (random.integers(-3, 4, x.shape).astype("float16") for x in args[:2])
 
     program = tecomp.compile(C, args[:2], limited(16_384))
-    (kernel,) = (each for each in program.report().kernels if each.tiles)
+    (kernel,) = (item for item in program.report().kernels if item.tiles)
 
     assert kernel.tiles == 64 // 8 * (512 // 64)  # computed by the matrix unit
     np.testing.assert_array_equal(program(a, b), (a.astype(float) @ b).astype("float16"))
@@ -177,7 +177,7 @@ class Touched(Spans):
             widths = [b - a + 1 for a, b in zip(low, high, strict=True)]
             outer = next((k for k, width in enumerate(widths) if width > 1), len(widths) - 1)
             inner = math.prod(int(str(n)) for n in buffer.shape[outer + 1 :])
-            if any(buffer is each for each in params):
+            if any(buffer is param for param in params):
                 found.append(widths[outer] * inner * buffer.dtype.bytes)
         return max(found)
 

@@ -31,11 +31,11 @@ def check(A: te.Tensor, B: te.Tensor, shape: tuple[int, ...], weights: Window,
           target: tecomp.Target) -> None:
     kernel = tecomp.build(stencil.schedule(B, target), [A, B])
     a = np.random.default_rng(0).standard_normal(shape).astype(A.dtype)
-    wanted = expected(a, weights)
-    result = np.full(wanted.shape, np.nan, A.dtype)
+    reference = expected(a, weights)
+    result = np.full(reference.shape, np.nan, A.dtype)
     call_fenced(kernel, a, result)
 
-    assert_close(result, wanted, rtol=1e-4, atol=1e-4)
+    assert_close(result, reference, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(

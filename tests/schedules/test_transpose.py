@@ -18,11 +18,11 @@ def values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
 def check(A: te.Tensor, a: np.ndarray, axes: tuple[int, ...] | None, target: tecomp.Target) -> None:
     B = transpose.define(A, axes)
     kernel = tecomp.build(transpose.schedule(B, target), [A, B])
-    wanted = a.transpose(axes)
-    result = np.full(wanted.shape, 111, a.dtype)
+    expected = a.transpose(axes)
+    result = np.full(expected.shape, 111, a.dtype)
     call_fenced(kernel, a, result)
 
-    np.testing.assert_array_equal(result, wanted)
+    np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (7, 127), (64, 64), (130, 1000), (1023, 65)])

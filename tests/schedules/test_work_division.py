@@ -194,11 +194,11 @@ def test_requested_reduction_parts_are_assigned_to_cores() -> None:
 def test_unrequested_divisions_are_unchanged() -> None:
     A, C = squares(1024, 4096)
     w = work_of(C, None, [C], {A})
-    free, asked = plan(w, cut(A, DivisionSpec())), plan(w, cut(C, DivisionSpec(tiles={0: 16})))
+    free, requested = plan(w, cut(A, DivisionSpec())), plan(w, cut(C, DivisionSpec(tiles={0: 16})))
 
-    assert asked.division == free.division
-    assert asked.core == free.core == (32, 4096)
-    assert asked.block[0] == 2
+    assert requested.division == free.division
+    assert requested.core == free.core == (32, 4096)
+    assert requested.block[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -270,13 +270,13 @@ def test_no_stick_is_written_by_two_cores(seed: int) -> None:
     shape = tuple(int(n) for n in random.choice([1, 3, 32, 50, 64, 96], random.integers(1, 4)))
     A = te.placeholder(shape, name="A")
     C = te.compute(shape, lambda *i: A(*i) + 1.0, name="C")
-    given = drawn_layout(random, shape)
-    where = placement_of(Target.load("stick128"), {C: given})
+    data = drawn_layout(random, shape)
+    where = placement_of(Target.load("stick128"), {C: data})
     assert where is not None
 
     core = plan(work_of(C, None, [C], {A}), where).core
 
-    stick = Layout.of(shape, "float32", given).offsets() // 32
+    stick = Layout.of(shape, "float32", data).offsets() // 32
     index = np.indices(shape).reshape(len(shape), -1)
     parts = np.stack([axis // n for axis, n in zip(index, core, strict=True)])
     cores = np.ravel_multi_index(list(parts), parts.max(1) + 1)

@@ -98,9 +98,9 @@ def test_a_trace_has_the_call() -> None:
     s = te.create_schedule(C)
     s.cache_factor(C, [0], "global")
 
-    again = replay(s.trace.to_json(), C)
+    replayed = replay(s.trace.to_json(), C)
 
-    assert str(again.trace) == str(s.trace)
+    assert str(replayed.trace) == str(s.trace)
     assert "C_factor = s.cache_factor(C, [0], 'global')" in str(s.trace)
 
 

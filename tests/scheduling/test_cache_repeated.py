@@ -78,12 +78,12 @@ def test_short_rows_with_formulas_of_their_values(seed: int) -> None:
         (lambda i: 1.0 / te.sqrt(most[i] * most[i] + 1.0), lambda m: 1 / np.sqrt(m * m + 1)),
         (lambda i: most[i], lambda m: m),
     ]
-    own, expected = zip(*dice.choices(forms, k=2), strict=True)
+    actual, expected = zip(*dice.choices(forms, k=2), strict=True)
     under = dice.random() < 0.3
 
     def value(i: Any, j: Any) -> Any:
-        element = (X[i, j] - own[0](i)) * own[1](i)
-        return te.if_then_else(j > 1, element, own[0](i)) if under else element
+        element = (X[i, j] - actual[0](i)) * actual[1](i)
+        return te.if_then_else(j > 1, element, actual[0](i)) if under else element
 
     Y = te.compute((rows, columns), value, name="Y")
     x = np.random.default_rng(seed).standard_normal((rows, columns), np.float32)
@@ -96,6 +96,6 @@ def test_short_rows_with_formulas_of_their_values(seed: int) -> None:
     tecomp.build(Y, [X, Y])(x, out)
 
     assert_close(out, whole, rtol=1e-5, atol=1e-6)
-    is_repeated = any(form is not forms[2][0] for form in own)
+    is_repeated = any(form is not forms[2][0] for form in actual)
     if not under:
         assert ("cache_repeated" in str(auto(Y, "cpu").trace)) == is_repeated

@@ -231,8 +231,8 @@ def test_rfactor_puts_unsplit_reduction_axes_first() -> None:
 
     assert s[SF].op.reduce_axis == (k2, k3, outer)
     assert s[SF].leaf_iter_vars == (*s[SF].op.axis, k3, outer, k2)
-    again = tecomp.replay(s.trace.to_json(), S)
-    assert again.trace.to_json() == s.trace.to_json()
+    replayed = tecomp.replay(s.trace.to_json(), S)
+    assert replayed.trace.to_json() == s.trace.to_json()
 
 
 def test_rfactor_keeps_the_data_loops_of_the_tensor() -> None:
@@ -448,5 +448,5 @@ def test_rfactor_with_a_start_value(agrees: Any, factor: int | None) -> None:
         f"axis=[{'r_v' if factor is None else 'r_inner_v'}], init=b[i] * float32(2.0))"
     )
     x, start = np.arange(56, dtype="float32").reshape(4, 7, 2), np.arange(4, dtype="float32")
-    wanted = np.delete(x, 3, 1).sum((1, 2)) + 2 * start
-    agrees(s, [X, b, S], {X: x, b: start, S: wanted})
+    expected = np.delete(x, 3, 1).sum((1, 2)) + 2 * start
+    agrees(s, [X, b, S], {X: x, b: start, S: expected})

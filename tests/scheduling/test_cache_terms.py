@@ -121,6 +121,6 @@ def test_rows_whose_terms_are_written_several_times(seed: int) -> None:
 
     tecomp.build(Z, [X, Z])(a, out)
 
-    wanted = t / t.sum(1, keepdims=True) * (t.max(1, keepdims=True) if several else 1)
-    assert_close(out, wanted, rtol=1e-5, atol=1e-7)
+    reference = t / t.sum(1, keepdims=True) * (t.max(1, keepdims=True) if several else 1)
+    assert_close(out, reference, rtol=1e-5, atol=1e-7)
     assert str(auto(Z, "cpu").trace).count("cache_terms") == 1

@@ -34,7 +34,7 @@ def test_a_group_has_the_stages_between() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outputs", "inputs", "include", "wanted"),
+    ("outputs", "inputs", "include", "expected"),
     [
         (Y, A, False, "Group(X, Y)"), (Y, [A], True, "Group(A, X, Y)"), (Z, X, False, "Group(Y, Z)"),
         ([Y, SIDE], [A], False, "Group(X, Y, SIDE)"), (Z, [X, SIDE], False, "Group(Y, Z)"),
@@ -42,11 +42,11 @@ def test_a_group_has_the_stages_between() -> None:
     ],
 )
 def test_paths_from_inputs_to_outputs(
-    outputs: Any, inputs: Any, include: bool, wanted: str
+    outputs: Any, inputs: Any, include: bool, expected: str
 ) -> None:
     s = te.create_schedule(Z.op)
 
-    assert repr(s.create_group(outputs, inputs, include)) == wanted
+    assert repr(s.create_group(outputs, inputs, include)) == expected
 
 
 def test_groups_in_groups() -> None:
@@ -102,11 +102,11 @@ def back_at_the_root(s: te.Schedule) -> None:
 def test_numbers_and_traces(agrees: Any, decide: Callable[[te.Schedule], None]) -> None:
     s = te.create_schedule(Z.op)
     decide(s)
-    again = tecomp.replay(s.trace.to_json(), Z)
+    replayed = tecomp.replay(s.trace.to_json(), Z)
     scope: dict[str, Any] = {"te": te}
     exec(s.trace.to_python(), scope)
 
-    assert again.trace.to_json() == s.trace.to_json()
+    assert replayed.trace.to_json() == s.trace.to_json()
     assert str(tecomp.lower(scope["schedule"](Z), [A, Z])) == str(tecomp.lower(s, [A, Z]))
     agrees(s, [A, Z], {A: DATA, Z: WANTED}, rtol=1e-6)
 
@@ -147,10 +147,10 @@ def test_the_steps_of_a_scan_are_a_group(agrees: Any) -> None:
     group.compute_at(s[update], update.op.axis[0])
     assert group.attach_stage == s[update]
 
-    wanted = DATA.copy()
+    expected = DATA.copy()
     for t in range(1, 8):
-        wanted[t] = (wanted[t - 1] + DATA[t]) * np.float32(0.5) + 1
-    agrees(s, [A, S], {A: DATA, S: wanted}, rtol=1e-6)
+        expected[t] = (expected[t - 1] + DATA[t]) * np.float32(0.5) + 1
+    agrees(s, [A, S], {A: DATA, S: expected}, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

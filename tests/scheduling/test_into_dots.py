@@ -57,8 +57,8 @@ def test_sums_are_those_of_the_terms(
 ) -> None:
     C = product(5, depth, 6, a, b)
     s = te.create_schedule(C)
-    made = s.into_dots(C, s[C].op.reduce_axis[0], first, second)
-    args = [*s[made[1]].op.input_tensors, *s[made[2]].op.input_tensors, C]
+    result = s.into_dots(C, s[C].op.reduce_axis[0], first, second)
+    args = [*s[result[1]].op.input_tensors, *s[result[2]].op.input_tensors, C]
     x, y = numbers((5, depth), a, 1), numbers((depth, 6), b, 2)
     wide = np.float64 if a == "bfloat16" else np.int64
     expected = x.astype(wide) @ y.astype(wide)
@@ -74,9 +74,9 @@ def test_sums_are_those_of_the_terms(
         arrays = [v.reshape(-1) if is_flat else v for v in (x, y, c)]
         tecomp.evaluate(kernel.lowered.functions[name], arrays)
         assert_close(c.astype(wide), expected, rtol=1e-6, err_msg=name)
-    again = replay(s.trace.to_json(), C)
-    assert str(again.trace) == str(s.trace)
-    assert str(tecomp.lower(again, args)) == str(kernel.lowered.functions["simplify"])
+    replayed = replay(s.trace.to_json(), C)
+    assert str(replayed.trace) == str(s.trace)
+    assert str(tecomp.lower(replayed, args)) == str(kernel.lowered.functions["simplify"])
 
 
 def test_sizes_known_at_the_call() -> None:
@@ -95,14 +95,14 @@ def test_sizes_known_at_the_call() -> None:
 
 def test_windows_and_what_is_computed_inline() -> None:
     X, W = te.placeholder((7, 6), "int8", "X"), te.placeholder((3, 6, 5), "int8", "W")
-    wide = te.compute((7, 6), lambda y, c: te.cast(X[y, c], "int32"), name="X_wide")
+    widened = te.compute((7, 6), lambda y, c: te.cast(X[y, c], "int32"), name="X_wide")
     r, c = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 6), name="c")
     Y = te.compute(
-        (5, 5), lambda y, k: te.sum(wide[y + r, c] * te.cast(W[r, c, k], "int32"), axis=[r, c]),
+        (5, 5), lambda y, k: te.sum(widened[y + r, c] * te.cast(W[r, c, k], "int32"), axis=[r, c]),
         name="Y",
     )
     s = te.create_schedule(Y)
-    s[wide].compute_inline()
+    s[widened].compute_inline()
     s.into_dots(Y, c, "uint8x4", "int8x4")
     x, w = numbers((7, 6), "int8", 1), numbers((3, 6, 5), "int8", 2)
     y = np.zeros((5, 5), np.int32)
@@ -227,7 +227,7 @@ def test_casts_on_the_way_to_the_sum_keep_the_values_or_are_refused(
     a: str, b: str, first: str, second: str
 ) -> None:
     """Results equal those of the plain schedule for every intermediate dtype that is accepted."""
-    taken = set()
+    selected = set()
     for between, total, is_left in product_of(SCALARS, SCALARS, (True, False)):
         if total == "bool":
             continue  # no sum has this dtype
@@ -241,16 +241,16 @@ def test_casts_on_the_way_to_the_sum_keep_the_values_or_are_refused(
             s.into_dots(C, s[C].op.reduce_axis[0], first, second)
         except tecomp.ScheduleError:
             continue
-        taken.add((between, total))
+        selected.add((between, total))
         args = [rows.astype(A.dtype.numpy).reshape(-1), columns.astype(B.dtype.numpy).reshape(-1)]
         results = [np.zeros(len(x), C.dtype.numpy), np.ones(len(x), C.dtype.numpy)]
         for schedule, result in zip((plain, s), results, strict=True):
             tecomp.evaluate(tecomp.lower(schedule, [A, B, C]), [*args, result])
-        expected, got = results
-        np.testing.assert_array_equal(got, expected, f"{a}, {b} via {between} to {total}")
+        expected, actual = results
+        np.testing.assert_array_equal(actual, expected, f"{a}, {b} via {between} to {total}")
     total = "float32" if a == "bfloat16" else "int32"
-    assert {kind for _, kind in taken} == {total}
-    assert {a, b, total, "float64"} - {"int8", "uint8"} <= {kind for kind, _ in taken}
+    assert {kind for _, kind in selected} == {total}
+    assert {a, b, total, "float64"} - {"int8", "uint8"} <= {kind for kind, _ in selected}
 
 
 def test_a_stage_computed_inline_may_change_values() -> None:

@@ -63,10 +63,10 @@ def test_a_tail_shifted_inwards_is_as_long_as_the_other_parts() -> None:
 
     assert (outer.extent, inner.extent) == (3, 4)
     assert 's[C].split(i, factor=4, tail="shift_inwards")' in s.trace.to_python().replace("'", '"')
-    again = tecomp.replay(s.trace.to_json(), C)
-    assert again.trace.to_json() == s.trace.to_json()
+    replayed = tecomp.replay(s.trace.to_json(), C)
+    assert replayed.trace.to_json() == s.trace.to_json()
     loops = str(tecomp.lower(s, [A, C], stop_after="nest").body)
-    assert str(tecomp.lower(again, [A, C], stop_after="nest").body) == loops
+    assert str(tecomp.lower(replayed, [A, C], stop_after="nest").body) == loops
     assert loops.count("min(6, i_outer * 4)") == 2
 
 
@@ -95,18 +95,18 @@ def test_a_factor_longer_than_the_loop_is_cut_to_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "extents"),
+    ("argument", "extents"),
     [
         ({"nparts": 64}, (12, 1)), ({"nparts": 12}, (12, 1)), ({"nparts": 5}, (5, 3)),
         ({"factor": 64}, (1, 12)), ({"factor": 12}, (1, 12)), ({"factor": 5}, (3, 5)),
     ],
 )
 def test_no_part_has_more_iterations_than_the_loop(
-    given: dict[str, Any], extents: tuple[int, int]
+    argument: dict[str, Any], extents: tuple[int, int]
 ) -> None:
     s, C = elementwise()
 
-    outer, inner = s[C].split(C.op.axis[1], **given)
+    outer, inner = s[C].split(C.op.axis[1], **argument)
 
     assert (outer.extent, inner.extent) == extents
 
@@ -115,15 +115,15 @@ n = te.var("n")
 
 
 @pytest.mark.parametrize(
-    ("extent", "given"),
+    ("extent", "argument"),
     [(12, {"factor": 4}), (12, {"nparts": 6}), (12, {"factor": 64}), (n * 4, {"factor": 4}),
      ((n + 7) // 8 * 8, {"factor": 8}), (n, {"factor": 1})],
 )
-def test_parts_of_one_length_need_no_predicate(extent: Any, given: dict[str, Any]) -> None:
+def test_parts_of_one_length_need_no_predicate(extent: Any, argument: dict[str, Any]) -> None:
     C = te.compute((extent,), lambda i: i + 1, name="C")
     s = te.create_schedule(C)
 
-    s[C].split(C.op.axis[0], disable_predication=True, **given)
+    s[C].split(C.op.axis[0], disable_predication=True, **argument)
 
     assert "min(" not in str(tecomp.lower(s, [C]))
     assert "disable_predication=True" in s.trace.to_python()
@@ -147,7 +147,7 @@ TOTAL = te.compute((), lambda: te.sum(k, axis=k), name="T")
 
 
 @pytest.mark.parametrize(
-    ("tensor", "given", "expected"),
+    ("tensor", "argument", "expected"),
     [
         (te.compute((12,), lambda i: i + 1, name="C"), {"nparts": 5},
          Diagnostic("conflicting-options", where="s[C].split(i)", option="disable_predication=True")),
@@ -163,12 +163,12 @@ TOTAL = te.compute((), lambda: te.sum(k, axis=k), name="T")
     ],
 )
 def test_parts_that_cannot_be_shifted(
-    tensor: Any, given: dict[str, Any], expected: Diagnostic, refusal: Any
+    tensor: Any, argument: dict[str, Any], expected: Diagnostic, refusal: Any
 ) -> None:
     s = te.create_schedule(tensor)
     axis = s[tensor].leaf_iter_vars[0]
 
-    error = refusal(s, lambda: s[tensor].split(axis, disable_predication=True, **given))
+    error = refusal(s, lambda: s[tensor].split(axis, disable_predication=True, **argument))
 
     assert diagnostic(error) == expected
 

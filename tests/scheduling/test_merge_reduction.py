@@ -100,9 +100,9 @@ def test_reductions_of_reductions(seed: int) -> None:
         def value(*i: Any, x: Any = source, k: Any = k, at: int = at) -> Any:
             return reducer(x(*i[:at], k, *i[at:]), axis=k)
 
-        made = te.compute((*x.shape[:at], *x.shape[at + 1 :]), value, name="R")
-        assert isinstance(made, te.Tensor)
-        x, expected = made, getattr(expected, name)(at)
+        result = te.compute((*x.shape[:at], *x.shape[at + 1 :]), value, name="R")
+        assert isinstance(result, te.Tensor)
+        x, expected = result, getattr(expected, name)(at)
     out = np.empty(expected.shape, np.float32)
 
     tecomp.build(x, [X, x])(a, out)
@@ -163,8 +163,8 @@ def test_reductions_of_transposed_expressions(seed: int) -> None:
     X = te.placeholder(shape, name="X")
     a = np.random.default_rng(seed).integers(-9, 9, shape).astype(np.float32)
     order = dice.sample(range(len(shape)), len(shape))
-    own = [order.index(k) for k in range(len(shape))]
-    x = te.compute([shape[k] for k in order], lambda *i: X(*(i[k] for k in own)), name="turned")
+    positions = [order.index(k) for k in range(len(shape))]
+    x = te.compute([shape[k] for k in order], lambda *i: X(*(i[k] for k in positions)), name="turned")
     expected = a.transpose(order)
     if dice.random() < 0.5:
         source = x

@@ -27,7 +27,7 @@ def loops(s: Schedule, *args: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("most", "wanted"),
+    ("most", "expected"),
     [
         (0, ["range", "range", "range"]),
         (2, ["range", "range", "range"]),
@@ -38,13 +38,13 @@ def loops(s: Schedule, *args: Any) -> list[str]:
     ],
 )
 def test_loops_inside_are_written_out_up_to_a_number_of_statements(
-    most: int, wanted: list[str]
+    most: int, expected: list[str]
 ) -> None:
     s = te.create_schedule(C)
     s[C].split(C.op.axis[1], factor=3)
     s[C].pragma(C.op.axis[0], "auto_unroll_max_step", most)
 
-    assert loops(s, A, C) == wanted
+    assert loops(s, A, C) == expected
 
 
 def test_a_vector_is_one_statement() -> None:
@@ -128,7 +128,7 @@ def test_unknown_ones_are_warned_of_and_change_nothing(kind: str, instead: str) 
     with pytest.warns(UserWarning, match="has no effect") as found:
         s[C].pragma(C.op.axis[0], kind, 3)
 
-    assert [str(each.message) for each in found] == [
+    assert [str(item.message) for item in found] == [
         f"s[C].pragma(i, {kind!r}): unknown pragma {kind!r} has no effect here; "
         f"{instead}{ALL}"
     ]
@@ -139,14 +139,14 @@ def test_unknown_ones_are_warned_of_and_change_nothing(kind: str, instead: str) 
 @pytest.mark.parametrize("value", [True, False, 0, 1, None])
 def test_unrolled_loops_ignore_explicit_unroll_pragmas(value: Any) -> None:
     s, plain = te.create_schedule(C), te.create_schedule(C)
-    for each in (s, plain):
-        _, inner = each[C].split(C.op.axis[1], factor=3)
-        each[C].unroll(inner)
+    for item in (s, plain):
+        _, inner = item[C].split(C.op.axis[1], factor=3)
+        item[C].unroll(inner)
     s[C].pragma(C.op.axis[0], "unroll_explicit", value)
-    again = tecomp.replay(s.trace.to_json(), C)
+    replayed = tecomp.replay(s.trace.to_json(), C)
 
     assert str(tecomp.lower(s, [A, C])) == str(tecomp.lower(plain, [A, C]))
-    assert again.trace.to_json() == s.trace.to_json()
+    assert replayed.trace.to_json() == s.trace.to_json()
 
 
 @pytest.mark.parametrize(
@@ -154,22 +154,22 @@ def test_unrolled_loops_ignore_explicit_unroll_pragmas(value: Any) -> None:
 )
 def test_thread_pragmas_are_accepted(kind: str, refusal: Refusal) -> None:
     s, plain = te.create_schedule(C), te.create_schedule(C)
-    for each in (s, plain):
-        each[C].parallel(C.op.axis[0])
+    for item in (s, plain):
+        item[C].parallel(C.op.axis[0])
     s[C].pragma(C.op.axis[0], kind)
-    again = tecomp.replay(s.trace.to_json(), C)
+    replayed = tecomp.replay(s.trace.to_json(), C)
 
     assert str(tecomp.lower(s, [A, C])) == str(tecomp.lower(plain, [A, C]))
-    assert again.trace.to_json() == s.trace.to_json()
+    assert replayed.trace.to_json() == s.trace.to_json()
 
 
 @pytest.mark.parametrize(("kind", "way"), [("unroll", "unrolled"), ("vectorize", "vectorized")])
 def test_loop_pragmas_set_the_loop_kind(kind: str, way: str) -> None:
     s = te.create_schedule(C)
     s[C].pragma(C.op.axis[1], kind)
-    again = tecomp.replay(s.trace.to_json(), C)
+    replayed = tecomp.replay(s.trace.to_json(), C)
 
-    assert loops(s, A, C) == loops(again, A, again.tensor("C")) == ["range", way]
+    assert loops(s, A, C) == loops(replayed, A, replayed.tensor("C")) == ["range", way]
 
 
 def test_a_reduction_is_no_vector_by_a_pragma_either(refusal: Refusal) -> None:

@@ -54,11 +54,11 @@ def test_store_predicates_limit_writes(agrees: Any, predicate: Any, stored: Any,
     s[C].set_store_predicate(predicate(s))
     if vectors:
         s[C].vectorize(s[C].leaf_iter_vars[-1])
-    again = tecomp.replay(s.trace.to_json(), C)
+    replayed = tecomp.replay(s.trace.to_json(), C)
     scope: dict[str, Any] = {"te": te}
     exec(s.trace.to_python(), scope)
 
-    assert again.trace.to_json() == s.trace.to_json()
+    assert replayed.trace.to_json() == s.trace.to_json()
     assert str(tecomp.lower(scope["schedule"](C), [A, C])) == str(tecomp.lower(s, [A, C]))
     agrees(s, [A, C], {A: DATA, C: where(stored)})
 

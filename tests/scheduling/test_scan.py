@@ -21,12 +21,12 @@ Refusal = Callable[[te.Schedule, Callable[[], object]], TecompError]
 def test_loops_over_steps_are_split_and_fused_with_one_another() -> None:
     s = te.create_schedule(S)
     outer, inner = s[S].split(t, factor=3)
-    again = s[S].fuse(outer, inner)
+    repeated = s[S].fuse(outer, inner)
 
-    assert [axis.kind.value for axis in (outer, inner, again)] == ["scan"] * 3
-    assert s[S].leaf_iter_vars == (again, i, j)
-    s[S].unroll(again)
-    s[S].bind(again, "threadIdx.x")
+    assert [axis.kind.value for axis in (outer, inner, repeated)] == ["scan"] * 3
+    assert s[S].leaf_iter_vars == (repeated, i, j)
+    s[S].unroll(repeated)
+    s[S].bind(repeated, "threadIdx.x")
 
 
 def test_steps_follow_one_another(refusal: Refusal) -> None:

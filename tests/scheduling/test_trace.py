@@ -279,11 +279,11 @@ def test_json_replays(decide: Decide, outputs: tuple[Tensor, ...], args: list[An
     decide(s)
     document = s.trace.to_json()
 
-    again = replay(document, list(outputs))
+    replayed = replay(document, list(outputs))
 
-    assert again.trace.to_json() == document
-    assert str(again.trace) == str(s.trace)
-    assert text_of(again, args) == text_of(s, args)
+    assert replayed.trace.to_json() == document
+    assert str(replayed.trace) == str(s.trace)
+    assert text_of(replayed, args) == text_of(s, args)
 
 
 @pytest.mark.parametrize(("decide", "outputs", "args"), CASES, ids=IDS)
@@ -293,10 +293,10 @@ def test_python_replays(decide: Decide, outputs: tuple[Tensor, ...], args: list[
     names: dict[str, Any] = {"te": te}
 
     exec(str(s.trace), names)
-    again = names["schedule"](*outputs)
+    repeated = names["schedule"](*outputs)
 
-    assert again.trace.to_json() == s.trace.to_json()
-    assert text_of(again, args) == text_of(s, args)
+    assert repeated.trace.to_json() == s.trace.to_json()
+    assert text_of(repeated, args) == text_of(s, args)
 
 
 def test_a_trace_reads_like_a_program() -> None:
@@ -349,9 +349,9 @@ def test_a_trace_fits_another_computation_of_the_same_form() -> None:
     P2 = te.compute((24, 20), lambda i, j: te.exp(A[i % 12, j % 10]), name="P")
     C2 = te.compute((24, 20), lambda i, j: P2[i, j] - 1.0, name="C")
 
-    again = replay(s.trace.to_json(), C2)
+    replayed = replay(s.trace.to_json(), C2)
 
-    assert [axis.extent for axis in again[C2].leaf_iter_vars] == [5, 5, 3, 2, 4]
+    assert [axis.extent for axis in replayed[C2].leaf_iter_vars] == [5, 5, 3, 2, 4]
 
 
 def test_lists_are_taken_as_they_were() -> None:

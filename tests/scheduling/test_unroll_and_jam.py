@@ -110,10 +110,10 @@ def test_a_trace_replays_the_call() -> None:
     s, A, B, C = product(9, 4, 6)
     s[C].unroll_and_jam(C.op.axis[0], 4)
 
-    again = tecomp.replay(s.trace.to_json(), C)
+    replayed = tecomp.replay(s.trace.to_json(), C)
 
-    assert str(again.trace) == str(s.trace)
-    assert str(tecomp.lower(again, [A, B, C])) == str(tecomp.lower(s, [A, B, C]))
+    assert str(replayed.trace) == str(s.trace)
+    assert str(tecomp.lower(replayed, [A, B, C])) == str(tecomp.lower(s, [A, B, C]))
 
 
 def _scan() -> Any:

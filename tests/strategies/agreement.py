@@ -61,8 +61,8 @@ def check_ends(case: Case, lowered: LoweringResult, kernel: Kernel | None, sizes
 def run_of(case: Case, lowered: LoweringResult, sizes: Sizes) -> Run:
     """Return the arguments and expected results of calls with the given sizes."""
     inputs = {tensor.op: random_input(case.program, tensor, sizes) for tensor in case.inputs}
-    wanted = compute([tensor.op for tensor in case.outputs], inputs, sizes)
-    return Run(case, lowered, sizes, wanted)
+    expected = compute([tensor.op for tensor in case.outputs], inputs, sizes)
+    return Run(case, lowered, sizes, expected)
 
 
 def random_input(program: Program, tensor: Tensor, sizes: Sizes) -> Array:
@@ -81,19 +81,19 @@ def _ends(dtype: DType) -> Array:
         numbers = [0.0, -0.0, 1.0, -2.0, 3.0, 8.0, np.inf, -np.inf, np.nan]
         return np.array(numbers).astype(dtype.numpy)
     low, high = integer_range(dtype)
-    around = [low, low + 1, -2, -1, 0, 1, 2, 3, 8 * dtype.bytes, high - 1, high]
-    return np.array([n for n in around if low <= n <= high], dtype.numpy)
+    neighbors = [low, low + 1, -2, -1, 0, 1, 2, 3, 8 * dtype.bytes, high - 1, high]
+    return np.array([n for n in neighbors if low <= n <= high], dtype.numpy)
 
 
 class Run:
     """Arguments and expected results of calls with one set of sizes."""
 
     def __init__(
-        self, case: Case, lowered: LoweringResult, sizes: Sizes, wanted: Tensors
+        self, case: Case, lowered: LoweringResult, sizes: Sizes, expected: Tensors
     ) -> None:
         self.case = case
         self.sizes = sizes
-        self.wanted = wanted
+        self.wanted = expected
         self.signature = lowered.signature.params
 
     def interpret(self, func: PrimFunc, *, logical: bool, padded: bool) -> None:

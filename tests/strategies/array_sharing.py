@@ -86,27 +86,27 @@ class Program:
 
     def name(self, value: Value) -> str:
         """Return the name of a value in the text."""
-        return f"v{[id(each) for each in self.values].index(id(value))}"
+        return f"v{[id(item) for item in self.values].index(id(value))}"
 
     def pick(self) -> Value:
         """Draw one of the values."""
         return self.draws.pick(self.values)
 
-    def keep(self, ours: Array, base: Buffer, places: Buffer, text: str) -> None:
+    def keep(self, actual: Array, base: Buffer, places: Buffer, text: str) -> None:
         """Add a value; it replaces another one if there are ten already."""
-        assert ours.shape == places.shape, (ours.shape, places.shape, text)
-        value = Value(ours, base, places)
+        assert actual.shape == places.shape, (actual.shape, places.shape, text)
+        value = Value(actual, base, places)
         if len(self.values) > 9:
             self.values[self.draws.below(len(self.values))] = value
         else:
             self.values.append(value)
         self.note(f"{self.name(value)} = {text}")
 
-    def fresh(self, ours: Array, elements: Any, text: str) -> None:
+    def fresh(self, actual: Array, elements: Any, text: str) -> None:
         """Add a value that shares no elements."""
         elements = np.asarray(elements)
         base = elements.reshape(-1).copy()
-        self.keep(ours, base, np.arange(base.size).reshape(elements.shape), text)
+        self.keep(actual, base, np.arange(base.size).reshape(elements.shape), text)
 
     def numbers(self, shape: tuple[int, ...]) -> Buffer:
         """Draw a NumPy array with one of several memory layouts."""
@@ -131,12 +131,12 @@ class Program:
             case 0:
                 self.fresh(xp.zeros(shape, dtype=self.dtype), np.zeros(shape, self.dtype), f"zeros{shape}")
             case 1:
-                ours = xp.reshape(xp.arange(size, dtype=self.dtype), shape)
-                self.fresh(ours, np.arange(size, dtype=self.dtype).reshape(shape), f"arange{shape}")
+                actual = xp.reshape(xp.arange(size, dtype=self.dtype), shape)
+                self.fresh(actual, np.arange(size, dtype=self.dtype).reshape(shape), f"arange{shape}")
             case 2:
                 row = np.arange(shape[-1] if shape else 1).astype(self.dtype)
-                ours = xp.broadcast_to(xp.asarray(row.tolist(), dtype=self.dtype), (3, row.size))
-                self.fresh(ours, np.broadcast_to(row, (3, row.size)), f"broadcast (3, {row.size})")
+                actual = xp.broadcast_to(xp.asarray(row.tolist(), dtype=self.dtype), (3, row.size))
+                self.fresh(actual, np.broadcast_to(row, (3, row.size)), f"broadcast (3, {row.size})")
             case _:
                 data = np.arange(size).astype(self.dtype).reshape(shape)
                 self.fresh(xp.asarray(data.tolist(), dtype=self.dtype), data, f"numbers{shape}")
@@ -197,7 +197,7 @@ class Program:
     def view(self) -> None:
         """Create a view of an array."""
         value = self.pick()
-        ours, places, rank = value.ours, value.places, value.places.ndim
+        actual, places, rank = value.ours, value.places, value.places.ndim
         order = tuple(self.draws.shuffled(range(rank)))
         way = self.draws.below(9)
         at = self.draws.below(rank + 1)
@@ -205,20 +205,20 @@ class Program:
         if way in (0, 1, 2):
             self.index(value)
         elif way == 3:
-            self.keep(xp.permute_dims(ours, order), value.base, places.transpose(order),
+            self.keep(xp.permute_dims(actual, order), value.base, places.transpose(order),
                       f"permute_dims({name}, {order})")
         elif way == 4:
-            self.keep(xp.expand_dims(ours, axis=at), value.base, np.expand_dims(places, at),
+            self.keep(xp.expand_dims(actual, axis=at), value.base, np.expand_dims(places, at),
                       f"expand_dims({name}, {at})")
         elif way == 5:
             axes = tuple([k for k, n in enumerate(places.shape) if n == 1])
-            self.keep(xp.squeeze(ours, axis=axes), value.base, places.squeeze(axes),
+            self.keep(xp.squeeze(actual, axis=axes), value.base, places.squeeze(axes),
                       f"squeeze({name}, {axes})")
         elif way == 6 and rank >= 2:
-            turned = xp.matrix_transpose(ours) if self.draws.chance(50) else ours.mT
-            self.keep(turned, value.base, places.swapaxes(-1, -2), f"{name}.mT")
+            transposed = xp.matrix_transpose(actual) if self.draws.chance(50) else actual.mT
+            self.keep(transposed, value.base, places.swapaxes(-1, -2), f"{name}.mT")
         elif way == 7 and rank:
-            self.keep(xp.moveaxis(ours, 0, -1), value.base, np.moveaxis(places, 0, -1),
+            self.keep(xp.moveaxis(actual, 0, -1), value.base, np.moveaxis(places, 0, -1),
                       f"moveaxis({name}, 0, -1)")
         else:
             self.reshape(value)
@@ -246,33 +246,33 @@ class Program:
     def copy(self) -> None:
         """Copy an array."""
         value = self.pick()
-        elements, ours, name = value.expected, value.ours, self.name(value)
+        elements, actual, name = value.expected, value.ours, self.name(value)
         match self.draws.below(7):
             case 0:
-                self.fresh(xp.asarray(ours, copy=True), elements, f"asarray({name}, copy=True)")
+                self.fresh(xp.asarray(actual, copy=True), elements, f"asarray({name}, copy=True)")
             case 1:
-                self.fresh(xp.flip(ours), np.flip(elements), f"flip({name})")
+                self.fresh(xp.flip(actual), np.flip(elements), f"flip({name})")
             case 2:
-                self.fresh(xp.reshape(ours, (-1,), copy=True), elements.reshape(-1),
+                self.fresh(xp.reshape(actual, (-1,), copy=True), elements.reshape(-1),
                            f"reshape({name}, (-1,), copy=True)")
             case 3:
-                self.fresh(xp.broadcast_to(ours, (2, *ours.shape)),
-                           np.broadcast_to(elements, (2, *ours.shape)), f"broadcast_to({name})")
-            case 4 if ours.ndim:
-                part = xp.unstack(ours)[:1]
-                for each in part:
-                    self.fresh(each, elements[0], f"unstack({name})[0]")
-            case 5 if ours.ndim:
-                at = [0] * min(ours.shape[0], 1)
+                self.fresh(xp.broadcast_to(actual, (2, *actual.shape)),
+                           np.broadcast_to(elements, (2, *actual.shape)), f"broadcast_to({name})")
+            case 4 if actual.ndim:
+                part = xp.unstack(actual)[:1]
+                for item in part:
+                    self.fresh(item, elements[0], f"unstack({name})[0]")
+            case 5 if actual.ndim:
+                at = [0] * min(actual.shape[0], 1)
                 index = xp.asarray(at, dtype="int64")
-                self.fresh(ours[index], elements[at], f"{name}[array({at})]")
+                self.fresh(actual[index], elements[at], f"{name}[array({at})]")
             case _:
-                self.fresh(xp.astype(ours, ours.dtype), elements, f"astype({name})")
+                self.fresh(xp.astype(actual, actual.dtype), elements, f"astype({name})")
 
     def compute(self) -> None:
         """Compute an array from other arrays."""
         one, name = self.pick(), ""
-        same = [each for each in self.values if each.ours.shape == one.ours.shape]
+        same = [value for value in self.values if value.ours.shape == one.ours.shape]
         other = self.draws.pick(same)
         name = self.name(one)
         match self.draws.below(4):
@@ -292,13 +292,13 @@ class Program:
         value = self.pick()
         key = self.key(value.places.shape)
         found = value.places[key]
-        fits = [each for each in self.values if each.places.shape == np.shape(found)]
+        fits = [item for item in self.values if item.places.shape == np.shape(found)]
         text = f"{self.name(value)}[{key}] = "
         if fits and self.draws.chance(50):
-            given = self.draws.pick(fits)
-            elements = given.expected
-            self.note(text + self.name(given))
-            value.ours[key] = given.ours
+            source = self.draws.pick(fits)
+            elements = source.expected
+            self.note(text + self.name(source))
+            value.ours[key] = source.ours
             value.base[found] = elements
         else:
             number = self.draws.below(1000)
@@ -323,20 +323,20 @@ class Program:
     def change_in_place(self) -> None:
         """Update an array in place."""
         value = self.pick()
-        same = [each for each in self.values if each.ours.shape == value.ours.shape]
+        same = [item for item in self.values if item.ours.shape == value.ours.shape]
         other = self.draws.pick(same)
         name = self.name(value)
         if self.draws.chance(50):
             self.note(f"{name} += {self.name(other)}")
             new = value.expected + other.expected
-            ours = value.ours
-            ours += other.ours
+            actual = value.ours
+            actual += other.ours
         else:
             self.note(f"{name} -= 1")
             new = value.expected - 1
-            ours = value.ours
-            ours -= 1
-        assert ours is value.ours
+            actual = value.ours
+            actual -= 1
+        assert actual is value.ours
         value.base[value.places] = new
 
     def drop(self) -> None:
@@ -352,7 +352,7 @@ class Program:
         way = self.draws.below(4)
         self.note(f"read {self.name(value)}: {way}")
         if way == 0:
-            xp.eval(*[each.ours for each in self.draws.shuffled(self.values)[:3]])
+            xp.eval(*[item.ours for item in self.draws.shuffled(self.values)[:3]])
         elif way == 1:
             repr(value.ours)
         elif way == 2 and value.places.size:
@@ -365,6 +365,6 @@ class Program:
         """Export elements to NumPy; the exported elements must not change later."""
         value = self.pick()
         self.note(f"export {self.name(value)}")
-        ours = value.ours
-        data = np.asarray(ours) if self.draws.chance(50) else np.from_dlpack(ours)
+        actual = value.ours
+        data = np.asarray(actual) if self.draws.chance(50) else np.from_dlpack(actual)
         self.exported.append((data, value.expected))

@@ -35,9 +35,9 @@ def garbage(shape: Any, dtype: np.dtype[Any]) -> Array:
     return np.full(shape, True if dtype.kind == "b" else np.nan, dtype)
 
 
-def assert_equal(got: Array, wanted: Array, name: str) -> None:
+def assert_equal(actual: Array, expected: Array, name: str) -> None:
     """Check that two arrays have the same dtype, shape and values."""
-    assert got.dtype == wanted.dtype, f"{name}: {got.dtype}, not {wanted.dtype}"
-    if got.dtype.kind not in "biu":
-        got, wanted = got.astype(np.float64), wanted.astype(np.float64)
-    np.testing.assert_array_equal(got, wanted, err_msg=name, strict=True)
+    assert actual.dtype == expected.dtype, f"{name}: {actual.dtype}, not {expected.dtype}"
+    if actual.dtype.kind not in "biu":
+        actual, expected = actual.astype(np.float64), expected.astype(np.float64)
+    np.testing.assert_array_equal(actual, expected, err_msg=name, strict=True)

@@ -71,7 +71,7 @@ def failures(call: Callable[[Right], object], right: Right) -> list[str]:
     """Return the wrong values of single arguments that a call does not reject properly."""
     found = ((name, wrong, tried(partial(call, right | {name: wrong})))
              for name in right for wrong in WRONG)
-    return [f"{name}={safe_repr(wrong)[:200]}: {what}" for name, wrong, what in found if what]
+    return [f"{name}={safe_repr(wrong)[:200]}: {subject}" for name, wrong, subject in found if subject]
 
 
 def random_failures(call: Callable[[Right], object], right: Right, count: int) -> list[str]:
@@ -80,7 +80,7 @@ def random_failures(call: Callable[[Right], object], right: Right, count: int) -
     found = []
     for _ in range(count):
         names = random.sample([*right], random.randint(1, len(right))) if right else []
-        given = {name: random.choice(WRONG) for name in names}
-        if what := tried(partial(call, right | given)):
-            found.append(f"{', '.join(f'{n}={safe_repr(x)[:200]}' for n, x in given.items())}: {what}")
+        data = {name: random.choice(WRONG) for name in names}
+        if subject := tried(partial(call, right | data)):
+            found.append(f"{', '.join(f'{n}={safe_repr(x)[:200]}' for n, x in data.items())}: {subject}")
     return found

@@ -49,19 +49,19 @@ def _floats(rng: np.random.Generator, kind: np.dtype[Any], count: int) -> Data:
     return np.where(rng.random(count) < 0.5, rng.choice(special_floats(kind.name), count), plain)
 
 
-def distances(result: Data, wanted: Data, least: Data | float = 0.0) -> Data:
+def distances(result: Data, expected: Data, least: Data | float = 0.0) -> Data:
     """Return the distance of real numbers in units in the last place; NaN equals NaN only.
 
     Args:
         result: Computed numbers.
-        wanted: Expected numbers.
+        expected: Expected numbers.
         least: Magnitude whose unit in the last place also applies to smaller expected numbers.
             Default: the smallest normal number.
     """
     with np.errstate(all="ignore"):
-        smallest = np.asarray(np.maximum(np.finfo(wanted.dtype).tiny, least))
-        size = np.maximum(abs(wanted), smallest.astype(wanted.dtype))
+        smallest = np.asarray(np.maximum(np.finfo(expected.dtype).tiny, least))
+        size = np.maximum(abs(expected), smallest.astype(expected.dtype))
         unit = np.spacing(size).astype("float64")
-        apart = abs(result.astype("float64") - wanted.astype("float64")) / unit
-    is_same = (result == wanted) | (np.isnan(result) & np.isnan(wanted))
+        apart = abs(result.astype("float64") - expected.astype("float64")) / unit
+    is_same = (result == expected) | (np.isnan(result) & np.isnan(expected))
     return np.where(is_same, 0.0, np.where(np.isnan(apart), np.inf, apart))

@@ -153,16 +153,16 @@ class Expressions(Indices):
         """Draw a read of two tensors that are concatenated along an axis."""
         axis = self.pick(axes)
         cut, rest = self._parts(axis.extent)
-        around = [a for a in self.shuffled(axes) if a is axis or self.chance(50)]
-        if self.points([a.extent for a in around]) > 3 * MOST_ELEMENTS:
-            around = [axis]
-        one = self.placeholder(tuple(cut if a is axis else a.extent for a in around))
+        neighbors = [a for a in self.shuffled(axes) if a is axis or self.chance(50)]
+        if self.points([a.extent for a in neighbors]) > 3 * MOST_ELEMENTS:
+            neighbors = [axis]
+        one = self.placeholder(tuple(cut if a is axis else a.extent for a in neighbors))
         other = one
         if cut != rest or self.chance(40):
-            behind = tuple(rest if a is axis else a.extent for a in around)
+            behind = tuple(rest if a is axis else a.extent for a in neighbors)
             other = self.placeholder(behind, one.value.dtype)
-        there = [f"{a.name} - {cut}" if a is axis else a.name for a in around]
-        here = f"{one.name}[{', '.join(a.name for a in around)}]"
+        there = [f"{a.name} - {cut}" if a is axis else a.name for a in neighbors]
+        here = f"{one.name}[{', '.join(a.name for a in neighbors)}]"
         behind_it = f"{other.name}[{', '.join(there)}]"
         texts = (f"< {cut}, {here}, {behind_it}", f">= {cut}, {behind_it}, {here}")
         return Value(f"te.if_then_else({axis.name} {self.pick(texts)})", one.value.dtype,
@@ -272,8 +272,8 @@ class Expressions(Indices):
             axis = self.pick(axes)
             last = max(self.points([axis.extent]) - 1, 0)
             # `+ 0` is necessary: the bare axis would turn `te.max(x, axis)` into a reduction.
-            counted = Value(f'te.cast({axis.name} + 0, "int32")', "int32", 0, last)
-            return as_type(counted, self.pick(TYPES))
+            counts = Value(f'te.cast({axis.name} + 0, "int32")', "int32", 0, last)
+            return as_type(counts, self.pick(TYPES))
         return self.read(axes)
 
     def condition(self, axes: Sequence[Axis], depth: int) -> Value:

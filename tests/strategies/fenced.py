@@ -54,12 +54,12 @@ def call_fenced(kernel: Kernel, *arguments: Any) -> None:
 
     An access after the end of an array ends the process, and the failing test is reported.
     """
-    fenced = [Fenced(each) if isinstance(each, np.ndarray) else each for each in arguments]
-    kernel(*(each.array if isinstance(each, Fenced) else each for each in fenced))
-    for given, each in zip(arguments, fenced, strict=True):
-        if isinstance(each, Fenced):
-            each.check()
-            given[...] = each.array
+    fenced = [Fenced(item) if isinstance(item, np.ndarray) else item for item in arguments]
+    kernel(*(item.array if isinstance(item, Fenced) else item for item in fenced))
+    for source, item in zip(arguments, fenced, strict=True):
+        if isinstance(item, Fenced):
+            item.check()
+            source[...] = item.array
 
 
 def kernel_for(func: PrimFunc, cpu: str) -> Kernel:

@@ -124,7 +124,7 @@ def arguments(name: str, count: int, seed: int, dtype: str = "float32") -> list[
     random = np.random.default_rng(seed)
     kind = np.dtype(dtype)
     number = 2 if name in DYADIC else 1
-    made: list[Array] = []
+    results: list[Array] = []
     for _ in range(number):
         step = 2 ** (8 * kind.itemsize) // count
         pattern = np.arange(count, dtype=np.uint64) * np.uint64(step)
@@ -132,14 +132,14 @@ def arguments(name: str, count: int, seed: int, dtype: str = "float32") -> list[
         values = pattern.astype(f"u{kind.itemsize}").view(kind)
         ordinary = random.standard_normal(count) * random.choice([1, 4, 20, 1000], count)
         values = np.where(random.random(count) < 0.5, values, ordinary.astype(kind))
-        made.append(random.permutation(values) if number == 2 else values)
+        results.append(random.permutation(values) if number == 2 else values)
     grid = np.array(np.meshgrid(*[np.array(ODD[dtype], kind)] * number)).reshape(number, -1)
-    for values, odd in zip(made, grid, strict=True):
+    for values, odd in zip(results, grid, strict=True):
         values[: odd.size] = odd[:count]
     if name == "pow":
         with np.errstate(invalid="ignore"):
-            made[1][-count // 4 :] = np.round(made[1][-count // 4 :])
-    return made
+            results[1][-count // 4 :] = np.round(results[1][-count // 4 :])
+    return results
 
 
 def exact(name: str, operands: list[Array]) -> Array:
@@ -157,8 +157,8 @@ def reference(row: Op, *operands: Array) -> Array:
     """
     if row.numpy_name:
         return np.asarray(getattr(np, row.numpy_name)(*operands))
-    wide = EXACT[row.call](*[operand.astype(np.float64) for operand in operands])
-    return wide.astype(operands[0].dtype)
+    widened = EXACT[row.call](*[operand.astype(np.float64) for operand in operands])
+    return widened.astype(operands[0].dtype)
 
 
 def terms(name: str, operands: list[Array]) -> Array | float:
@@ -178,7 +178,7 @@ def terms(name: str, operands: list[Array]) -> Array | float:
 
 
 def ulps(
-    got: Array, wanted: Array, terms: Array | float = 0.0
+    actual: Array, expected: Array, terms: Array | float = 0.0
 ) -> tuple[Array, Array]:
     """Return the errors of results in units in the last place, and which results mismatch.
 
@@ -186,13 +186,13 @@ def ulps(
     a given sign. One unit is the spacing of the dtype at the rounded reference, or at larger terms.
     """
     with np.errstate(all="ignore"):
-        rounded = wanted.astype(got.dtype)
-        unit = np.spacing(np.maximum(np.abs(rounded), terms).astype(got.dtype)).astype(wanted.dtype)
-        finite = np.isfinite(rounded) & np.isfinite(got)
-        error = np.where(finite, np.abs(got.astype(wanted.dtype) - wanted) / unit, 0.0)
-    zero = (rounded == 0) & (got == 0)
-    same = np.where(zero, np.signbit(rounded) == np.signbit(got), rounded == got)
-    odd = ~np.where(finite & ~zero, True, same | (np.isnan(rounded) & np.isnan(got)))
+        rounded = expected.astype(actual.dtype)
+        unit = np.spacing(np.maximum(np.abs(rounded), terms).astype(actual.dtype)).astype(expected.dtype)
+        finite = np.isfinite(rounded) & np.isfinite(actual)
+        error = np.where(finite, np.abs(actual.astype(expected.dtype) - expected) / unit, 0.0)
+    zero = (rounded == 0) & (actual == 0)
+    same = np.where(zero, np.signbit(rounded) == np.signbit(actual), rounded == actual)
+    odd = ~np.where(finite & ~zero, True, same | (np.isnan(rounded) & np.isnan(actual)))
     return error.astype(np.float64), odd
 
 

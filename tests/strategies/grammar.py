@@ -119,9 +119,9 @@ class Matcher:
 def python_tokens(text: str) -> list[Token]:
     """Return the tokens of Python text without comments and empty lines."""
     left_out = (tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
-    made = tokenize.generate_tokens(io.StringIO(text.rstrip() + "\n").readline)
-    kept = (token for token in made if token.type not in left_out)
-    return [(tokenize.tok_name[token.type], token.string) for token in kept]
+    result = tokenize.generate_tokens(io.StringIO(text.rstrip() + "\n").readline)
+    tokens = (token for token in result if token.type not in left_out)
+    return [(tokenize.tok_name[token.type], token.string) for token in tokens]
 
 
 _TENSORS = {

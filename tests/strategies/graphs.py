@@ -58,16 +58,16 @@ def _map(d: Drawn) -> te.Tensor:
     np_kinds: list[Callable[[Array], Array]] = [
         lambda v: np.maximum(v, 0), np.tanh, lambda v: v * 0.5 + 0.25, lambda v: -v,
     ]
-    made = te.compute(x.shape, lambda i, j: te_kinds[number](x[i, j]), name=_name(d, "map"))
-    return d.put(made, np_kinds[number](d.values[x]))
+    result = te.compute(x.shape, lambda i, j: te_kinds[number](x[i, j]), name=_name(d, "map"))
+    return d.put(result, np_kinds[number](d.values[x]))
 
 
 def _both(d: Drawn) -> te.Tensor:
     x = d.matrix()
     others = [y for y in d.values if y.shape == x.shape]
     y = others[d.rng.integers(len(others))]
-    made = te.compute(x.shape, lambda i, j: x[i, j] - y[i, j] * 0.5, name=_name(d, "both"))
-    return d.put(made, d.values[x] - d.values[y] * 0.5)
+    result = te.compute(x.shape, lambda i, j: x[i, j] - y[i, j] * 0.5, name=_name(d, "both"))
+    return d.put(result, d.values[x] - d.values[y] * 0.5)
 
 
 def _product(d: Drawn) -> te.Tensor:
@@ -76,17 +76,17 @@ def _product(d: Drawn) -> te.Tensor:
     others = [y for y in d.values if y.ndim == 2 and y.shape[0] == depth]
     y = others[d.rng.integers(len(others))] if others else d.place(depth, int(d.rng.integers(1, 9)))
     k = te.reduce_axis((0, depth), name="k")
-    made = te.compute(
+    result = te.compute(
         (x.shape[0], y.shape[1]), lambda i, j: te.sum(x[i, k] * y[k, j], axis=k),
         name=_name(d, "product"),
     )
-    return d.put(made, d.values[x] @ d.values[y])
+    return d.put(result, d.values[x] @ d.values[y])
 
 
 def _transposed(d: Drawn) -> te.Tensor:
     x = d.matrix()
-    made = te.compute((x.shape[1], x.shape[0]), lambda i, j: x[j, i], name=_name(d, "transposed"))
-    return d.put(made, d.values[x].T)
+    result = te.compute((x.shape[1], x.shape[0]), lambda i, j: x[j, i], name=_name(d, "transposed"))
+    return d.put(result, d.values[x].T)
 
 
 def _scaled_rows(d: Drawn) -> te.Tensor:
@@ -99,15 +99,15 @@ def _scaled_rows(d: Drawn) -> te.Tensor:
     value = d.values[x]
     d.put(most, value.max(1) if is_max else value.sum(1))
     factor = 1.0 if is_max else 1.0 / count
-    made = te.compute(x.shape, lambda i, j: x[i, j] - most[i] * factor, name=_name(d, "less"))
-    return d.put(made, value - d.values[most][:, None] * factor)
+    result = te.compute(x.shape, lambda i, j: x[i, j] - most[i] * factor, name=_name(d, "less"))
+    return d.put(result, value - d.values[most][:, None] * factor)
 
 
 def _columns(d: Drawn) -> te.Tensor:
     x = d.matrix()
     k = te.reduce_axis((0, x.shape[0]), name="k")
-    made = te.compute((1, x.shape[1]), lambda i, j: te.sum(x[k, j], axis=k), name=_name(d, "columns"))
-    return d.put(made, d.values[x].sum(0, keepdims=True))
+    result = te.compute((1, x.shape[1]), lambda i, j: te.sum(x[k, j], axis=k), name=_name(d, "columns"))
+    return d.put(result, d.values[x].sum(0, keepdims=True))
 
 
 STEPS = (_map, _map, _both, _both, _product, _transposed, _scaled_rows, _columns)

@@ -103,20 +103,20 @@ class Algebra(Draws):
             turns = np.maximum(np.broadcast_to(np.asarray(end), (count,)) - first + 1, 0)
             ends = np.cumsum(turns)
             # Sample combinations at a fixed interval if there are more than `_MOST_POINTS`.
-            taken = np.arange(0, int(turns.sum()), int(turns.sum()) // _MOST_POINTS + 1)
-            where = np.searchsorted(ends, taken, side="right")
+            selected = np.arange(0, int(turns.sum()), int(turns.sum()) // _MOST_POINTS + 1)
+            where = np.searchsorted(ends, selected, side="right")
             found = {other: column[where] for other, column in found.items()}
-            found[var] = first[where] + taken - (ends - turns)[where]
-            count = len(taken)
+            found[var] = first[where] + selected - (ends - turns)[where]
+            count = len(selected)
         return found
 
     def extent(self) -> Expr:
         """Draw an extent: a constant, or an expression in one or both sizes."""
         if self.known and self.chance(50):
             return self.pick(self.known)
-        made = self._extent()
-        self.known.append(made)
-        return made
+        result = self._extent()
+        self.known.append(result)
+        return result
 
     def _extent(self) -> Expr:
         n, m = (self.n, self.m) if self.chance(75) else (self.m, self.n)

@@ -74,18 +74,18 @@ def counting(text: str) -> str:
     >>> [x.split()[1] for x in counting(chr(10).join(lines)).splitlines() if "addq" in x]
     ['$2,', '$1,', '$1,']
     """
-    made: list[str] = []
+    results: list[str] = []
     block: list[str] = []
     for line in text.splitlines():
         if _LABEL.match(line):
-            made += [*_with_counter(block), line]
+            results += [*_with_counter(block), line]
             block = []
             continue
         block.append(line)
         if _JUMP.match(line):
-            made += _with_counter(block)
+            results += _with_counter(block)
             block = []
-    return "\n".join([*made, *_with_counter(block)]) + "\n"
+    return "\n".join([*results, *_with_counter(block)]) + "\n"
 
 
 def _with_counter(block: list[str]) -> list[str]:

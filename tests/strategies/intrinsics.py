@@ -16,7 +16,7 @@ def tile_product(
     dtype: str = "float32",
     transposed: bool = False,
     name: str = "multiply",
-    **asked: Any,
+    **requested: Any,
 ) -> te.TensorIntrin:
     """Declare an intrinsic for a tile of a matrix product, with body, reset and update.
 
@@ -27,7 +27,7 @@ def tile_product(
         dtype: dtype of operands and result. Default: "float32".
         transposed: If True, the second operand has shape (n, depth) instead of (depth, n).
         name: Name of the intrinsic.
-        asked: Further arguments of `te.decl_tensor_intrin`.
+        requested: Further arguments of `te.decl_tensor_intrin`.
     """
     a = te.placeholder((m, depth), dtype, name="a")
     b = te.placeholder((n, depth) if transposed else (depth, n), dtype, name="b")
@@ -51,4 +51,4 @@ def tile_product(
         update = te.for_range(0, depth, lambda d: each(lambda i, j: step(i, j, d)), "d")
         return te.stmt_seq(reset, update), reset, update
 
-    return te.decl_tensor_intrin(c.op, statements, name=name, **asked)
+    return te.decl_tensor_intrin(c.op, statements, name=name, **requested)

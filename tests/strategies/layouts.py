@@ -108,8 +108,8 @@ def draw_layout(
 
 def function_of(text: str) -> Callable[..., list[Any]]:
     """Evaluate the text of a function."""
-    made: Callable[..., list[Any]] = eval(text, {"te": te})
-    return made
+    result: Callable[..., list[Any]] = eval(text, {"te": te})
+    return result
 
 
 def places(texts: Sequence[str], shape: Sequence[int]) -> list[Array]:
@@ -124,15 +124,15 @@ def places(texts: Sequence[str], shape: Sequence[int]) -> list[Array]:
 
 def pack(texts: Sequence[str], logical: Array, stored: Array) -> Array:
     """Write the elements of `logical` to `stored`; return the mask of written positions."""
-    taken = np.zeros(stored.shape, bool)
+    selected = np.zeros(stored.shape, bool)
     if not texts:
         stored[...] = logical
         return np.ones(stored.shape, bool)
     at = tuple(places(texts, logical.shape))
     stored[at] = logical.ravel()
-    taken[at] = True
-    assert taken.sum() == logical.size, "the strategy made a map that loses elements"
-    return taken
+    selected[at] = True
+    assert selected.sum() == logical.size, "the strategy made a map that loses elements"
+    return selected
 
 
 def unpack(texts: Sequence[str], stored: Array, shape: Sequence[int]) -> Array:

@@ -69,8 +69,8 @@ def conditions(draw: Draw, variables: Sequence[Var]) -> Expr:
     if choice < 6:
         return simple
     other: Expr = draw(conditions(variables))
-    made: list[Expr] = [logical_and(simple, other), logical_or(simple, other), Not(other)]
-    return made[choice - 6]
+    results: list[Expr] = [logical_and(simple, other), logical_or(simple, other), Not(other)]
+    return results[choice - 6]
 
 
 @st.composite

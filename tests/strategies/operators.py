@@ -93,11 +93,11 @@ class Operation:
         for guard in (*guarded, result):
             guard.check()
         with np.errstate(all="ignore"):
-            wanted = self.reference(*arrays)
-        if wanted is not None:
+            expected = self.reference(*arrays)
+        if expected is not None:
             tolerance = 1e-2 if self.output.dtype == "float16" else 1e-4
             assert_close(
-                result.array.astype(np.float64), wanted.astype(np.float64), tolerance, tolerance,
+                result.array.astype(np.float64), expected.astype(np.float64), tolerance, tolerance,
                 err_msg=f"{self.text}, sizes {list(sizes.values())}",
             )
 
@@ -145,12 +145,12 @@ class _Maker(Draws):
         self, text: str, module: Any, output: te.Tensor, inputs: Sequence[te.Tensor | None],
         reference: Callable[..., Array | None],
     ) -> Operation:
-        given = [x for x in inputs if x is not None]
-        shapes = ", ".join(f"{x.name}{list(x.shape)} {x.dtype}" for x in given)
+        arrays = [x for x in inputs if x is not None]
+        shapes = ", ".join(f"{x.name}{list(x.shape)} {x.dtype}" for x in arrays)
         sizes = ", ".join(f"{var} = {values}" for var, values in self.sizes.items())
         target = self.pick(TARGETS)
         return Operation(
-            f"{text} of {shapes}; {sizes}; {target.name}", given, output, reference, self.sizes,
+            f"{text} of {shapes}; {sizes}; {target.name}", arrays, output, reference, self.sizes,
             module.schedule, target,
         )
 
@@ -166,9 +166,9 @@ class _Maker(Draws):
         def reference(a: Array) -> Array | None:
             if a.size == 0 and op in ("max", "min", "mean"):
                 return None
-            wide = a.astype(np.float64) if a.dtype.kind == "f" else a
+            widened = a.astype(np.float64) if a.dtype.kind == "f" else a
             options = {} if op in ("max", "min") or a.dtype.kind == "f" else {"dtype": a.dtype}
-            result: Array = getattr(np, op)(wide, axis=axes, keepdims=keep, **options)
+            result: Array = getattr(np, op)(widened, axis=axes, keepdims=keep, **options)
             return _fitting(result, a.dtype)
 
         return self.made(f"reduce {op} {axes}", reduce, output, [A], reference)
@@ -192,9 +192,9 @@ class _Maker(Draws):
         output = cumsum.define(A, axis, exclusive=exclusive)
 
         def reference(a: Array) -> Array:
-            wide = a.astype(np.float64) if a.dtype.kind == "f" else a
-            total = np.cumsum(wide, axis, dtype=wide.dtype)
-            return total - wide if exclusive else total
+            widened = a.astype(np.float64) if a.dtype.kind == "f" else a
+            total = np.cumsum(widened, axis, dtype=widened.dtype)
+            return total - widened if exclusive else total
 
         return self.made(f"cumsum {axis} {exclusive}", cumsum, output, [A], reference)
 
@@ -347,8 +347,8 @@ class _Maker(Draws):
 
         def reference(x: Array) -> Array:
             x = (x if first else np.transpose(x, (0, 3, 1, 2))).astype(np.float64)
-            around = [padding, padding]
-            x = np.pad(x, ((0, 0), (0, 0), around, around),
+            neighbors = [padding, padding]
+            x = np.pad(x, ((0, 0), (0, 0), neighbors, neighbors),
                        constant_values=-np.inf if op == "max" else 0)
             rows, columns = (
                 (x.shape[2 + k] - dilation * (window[k] - 1) - 1) // stride + 1 for k in (0, 1)
@@ -389,10 +389,10 @@ class _Maker(Draws):
             output, factors = stencil.define(A, weights), np.array(weights)
 
         def reference(a: Array) -> Array:
-            high, wide = (a.shape[-2 + k] - factors.shape[k] + 1 for k in (0, 1))
-            total = np.zeros((*a.shape[:-2], high, wide))
+            height, width = (a.shape[-2 + k] - factors.shape[k] + 1 for k in (0, 1))
+            total = np.zeros((*a.shape[:-2], height, width))
             for (r, s), factor in np.ndenumerate(factors):
-                total += factor * a[..., r : r + high, s : s + wide]
+                total += factor * a[..., r : r + height, s : s + width]
             return total
 
         return self.made(f"stencil {weights} {is_separable}", stencil, output, [A], reference)
@@ -407,8 +407,8 @@ OPERATORS = (
 def draw_operation(draw: Draw | Dice) -> Operation:
     """Draw a call of an operator on tensors of any extents."""
     maker = _Maker(draw)
-    made: Operation = getattr(maker, maker.pick(OPERATORS))()
-    return made
+    result: Operation = getattr(maker, maker.pick(OPERATORS))()
+    return result
 
 
 def _fitting(result: Array, dtype: np.dtype[Any]) -> Array:

@@ -52,12 +52,12 @@ def drawn_sizes(dice: Random, extent: int, count: int) -> tuple[int, ...]:
 
 def drawn_slices(dice: Random, shape: Sequence[int]) -> tuple[slice, ...]:
     """Draw one slice per axis with a positive or negative step."""
-    made = []
+    results = []
     for extent in shape:
         low, high = sorted(dice.randint(0, extent) for _ in range(2))
         step = dice.choice([1, 1, 2, 3, -1, -2])
-        made.append(slice(low, high, step) if step > 0 else slice(high, low, step))
-    return tuple(made)
+        results.append(slice(low, high, step) if step > 0 else slice(high, low, step))
+    return tuple(results)
 
 
 def taken(partition: Partition, rank: int) -> tuple[Any, ...]:

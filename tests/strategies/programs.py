@@ -185,8 +185,8 @@ class Maker(Expressions):
             old = [self._state(*self.pick([*zip(names, types, strict=True)]), first, shape, axes)
                    for _ in range(self.number(1, len(names)))]
             value = as_type(tamed(self.expr(axes, 1)), dtype)
-            for each in old:
-                value = tamed(arithmetic("+", as_type(each, dtype), value))
+            for item in old:
+                value = tamed(arithmetic("+", as_type(item, dtype), value))
             parameters = ", ".join(axis.name for axis in axes)
             many = shape_text((first, *shape[1:]))
             starts.append(f'te.compute({many}, lambda {parameters}: {begin.text}, '
@@ -294,5 +294,5 @@ def draw_program(
     body = "\n".join(maker.lines)
     computed = [t.name for t in maker.tensors if t.name not in maker.inputs]
     read = {name for name in computed if body.count(f"{name}[") > 0}
-    wanted = [name for name in computed if name not in read or maker.chance(7)]
-    return Program(body + "\n", maker.inputs, tuple(wanted), maker.sizes)
+    expected = [name for name in computed if name not in read or maker.chance(7)]
+    return Program(body + "\n", maker.inputs, tuple(expected), maker.sizes)

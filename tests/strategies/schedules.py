@@ -101,8 +101,8 @@ class Case:
     @property
     def outputs(self) -> list[Tensor]:
         """Output tensors; if one output of an operation is requested, all of its outputs."""
-        wanted = [self.names[name] for name in self.program.outputs]
-        operations = dict.fromkeys(tensor.op for tensor in wanted)
+        expected = [self.names[name] for name in self.program.outputs]
+        operations = dict.fromkeys(tensor.op for tensor in expected)
         return [tensor for op in operations for tensor in op.outputs]
 
     @property
@@ -216,10 +216,10 @@ class _Scheduler(Draws):
     def split(self, stage: Stage) -> None:
         if (leaf := self.leaf(stage)) is not None:
             word = self.pick(("factor", "factor", "nparts"))
-            given: dict[str, Any] = {word: self.pick((2, 4, 3, 1, 5, 8, 16))}
+            source: dict[str, Any] = {word: self.pick((2, 4, 3, 1, 5, 8, 16))}
             if word == "factor" and self.chance(25):
-                given["tail"] = "shift_inwards"
-            self.attempt("split", stage.split, leaf, **given)
+                source["tail"] = "shift_inwards"
+            self.attempt("split", stage.split, leaf, **source)
 
     def unroll_and_jam(self, stage: Stage) -> None:
         if (leaf := self.leaf(stage)) is not None:

@@ -62,11 +62,11 @@ class Program:
     def needed(self, outputs: Sequence[te.Tensor]) -> tuple[list[te.Tensor], list[Array]]:
         """Return the inputs that the outputs depend on, with their values."""
         seen = set(outputs)
-        todo = list(outputs)
-        while todo:
-            found = set(todo.pop().op.input_tensors) - seen
+        worklist = list(outputs)
+        while worklist:
+            found = set(worklist.pop().op.input_tensors) - seen
             seen |= found
-            todo += found
+            worklist += found
         pairs = [pair for pair in zip(self.inputs, self.input_values, strict=True) if pair[0] in seen]
         return [x for x, _ in pairs], [value for _, value in pairs]
 
@@ -95,8 +95,8 @@ def unary(p: Program) -> None:
         "exp": (lambda x: te.exp(te.tanh(x)), lambda x: np.exp(np.tanh(x))),
         "square": (lambda x: x * x / (x * x + 1.0), lambda x: x * x / (x * x + 1)),
     }
-    of, own = functions[kind]
-    p.add(te.compute(A.shape, lambda *i: of(A(*i)), name=p.name), own(a).astype("f4"))
+    of, function = functions[kind]
+    p.add(te.compute(A.shape, lambda *i: of(A(*i)), name=p.name), function(a).astype("f4"))
 
 
 def binary(p: Program) -> None:
@@ -136,9 +136,9 @@ def reduction(p: Program) -> None:
         return te.max(element, axis=order) if is_max else te.sum(element, axis=order)
 
     x = a * a if inner else a
-    made = x.max(tuple(axes), keepdims=keep) if is_max else x.sum(
+    result = x.max(tuple(axes), keepdims=keep) if is_max else x.sum(
         tuple(axes), keepdims=keep, dtype="f4")
-    p.add(te.compute(shape, value, name=p.name), made)
+    p.add(te.compute(shape, value, name=p.name), result)
     T, t = p.values[-1]
     if not is_max:
         size = float(np.prod([int(A.shape[k]) for k in axes]))
@@ -208,8 +208,8 @@ def transpose(p: Program) -> None:
     A, a = p.pick()
     order = list(range(len(A.shape)))
     p.dice.shuffle(order)
-    own = [order.index(k) for k in range(len(order))]
-    p.add(te.compute(tuple(A.shape[k] for k in order), lambda *i: A(*(i[k] for k in own)),
+    positions = [order.index(k) for k in range(len(order))]
+    p.add(te.compute(tuple(A.shape[k] for k in order), lambda *i: A(*(i[k] for k in positions)),
                      name=p.name), a.transpose(order))
 
 
@@ -327,10 +327,10 @@ def convolution(p: Program) -> None:
         b, y, z, o = i
         return te.sum(X[b, y + r, z + s, d] * W[r, s, d, o], axis=[r, s, d])
 
-    made = sum(np.einsum("bchw,oc->bohw", x[:, :, r:r + h - 2, s:s + w - 2], f[:, :, r, s])
+    result = sum(np.einsum("bchw,oc->bohw", x[:, :, r:r + h - 2, s:s + w - 2], f[:, :, r, s])
                for r in range(3) for s in range(3))
     p.add(te.compute(shape, value, name=p.name),
-          np.ascontiguousarray(made if first else made.transpose(0, 2, 3, 1)).astype("f4"))
+          np.ascontiguousarray(result if first else result.transpose(0, 2, 3, 1)).astype("f4"))
 
 
 STEPS = [unary, unary, unary, binary, binary, broadcast, broadcast, reduction, reduction, product,

@@ -60,10 +60,10 @@ class Unscheduled:
             self._compare(call, dict(zip(sizes, values, strict=True)))
 
     def _compare(self, call: Call, sizes: Mapping[te.Var, int]) -> None:
-        given = {x.op: random_input(self.program, x, sizes) for x in self.inputs}
-        wanted = reference.compute([x.op for x in self.outputs], given, sizes)
-        expected = [wanted[x.op, x.value_index] for x in self.outputs]
-        arrays = [Guarded(x) for x in given.values()]
+        data = {x.op: random_input(self.program, x, sizes) for x in self.inputs}
+        expected_result = reference.compute([x.op for x in self.outputs], data, sizes)
+        expected = [expected_result[x.op, x.value_index] for x in self.outputs]
+        arrays = [Guarded(x) for x in data.values()]
         results = [Guarded(garbage(x.shape, x.dtype)) for x in expected]
         found = call([*sizes.values()], [x.array for x in arrays], [x.array for x in results])
         for guarded in (*arrays, *results):

@@ -272,8 +272,8 @@ class Maker(Draws):
             more = f", bounds={_tuple([f'(0, {extent})' for extent in memory.buffer.extents])}"
         self._with(f"{memory.kind}({memory.buffer.text()}{more})", memory.buffer.name)
 
-    def _with(self, what: str, name: str) -> None:
-        self.lines.append(f"{self.indent}with {what} as {name}:")
+    def _with(self, subject: str, name: str) -> None:
+        self.lines.append(f"{self.indent}with {subject} as {name}:")
         self.indent += "    "
 
     def _views(self, memory: Memory) -> None:
@@ -400,8 +400,8 @@ class Maker(Draws):
         if indices and tables and self.chance(15):
             at, table = self.number(0, len(indices) - 1), self.pick(tables)
             number = _access(table, self._indices(table, loops))
-            wide = number if table.dtype == "int64" else f'cast("int64", {number})'
-            indices[at] = f"{wide} % ({view.extents[at]})"
+            widened = number if table.dtype == "int64" else f'cast("int64", {number})'
+            indices[at] = f"{widened} % ({view.extents[at]})"
         return tuple(indices)
 
     def _indices(self, view: View, loops: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -458,7 +458,7 @@ class ViewProgram:
         func = parse(self.wrong)
 
         def lowered() -> None:
-            reduce(lambda made, step: step.run(made), PASSES, func)
+            reduce(lambda result, step: step.run(result), PASSES, func)
 
         with pytest.raises(LowerError) as error:
             lowered()
@@ -466,17 +466,17 @@ class ViewProgram:
         assert any(value == "X" or "`X`" in str(value) for value in error.value.parameters.values())
 
     def _check(self, functions: Mapping[str, PrimFunc], kernel: Kernel, sizes: Sizes) -> None:
-        before, wanted = self._model(sizes)
+        before, reference = self._model(sizes)
         stored = self._stored(functions["apply_buffer_transforms"], before, sizes)
-        expected = self._stored(functions["apply_buffer_transforms"], wanted, sizes)
+        expected = self._stored(functions["apply_buffer_transforms"], reference, sizes)
         numbers = [sizes["n"], sizes["m"]]
         last = None
         for name, func in functions.items():
             if func == last:
                 continue
             last = func
-            given, right = (before, wanted) if name == "text" else (stored, expected)
-            arrays = [array.copy() for array in given]
+            source, right = (before, reference) if name == "text" else (stored, expected)
+            arrays = [array.copy() for array in source]
             shaped = [
                 array.reshape([number(extent, self._values(func, sizes)) for extent in param.shape])
                 for array, param in zip(arrays, func.params, strict=False)
@@ -485,17 +485,17 @@ class ViewProgram:
             evaluate(func, [*shaped, *numbers])
             self._compare(arrays, right, f"interpreted after {name}, {sizes}")
         guarded = [Guarded(array) for array in stored]
-        kernel(*(each.array for each in guarded), *numbers)
-        for each in guarded:
-            each.check()
-        self._compare([each.array for each in guarded], expected, f"the kernel, {sizes}")
+        kernel(*(item.array for item in guarded), *numbers)
+        for item in guarded:
+            item.check()
+        self._compare([item.array for item in guarded], expected, f"the kernel, {sizes}")
 
     def _values(self, func: PrimFunc, sizes: Sizes) -> dict[Any, int]:
         return {p: sizes[p.name] for p in func.params if not isinstance(p, Buffer)}
 
-    def _compare(self, got: Sequence[Array], wanted: Sequence[Array], who: str) -> None:
-        for memory, a, b in zip(self.memories, got, wanted, strict=False):
-            assert_equal(a, b, f"{memory.buffer.name}, {who}")
+    def _compare(self, actual: Sequence[Array], expected: Sequence[Array], name: str) -> None:
+        for memory, a, b in zip(self.memories, actual, expected, strict=False):
+            assert_equal(a, b, f"{memory.buffer.name}, {name}")
 
     def _model(self, sizes: Sizes) -> tuple[list[Array], list[Array]]:
         """Return the parameter arrays before and after the call, in the shapes of the text."""
@@ -556,7 +556,7 @@ def draw_view_program(draw: Draw | Dice) -> ViewProgram:
 
 def _wrong(maker: Maker) -> str:
     """Draw lines with an invalid view X; the text is empty for most functions."""
-    memory = maker.pick([each for each in maker.memories if each.kind == "param"])
+    memory = maker.pick([item for item in maker.memories if item.kind == "param"])
     base, several = memory.buffer, len(memory.buffer.separators) > 0
     if not base.extents or _symbols(base.extents) or not maker.chance(25):
         return ""

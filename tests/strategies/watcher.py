@@ -118,14 +118,14 @@ class Watcher:
 def operations(value: Expr) -> Counter[str]:
     """Count the operations of an expression, except in indices and conditions of reads."""
     found: Counter[str] = Counter()
-    todo = [value]
-    while todo:
-        node = todo.pop()
+    worklist = [value]
+    while worklist:
+        node = worklist.pop()
         if isinstance(node, Binary) and node.op not in (BinOp.AND, BinOp.OR):
             found[f"{node.op.name.lower()} {node.dtype}"] += 1
         elif isinstance(node, Call) and node.name not in ("if_then_else", "check_index"):
             found[f"{node.name} {node.dtype}"] += 1
-        todo += () if isinstance(node, BufferLoad | Const) else children(node)
+        worklist += () if isinstance(node, BufferLoad | Const) else children(node)
     return found
 
 

@@ -72,11 +72,11 @@ def compiled(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) ->
 
 def _read(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) -> list[te.Tensor]:
     """Return the inputs that the outputs depend on; some results depend on a shape only."""
-    seen, todo = set(outputs), list(outputs)
-    while todo:
-        new = [x for x in todo.pop().op.input_tensors if x not in seen]
+    seen, worklist = set(outputs), list(outputs)
+    while worklist:
+        new = [x for x in worklist.pop().op.input_tensors if x not in seen]
         seen.update(new)
-        todo += new
+        worklist += new
     return [x for x in arrays if x in seen]
 
 
@@ -86,28 +86,28 @@ def _result(output: te.Tensor) -> Array:
 
 
 def assert_results(
-    wanted: Mapping[te.Tensor, Any], arrays: Mapping[te.Tensor, Array], *, run: Any = interpreted,
+    expected: Mapping[te.Tensor, Any], arrays: Mapping[te.Tensor, Array], *, run: Any = interpreted,
     rtol: float | None = None,
 ) -> None:
     """Check that each tensor has the expected shape, dtype and elements."""
-    outputs = list(wanted)
+    outputs = list(expected)
     for first in range(0, len(outputs), _AT_ONCE):
         part = outputs[first : first + _AT_ONCE]
-        for output, got in zip(part, run(part, arrays), strict=True):
-            assert_close(got, wanted[output], str(output), rtol=rtol)
+        for output, actual in zip(part, run(part, arrays), strict=True):
+            assert_close(actual, expected[output], str(output), rtol=rtol)
 
 
-def assert_close(got: Array, wanted: Any, what: str = "", *, rtol: float | None = None) -> None:
+def assert_close(actual: Array, expected: Any, subject: str = "", *, rtol: float | None = None) -> None:
     """Check equal shape and dtype, and equal elements: exactly for integers."""
-    wanted = np.asarray(wanted)
-    assert got.dtype == wanted.dtype, f"{what}: {got.dtype}, not {wanted.dtype}"
-    if not DType(got.dtype.name).is_float:
-        if got.dtype.kind == "V":  # integers of less than 8 bits
-            got, wanted = got.astype("int64"), wanted.astype("int64")
-        np.testing.assert_array_equal(got, wanted, err_msg=what, strict=True)
+    expected = np.asarray(expected)
+    assert actual.dtype == expected.dtype, f"{subject}: {actual.dtype}, not {expected.dtype}"
+    if not DType(actual.dtype.name).is_float:
+        if actual.dtype.kind == "V":  # integers of less than 8 bits
+            actual, expected = actual.astype("int64"), expected.astype("int64")
+        np.testing.assert_array_equal(actual, expected, err_msg=subject, strict=True)
         return
-    tolerance = _PRECISION[str(got.dtype)] if rtol is None else rtol
+    tolerance = _PRECISION[str(actual.dtype)] if rtol is None else rtol
     numerics.assert_close(
-        got.astype("float64"), wanted.astype("float64"), tolerance, tolerance, err_msg=what,
+        actual.astype("float64"), expected.astype("float64"), tolerance, tolerance, err_msg=subject,
         strict=True,
     )

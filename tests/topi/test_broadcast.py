@@ -39,10 +39,10 @@ PAIRS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
 def check(functions: dict[str, Function], a: Array, b: Array, **options: Any) -> None:
     A, B = given(a), given(b, "B")
     with np.errstate(all="ignore"):
-        wanted = {
+        expected = {
             getattr(topi, name)(A, B): in_dtype(function)(a, b) for name, function in functions.items()
         }
-    assert_results(wanted, {A: a, B: b}, **options)
+    assert_results(expected, {A: a, B: b}, **options)
 
 
 @pytest.mark.parametrize("dtype", SCALARS)
@@ -135,11 +135,11 @@ def test_types_meet_as_in_te() -> None:
 def test_the_other_bits(dtype: str) -> None:
     a = values((5,), dtype)
     A = given(a)
-    wanted: dict[te.Tensor, Array] = {topi.bitwise_not(A): ~a}
+    expected: dict[te.Tensor, Array] = {topi.bitwise_not(A): ~a}
     if dtype == "bool":
-        wanted[topi.logical_not(A)] = ~a
+        expected[topi.logical_not(A)] = ~a
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 @pytest.mark.parametrize(("shape", "wide"), [

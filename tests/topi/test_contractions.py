@@ -44,11 +44,11 @@ def test_types(dtype: str) -> None:
     a, b = arrays.values()
     kind = "int32" if dtype == "bool" else a.dtype
     exact = "int64" if dtype == "bool" or "int" in dtype else "float64"
-    wanted = (a.astype(exact) @ b.astype(exact)).astype(kind)
+    expected = (a.astype(exact) @ b.astype(exact)).astype(kind)
     A, B = arrays
 
-    assert_results({topi.matmul(A, B): wanted, topi.tensordot(A, B, 1): wanted,
-                    topi.einsum("ij,jk->ik", A, B): wanted}, arrays)
+    assert_results({topi.matmul(A, B): expected, topi.tensordot(A, B, 1): expected,
+                    topi.einsum("ij,jk->ik", A, B): expected}, arrays)
 
 
 @pytest.mark.parametrize(("one", "other", "axes"), [
@@ -72,10 +72,10 @@ def test_tensors(one: Any, other: Any, axes: Any) -> None:
     (",ij", [(), (2, 3)]), ("ij...,j->...i", [(2, 3, 4, 2), (3,)])])
 def test_sums_of_einstein(subscripts: str, shapes: list[tuple[int, ...]]) -> None:
     arrays = operands(*shapes)
-    wanted = np.einsum(subscripts, *arrays.values())
+    expected = np.einsum(subscripts, *arrays.values())
 
-    assert_results({topi.einsum(subscripts, *arrays): wanted,
-                    topi.einsum(subscripts, list(arrays)): wanted}, arrays)
+    assert_results({topi.einsum(subscripts, *arrays): expected,
+                    topi.einsum(subscripts, list(arrays)): expected}, arrays)
 
 
 def test_products_have_the_schedule_of_products() -> None:

@@ -16,11 +16,11 @@ from tests.topi.running import SHAPES, assert_close, assert_results, given, nump
 def test_one_value(dtype: str) -> None:
     a = values((2, 3), dtype)
     A = given(a)
-    wanted = np.full((2, 3), 1, numpy_type(dtype))
+    expected = np.full((2, 3), 1, numpy_type(dtype))
 
-    assert_results({topi.full_like(A, 1): wanted}, {A: a})
-    made = tecomp.compile(topi.full((2, 3), dtype, 1), [])()
-    assert_close(made, wanted)
+    assert_results({topi.full_like(A, 1): expected}, {A: a})
+    program = tecomp.compile(topi.full((2, 3), dtype, 1), [])()
+    assert_close(program, expected)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -36,9 +36,9 @@ def test_any_shape(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(("n", "m", "k"), [(3, None, 0), (3, 5, 1), (4, 2, -2), (0, 3, 0), (2, 2, 9)])
 def test_diagonals(n: int, m: int | None, k: int) -> None:
-    made = tecomp.compile(topi.eye(n, m, k, "int8"), [])()
+    program = tecomp.compile(topi.eye(n, m, k, "int8"), [])()
 
-    assert_close(made, np.eye(n, m, k, "int8"))
+    assert_close(program, np.eye(n, m, k, "int8"))
 
 
 def test_refusals() -> None:
@@ -58,11 +58,11 @@ def test_refusals() -> None:
             reason="2.5 is not a valid int32; pass a representable number, or use another dtype",
         )
     )
-    for extents, what in (((-1,), "n"), ((2, -3), "m")):
+    for extents, subject in (((-1,), "n"), ((2, -3), "m")):
         with pytest.raises(tecomp.DefinitionError) as short:
             topi.eye(*extents)
         assert diagnostic(short.value) == (
-            Diagnostic("invalid-value", where="topi.eye", subject=what, value=extents[-1], minimum=0)
+            Diagnostic("invalid-value", where="topi.eye", subject=subject, value=extents[-1], minimum=0)
         )
     with pytest.raises(tecomp.DefinitionError) as empty:
         topi.elemwise_sum([])

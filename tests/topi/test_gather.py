@@ -23,8 +23,8 @@ from tests.topi.running import (
 )
 
 
-def check(wanted: dict[Any, Any], arrays: dict[te.Tensor, Array], **options: Any) -> None:
-    assert_results(wanted, arrays, **options)
+def check(expected: dict[Any, Any], arrays: dict[te.Tensor, Array], **options: Any) -> None:
+    assert_results(expected, arrays, **options)
 
 
 @pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint8"])
@@ -32,12 +32,12 @@ def check(wanted: dict[Any, Any], arrays: dict[te.Tensor, Array], **options: Any
 def test_take(kind: str, shape: tuple[int, ...]) -> None:
     a, i = values((3, 5, 2), "int32"), values(shape, kind, low=-4, high=9)
     A, Index = given(a), given(i, "i")
-    wanted = {
+    expected = {
         topi.take(A, Index, axis, mode=mode): np.take(a, i, axis, mode=mode)
         for axis in (0, 1, -1, None) for mode in ("clip", "wrap")
     }
     inside = np.asarray(np.clip(i, 0, 1))
-    check(wanted, {A: a, Index: i})
+    check(expected, {A: a, Index: i})
     check({topi.take(A, Index, 1, mode="fast"): np.take(a, inside, 1)}, {A: a, Index: inside})
 
 
@@ -64,9 +64,9 @@ def test_gather_nd(count: int) -> None:
     i = np.stack([values((2, 3), "int32", low=0, high=3, seed=k) for k in range(count)]) if (
         count) else np.zeros((0, 2, 3), "int32")
     A, Index = given(a), given(i, "i")
-    wanted = a[tuple(i)] if count else np.broadcast_to(a, (2, 3, 3, 4, 5))
+    expected = a[tuple(i)] if count else np.broadcast_to(a, (2, 3, 3, 4, 5))
 
-    check({topi.gather_nd(A, Index): wanted}, {A: a, Index: i})
+    check({topi.gather_nd(A, Index): expected}, {A: a, Index: i})
 
 
 def test_gather_nd_in_batches() -> None:
@@ -89,9 +89,9 @@ def test_indices_are_broadcast() -> None:
 def test_one_hot(axis: int) -> None:
     i = np.array([[0, 2, 5], [4, -1, 1]], "int32")
     Index = given(i, "i")
-    wanted = np.moveaxis((i[..., None] == np.arange(5)) * 3 - 1, -1, axis).astype("int8")
+    expected = np.moveaxis((i[..., None] == np.arange(5)) * 3 - 1, -1, axis).astype("int8")
 
-    check({topi.one_hot(Index, 2, -1, 5, axis, "int8"): wanted}, {Index: i})
+    check({topi.one_hot(Index, 2, -1, 5, axis, "int8"): expected}, {Index: i})
 
 
 @pytest.mark.parametrize("dtype", SCALARS)
@@ -119,20 +119,20 @@ def test_masks_of_sequences() -> None:
 def test_sequences_in_reverse() -> None:
     a, n = values((3, 5, 2), "int32"), np.array([2, 9, 0], "int64")
     A, N = given(a), given(n, "n")
-    wanted = a.copy()
-    wanted[0, :2], wanted[1] = a[0, 1::-1], a[1, ::-1]
+    expected = a.copy()
+    expected[0, :2], expected[1] = a[0, 1::-1], a[1, ::-1]
 
-    check({topi.reverse_sequence(A, N): wanted}, {A: a, N: n})
+    check({topi.reverse_sequence(A, N): expected}, {A: a, N: n})
 
 
 @pytest.mark.parametrize("shape", [(3, 4, 5), (60,), (2, 1, 30)])
 def test_numbers_of_elements(shape: tuple[int, ...]) -> None:
     i, extents = values((7,), "int32", low=0, high=60), np.array(shape, "int32")
     Index, Shape = given(i, "i"), given(extents, "s")
-    wanted = np.stack(np.unravel_index(i, shape)).astype("int32")
+    expected = np.stack(np.unravel_index(i, shape)).astype("int32")
 
-    check({topi.unravel_index(Index, Shape): wanted}, {Index: i, Shape: extents})
-    check({topi.unravel_index(Index, list(shape)): wanted}, {Index: i})
+    check({topi.unravel_index(Index, Shape): expected}, {Index: i, Shape: extents})
+    check({topi.unravel_index(Index, list(shape)): expected}, {Index: i})
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
@@ -151,27 +151,27 @@ def test_triangles(dtype: str) -> None:
 def test_diagonals_set(align: str, above: list[int], below: list[int]) -> None:
     a, d = values((2, 3, 3), "int32"), values((2, 3), "int32", seed=1) + 50
     A, D = given(a), given(d, "d")
-    wanted = a.copy()
+    expected = a.copy()
     for k in range(3):
-        wanted[:, k, k] = d[:, k]
-    check({topi.matrix_set_diag(A, D, align=align): wanted}, {A: a, D: d})
+        expected[:, k, k] = d[:, k]
+    check({topi.matrix_set_diag(A, D, align=align): expected}, {A: a, D: d})
     bands = values((2, 3, 3), "int32", seed=2) + 50
     Bands = given(bands, "bands")
     for k in range(2):
-        wanted[:, k, k + 1] = bands[:, 0, k + (above[0] == 0)]
-        wanted[:, k + 1, k] = bands[:, 2, k + (below[0] == 0)]
+        expected[:, k, k + 1] = bands[:, 0, k + (above[0] == 0)]
+        expected[:, k + 1, k] = bands[:, 2, k + (below[0] == 0)]
     for k in range(3):
-        wanted[:, k, k] = bands[:, 1, k]
-    check({topi.matrix_set_diag(A, Bands, (-1, 1), align): wanted}, {A: a, Bands: bands})
+        expected[:, k, k] = bands[:, 1, k]
+    check({topi.matrix_set_diag(A, Bands, (-1, 1), align): expected}, {A: a, Bands: bands})
 
 
 def test_matrix_set_diag_off_the_main_diagonal() -> None:
     a, d = values((3, 5), "int32"), values((3,), "int32", seed=1) + 50
     A, D = given(a), given(d, "d")
-    wanted = a.copy()
-    wanted[np.arange(3), np.arange(3) + 2] = d
+    expected = a.copy()
+    expected[np.arange(3), np.arange(3) + 2] = d
 
-    check({topi.matrix_set_diag(A, D, 2): wanted}, {A: a, D: d})
+    check({topi.matrix_set_diag(A, D, 2): expected}, {A: a, D: d})
 
 
 @pytest.mark.parametrize(("arguments", "dtype"), [
@@ -180,24 +180,24 @@ def test_matrix_set_diag_off_the_main_diagonal() -> None:
     ((0, 3, 0.5), "int32")])
 def test_ranges(arguments: tuple[Any, ...], dtype: str) -> None:
     start, stop, step = arguments if len(arguments) == 3 else (*arguments, None, 1)[:3]
-    made = tecomp.compile(topi.arange(start, stop, step, dtype), [])()
+    program = tecomp.compile(topi.arange(start, stop, step, dtype), [])()
 
-    assert_close(made, np.arange(*arguments).astype(numpy_type(dtype)))
+    assert_close(program, np.arange(*arguments).astype(numpy_type(dtype)))
 
 
 def test_windows_of_signals() -> None:
     for periodic in (True, False):
-        made = tecomp.compile(topi.hamming_window(9, periodic, 0.54, 0.46, "float32"), [])()
-        assert_close(made, np.hamming(10 if periodic else 9)[:9].astype("float32"))
+        program = tecomp.compile(topi.hamming_window(9, periodic, 0.54, 0.46, "float32"), [])()
+        assert_close(program, np.hamming(10 if periodic else 9)[:9].astype("float32"))
 
 
 def test_extents_as_tensors() -> None:
     A, S = te.placeholder((3, 0, 5), name="A"), te.placeholder((), name="S")
-    made = tecomp.compile([topi.shape(A), topi.ndarray_size(A, "int64"), topi.ndarray_size(S)], [])()
+    program = tecomp.compile([topi.shape(A), topi.ndarray_size(A, "int64"), topi.ndarray_size(S)], [])()
 
-    assert_close(made[0], np.array([3, 0, 5], "int32"))
-    assert_close(made[1], np.int64(0))
-    assert_close(made[2], np.int32(1))
+    assert_close(program[0], np.array([3, 0, 5], "int32"))
+    assert_close(program[1], np.int64(0))
+    assert_close(program[2], np.int32(1))
 
 
 def test_compiled() -> None:
@@ -217,11 +217,11 @@ def test_symbolic_sizes() -> None:
     kernel = tecomp.build(outputs, [A, Index, *outputs])
     for rows, count in [(1, 3), (4, 0), (7, 5)]:
         a, i = values((rows, 5), "float32"), values((count,), "int32", low=0, high=rows)
-        wanted = [a[i], (i[:, None] == np.arange(rows)).astype("int8"), np.tril(a, 1),
+        expected = [a[i], (i[:, None] == np.arange(rows)).astype("int8"), np.tril(a, 1),
                   np.maximum(a, 0), np.array([rows, 5], "int32")]
-        results = [np.full(x.shape, 77, x.dtype) for x in wanted]
+        results = [np.full(x.shape, 77, x.dtype) for x in expected]
         kernel(a, i, *results)
-        for result, right in zip(results, wanted, strict=True):
+        for result, right in zip(results, expected, strict=True):
             np.testing.assert_array_equal(result, right)
 
 

@@ -75,19 +75,19 @@ def weights(
 def test_rows(method: str, mode: str) -> None:
     a = values((2, 3, 6), "float32")
     A = given(a)
-    wanted = {}
+    expected = {}
     for size in (1, 4, 6, 11):
         matrix = weights(6, size, method, mode)
-        wanted[image.resize1d(A, [0.0, 0.0], [size], "NCW", method, mode)] = a @ matrix.T
+        expected[image.resize1d(A, [0.0, 0.0], [size], "NCW", method, mode)] = a @ matrix.T
     for rounding in NEAREST if method == "nearest_neighbor" else ():
         matrix = weights(6, 5, method, mode, rounding)
-        wanted[image.resize1d(A, [], 5, "NCW", method, mode, rounding)] = a @ matrix.T
+        expected[image.resize1d(A, [], 5, "NCW", method, mode, rounding)] = a @ matrix.T
     if method == "cubic":
         matrix = weights(6, 9, method, mode, alpha=-0.5, exclude=True)
-        wanted[image.resize1d(
+        expected[image.resize1d(
             A, [], 9, "NCW", method, mode, bicubic_alpha=-0.5, bicubic_exclude=1)] = a @ matrix.T
 
-    assert_results({x: y.astype("float32") for x, y in wanted.items()}, {A: a}, rtol=1e-4)
+    assert_results({x: y.astype("float32") for x, y in expected.items()}, {A: a}, rtol=1e-4)
 
 
 @pytest.mark.parametrize("method", ["nearest_neighbor", "linear", "cubic"])
@@ -119,16 +119,16 @@ def test_parts_of_images() -> None:
     roi = [0.25, 0.5, 1.0, 1.5]
     rows = weights(5, 4, "linear", "tf_crop_and_resize", roi=(0.25, 1.0))
     columns = weights(5, 3, "linear", "tf_crop_and_resize", roi=(0.5, 1.5))
-    wanted = np.einsum("nchw,yh,xw->ncyx", a, rows, columns)
-    wanted[..., places(5, 3, "tf_crop_and_resize", (0.5, 1.5)) > 4] = -9
+    expected = np.einsum("nchw,yh,xw->ncyx", a, rows, columns)
+    expected[..., places(5, 3, "tf_crop_and_resize", (0.5, 1.5)) > 4] = -9
     boxes = np.array([roi, [0, 0, 1, 1]], "float32")
     B, Index = given(boxes, "B"), te.placeholder((2,), "int32", name="i")
 
     assert_results({image.resize2d(A, roi, (4, 3), "NCHW", "linear", "tf_crop_and_resize",
-                                   extrapolation_value=-9.0): wanted.astype("float32")}, {A: a},
+                                   extrapolation_value=-9.0): expected.astype("float32")}, {A: a},
                    rtol=1e-4)
     whole = weights(5, 4, "linear", "align_corners"), weights(5, 3, "linear", "align_corners")
-    both = np.concatenate([wanted, np.einsum("nchw,yh,xw->ncyx", a, *whole)])
+    both = np.concatenate([expected, np.einsum("nchw,yh,xw->ncyx", a, *whole)])
     assert_results(
         {image.crop_and_resize(A, B, Index, (4, 3), extrapolation_value=-9.0): both.astype(
             "float32")}, {A: a, B: boxes, Index: np.zeros(2, "int32")}, rtol=1e-4)
@@ -207,9 +207,9 @@ def test_compiled_with_sizes_at_the_call() -> None:
         a = values((batch, 2, rows, 4), "float32")
         result = np.full((batch, 2, 2 * rows, 8), 77, "float32")
         kernel(a, result)
-        wanted = weights(rows, 2 * rows, "linear", "asymmetric") @ a @ weights(
+        expected = weights(rows, 2 * rows, "linear", "asymmetric") @ a @ weights(
             4, 8, "linear", "asymmetric").T
-        assert_close(result, wanted, rtol=1e-4, atol=1e-5)
+        assert_close(result, expected, rtol=1e-4, atol=1e-5)
     a = values((1, 1, 4, 4), "float32")
     S = given(a)
     matrix = weights(4, 7, "cubic", "half_pixel")
@@ -222,9 +222,9 @@ def test_compiled_with_sizes_at_the_call() -> None:
 def test_images_without_pixels(mode: str) -> None:
     a = values((1, 3, 4, 4), "float32")
     A = given(a)
-    made = image.resize2d(A, [0.0, 0.0, 1.0, 1.0], (0, 5), coordinate_transformation_mode=mode)
+    result = image.resize2d(A, [0.0, 0.0, 1.0, 1.0], (0, 5), coordinate_transformation_mode=mode)
 
-    assert_results({made: np.zeros((1, 3, 0, 5), "float32")}, {A: a}, run=compiled)
+    assert_results({result: np.zeros((1, 3, 0, 5), "float32")}, {A: a}, run=compiled)
 
 
 def test_refusals() -> None:
@@ -287,18 +287,18 @@ def test_dilations(stride: int, padding: Any, gap: int) -> None:
     x = rng.integers(-9, 9, (2, 3, 9, 8)).astype("float32")
     w = rng.integers(-9, 9, (3, 3, 3)).astype("float32")
     pad = {"SAME": (gap, gap), "VALID": (0, 0), 0: (0, 0)}.get(padding, (1, 1))
-    wanted = dilated(x, w, stride, pad, gap)
+    expected = dilated(x, w, stride, pad, gap)
     last, relief = x.transpose(0, 2, 3, 1).copy(), w.transpose(1, 2, 0).copy()
     X, W = te.placeholder(x.shape, name="X"), te.placeholder(w.shape, name="W")
     L, R = te.placeholder(last.shape, name="L"), te.placeholder(relief.shape, name="R")
 
     assert_results(
-        {image.dilation2d_nchw(X, W, stride, padding, gap): wanted}, {X: x, W: w})
+        {image.dilation2d_nchw(X, W, stride, padding, gap): expected}, {X: x, W: w})
     assert_results(
-        {image.dilation2d_nhwc(L, R, stride, padding, gap): wanted.transpose(0, 2, 3, 1)},
+        {image.dilation2d_nhwc(L, R, stride, padding, gap): expected.transpose(0, 2, 3, 1)},
         {L: last, R: relief})
     whole = image.dilation2d_nchw(X, W, stride, padding, gap, "int32")
-    assert_results({whole: wanted.astype("int32")}, {X: x, W: w})
+    assert_results({whole: expected.astype("int32")}, {X: x, W: w})
 
 
 def test_dilations_that_are_refused() -> None:

@@ -41,30 +41,30 @@ def test_functions_of_floats(dtype: str) -> None:
     a = floats(dtype)
     A = given(a)
     with np.errstate(all="ignore"):
-        wide = a.astype("float64")
-        wanted = {
-            getattr(topi, name)(A): function(wide).astype(a.dtype)
+        widened = a.astype("float64")
+        expected = {
+            getattr(topi, name)(A): function(widened).astype(a.dtype)
             for name, function in OF_FLOATS.items()
         } | {
             getattr(topi, name)(A): (
-                function(wide) if name.startswith("is") else function(wide).astype(a.dtype))
+                function(widened) if name.startswith("is") else function(widened).astype(a.dtype))
             for name, function in OF_ALL.items()
         }
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
 def test_functions_of_integers(dtype: str) -> None:
     a = values((3, 5), dtype)
     A = given(a)
-    wanted = {
+    expected = {
         getattr(topi, name)(A): (
             in_dtype(function)(a) if name in ("isnan", "isinf", "isfinite", "identity", "abs") else a)
         for name, function in OF_ALL.items()
     }
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 @pytest.mark.parametrize("dtype", SCALARS)
@@ -73,11 +73,11 @@ def test_signs_and_bounds(dtype: str) -> None:
     A = given(a)
     signed = np.sign(a.astype("float64")).astype(a.dtype)
     low, high = (0, 1) if dtype in ("bool", "int2", "uint2") else (2, 6)
-    wanted = {topi.sign(A): signed, topi.clip(A, low, high): in_dtype(lambda x: np.clip(x, low, high))(a).astype(a.dtype)}
+    expected = {topi.sign(A): signed, topi.clip(A, low, high): in_dtype(lambda x: np.clip(x, low, high))(a).astype(a.dtype)}
     if dtype != "bool":
-        wanted[topi.negative(A)] = in_dtype(np.negative)(a)
+        expected[topi.negative(A)] = in_dtype(np.negative)(a)
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 def test_the_negative_of_truth_counts() -> None:
@@ -106,12 +106,12 @@ def test_any_shape(shape: tuple[int, ...]) -> None:
 def test_compiled() -> None:
     a = values((7, 9), "float32")
     A = given(a)
-    wanted = {
+    expected = {
         topi.tanh(topi.negative(A)): np.tanh(-a),
         topi.cast(topi.round(A), "int8"): np.copysign(np.floor(np.abs(a) + 0.5), a).astype("int8"),
     }
 
-    assert_results(wanted, {A: a}, run=compiled)
+    assert_results(expected, {A: a}, run=compiled)
 
 
 def test_symbolic_sizes() -> None:
@@ -169,9 +169,9 @@ def test_products_of_fixed_point(shift: int) -> None:
     A = given(a)
     exact = a.astype("int64") * 2 ** max(shift, 0) * factor
     right = 31 + max(-shift, 0)
-    wanted = np.array([(int(x) + 2 ** (right - 1)) >> right for x in exact], "int32")
+    expected = np.array([(int(x) + 2 ** (right - 1)) >> right for x in exact], "int32")
 
-    assert_results({topi.fixed_point_multiply(A, factor, shift): wanted}, {A: a})
+    assert_results({topi.fixed_point_multiply(A, factor, shift): expected}, {A: a})
 
 
 def test_refusals() -> None:

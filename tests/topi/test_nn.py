@@ -40,20 +40,20 @@ def test_activations(dtype: str) -> None:
     a = np.array([[-30, -2, -0.5], [0.5, 3, 30], [np.nan, -np.inf, np.inf]]).astype(numpy_type(dtype))
     s = values((3,), dtype, seed=1)
     A, S = given(a), given(s, "S")
-    wide = a.astype("float64")
+    widened = a.astype("float64")
     slopes = s.astype("float64")
     slope = float(np.array(0.25).astype(a.dtype))  # 0 in float4_e2m1fn
     with np.errstate(all="ignore"):
-        wanted = {
-            nn.leaky_relu(A, 0.25): np.where(wide > 0, wide, slope * wide),
-            nn.softplus(A): np.where(wide > 20, wide, np.log1p(np.exp(wide))),
-            nn.softplus(A, 2.0, 3.0): np.where(2 * wide > 3, wide, np.log1p(np.exp(2 * wide)) / 2),
-            nn.prelu(A, S, -1): np.where(wide > 0, wide, wide * slopes),
-            nn.bias_add(A, S, 0): wide + slopes[:, None],
-            nn.bias_add(A, S): wide + slopes,
+        expected = {
+            nn.leaky_relu(A, 0.25): np.where(widened > 0, widened, slope * widened),
+            nn.softplus(A): np.where(widened > 20, widened, np.log1p(np.exp(widened))),
+            nn.softplus(A, 2.0, 3.0): np.where(2 * widened > 3, widened, np.log1p(np.exp(2 * widened)) / 2),
+            nn.prelu(A, S, -1): np.where(widened > 0, widened, widened * slopes),
+            nn.bias_add(A, S, 0): widened + slopes[:, None],
+            nn.bias_add(A, S): widened + slopes,
         }
 
-    assert_results({x: y.astype(a.dtype) for x, y in wanted.items()}, {A: a, S: s})
+    assert_results({x: y.astype(a.dtype) for x, y in expected.items()}, {A: a, S: s})
 
 
 def test_scales_and_shifts() -> None:
@@ -77,24 +77,24 @@ def softmax(x: Array, axis: int) -> Array:
 def test_softmax(shape: tuple[int, ...], dtype: str) -> None:
     a = values(shape, dtype)
     A = given(a)
-    wide = a.astype("float64")
-    wanted = {}
+    widened = a.astype("float64")
+    expected = {}
     for axis in {-1, 0, len(shape) // 2}:
         if shape[axis]:
-            wanted[nn.softmax(A, axis)] = softmax(wide, axis).astype(a.dtype)
-            wanted[nn.log_softmax(A, axis)] = np.log(softmax(wide, axis)).astype(a.dtype)
+            expected[nn.softmax(A, axis)] = softmax(widened, axis).astype(a.dtype)
+            expected[nn.log_softmax(A, axis)] = np.log(softmax(widened, axis)).astype(a.dtype)
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 def test_softmax_of_large_numbers() -> None:
     a = np.array([[1e4, -1e4, 0], [np.nan, 1, 2], [-np.inf, 0, 0]], "float32")
     A = given(a)
-    wanted = np.array([[1, 0, 0], [np.nan] * 3, [0, 0.5, 0.5]], "float32")
+    expected = np.array([[1, 0, 0], [np.nan] * 3, [0, 0.5, 0.5]], "float32")
     with np.errstate(all="ignore"):
         logarithms = np.array([[0, -2e4, -1e4], [np.nan] * 3, [-np.inf, *np.log([0.5, 0.5])]])
 
-    assert_results({nn.softmax(A): wanted, nn.log_softmax(A): logarithms.astype("float32")},
+    assert_results({nn.softmax(A): expected, nn.log_softmax(A): logarithms.astype("float32")},
                    {A: a}, run=compiled)
 
 
@@ -111,7 +111,7 @@ def test_norms_of_layers(dtype: str) -> None:
     a, g, b, g2, b2 = (x.astype("float64") for x in arrays.values())
     roots = a / np.sqrt((a * a).mean(-1, keepdims=True) + 1e-5)
     both = a / np.sqrt((a * a).mean((1, 2), keepdims=True) + 1e-5)
-    wanted = {
+    expected = {
         nn.layer_norm(A, G, B, -1): standard(a, -1) * g + b,
         nn.layer_norm(A, G, None, [2], 0.5): standard(a, -1, 0.5) * g,
         nn.layer_norm(A, G2, B2, [1, 2]): standard(a, (1, 2)) * g2 + b2,
@@ -119,7 +119,7 @@ def test_norms_of_layers(dtype: str) -> None:
         nn.rms_norm(A, G2, (1, 2)): both * g2,
     }
 
-    assert_results({x: y.astype(numpy_type(dtype)) for x, y in wanted.items()}, arrays)
+    assert_results({x: y.astype(numpy_type(dtype)) for x, y in expected.items()}, arrays)
 
 
 def test_norms_of_images() -> None:
@@ -149,12 +149,12 @@ def test_norms_of_groups_of_channels_that_the_call_says(order: Callable[[Any], A
     A = te.placeholder((n, channels, 3), name="A")
     G, B = te.placeholder((channels,), name="G"), te.placeholder((channels,), name="B")
     a, g, b = (arrays_of((2, count, 3), (count,), (count,))).values()
-    wanted = standard(a.reshape(2, 2, -1, 3), (2, 3)).reshape(a.shape) * g[:, None] + b[:, None]
+    expected = standard(a.reshape(2, 2, -1, 3), (2, 3)).reshape(a.shape) * g[:, None] + b[:, None]
     Y = nn.group_norm(A, G, B, 2, 1, [2])
     found = np.empty(a.shape, "float32")
 
     tecomp.build(Y, [c, A, G, B, Y])(2, a, g, b, found)
-    assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+    assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("axis", [None, 1, -1])
@@ -205,8 +205,8 @@ def test_local_response_normalization_of_any_size(shape: tuple[int, ...]) -> Non
 
     tecomp.build(output, [A, output])(a, result)
 
-    wanted = a.astype("float64") / (2 + 1e-4 / 5 * windows.astype("float64")) ** 0.75
-    np.testing.assert_allclose(result, wanted, rtol=1e-5)
+    expected = a.astype("float64") / (2 + 1e-4 / 5 * windows.astype("float64")) ** 0.75
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 def test_products() -> None:
@@ -256,7 +256,7 @@ def test_padding(shape: tuple[int, ...], before: list[int], after: list[int] | N
     a = values(shape, "int32")
     A = given(a)
     sides = list(zip(before, before if after is None else after, strict=True))
-    wanted: dict[te.Tensor, Any] = {nn.pad(A, before, after): np.pad(a, sides)} if shape else {}
+    expected: dict[te.Tensor, Any] = {nn.pad(A, before, after): np.pad(a, sides)} if shape else {}
     modes = {
         nn.replicate_pad(A, before, after): "edge", nn.circular_pad(A, before, after): "wrap",
         nn.mirror_pad(A, before, after): "symmetric",
@@ -265,9 +265,9 @@ def test_padding(shape: tuple[int, ...], before: list[int], after: list[int] | N
         modes[nn.reflect_pad(A, before, after)] = "reflect"
         modes[nn.mirror_pad(A, before, after, "REFLECT")] = "reflect"
     for padded, mode in modes.items():
-        wanted[padded] = np.pad(a, sides, mode=mode) if shape else a  # type: ignore[call-overload]
+        expected[padded] = np.pad(a, sides, mode=mode) if shape else a  # type: ignore[call-overload]
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 def test_gaps_and_rows() -> None:
@@ -341,10 +341,10 @@ def test_symbolic_sizes() -> None:
     kernel = tecomp.build(outputs, [A, W, *outputs])
     for rows, columns in [(1, 1), (3, 7)]:
         a, w = values((rows, columns), "float32"), values((6, columns), "float32", seed=1)
-        wanted = [a @ w.T, softmax(a, 0), np.pad(a, ((1, 0), (0, 2))), standard(a, -1), 2 * a]
-        results = [np.full(x.shape, 77, "float32") for x in wanted]
+        expected = [a @ w.T, softmax(a, 0), np.pad(a, ((1, 0), (0, 2))), standard(a, -1), 2 * a]
+        results = [np.full(x.shape, 77, "float32") for x in expected]
         kernel(a, w, *results)
-        for result, right in zip(results, wanted, strict=True):
+        for result, right in zip(results, expected, strict=True):
             assert_close(result, right, rtol=1e-4, atol=1e-5)
 
 

@@ -42,27 +42,27 @@ def axes_of(rank: int) -> list[Any]:
 def test_axes(shape: tuple[int, ...]) -> None:
     a = values(shape, "int64")
     A = given(a)
-    wanted: dict[te.Tensor, Any] = {
+    expected: dict[te.Tensor, Any] = {
         getattr(topi, name)(A, axis, keep): function(a, axis=axis, keepdims=keep)
         for name, function in references("int64").items() for axis in axes_of(len(shape))
         for keep in (False, True)
     }
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
 def test_types(dtype: str) -> None:
     a = values((3, 5), dtype, low=-3, high=3)
     A = given(a)
-    wide = a.astype("float64" if dtype in FLOATS else "int64")
+    widened = a.astype("float64" if dtype in FLOATS else "int64")
     with np.errstate(all="ignore"):
-        wanted = {
-            getattr(topi, name)(A, 1): np.asarray(function(wide, axis=1)).astype(a.dtype)
+        expected = {
+            getattr(topi, name)(A, 1): np.asarray(function(widened, axis=1)).astype(a.dtype)
             for name, function in references(dtype).items()
         }
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 def test_truth() -> None:
@@ -107,20 +107,20 @@ FOUND = {"argmax": np.argmax, "argmin": np.argmin}
 def test_argmax_and_argmin(shape: tuple[int, ...]) -> None:
     a = values(shape, "int32", low=-2, high=2)
     A = given(a)
-    wanted: dict[te.Tensor, Any] = {}
+    expected: dict[te.Tensor, Any] = {}
     for name, function in FOUND.items():
         for axis in [None, *range(-len(shape), len(shape))]:
             last = a if axis is None else np.flip(a, axis)
             extent = a.size if axis is None else a.shape[axis]
             first = function(a, axis=axis)
             from_end = extent - 1 - function(last.ravel()[::-1] if axis is None else last, axis=axis)
-            made = partial(getattr(topi, name), A, axis)
-            wanted[made()] = np.asarray(first).astype("int32")
-            wanted[made(select_last_index=True)] = np.asarray(from_end).astype("int32")
+            result = partial(getattr(topi, name), A, axis)
+            expected[result()] = np.asarray(first).astype("int32")
+            expected[result(select_last_index=True)] = np.asarray(from_end).astype("int32")
             if axis is not None:
-                wanted[made(keepdims=True)] = np.expand_dims(first, axis).astype("int32")
+                expected[result(keepdims=True)] = np.expand_dims(first, axis).astype("int32")
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
@@ -149,14 +149,14 @@ def test_several_axes_are_counted_as_one() -> None:
 def test_sums_to_a_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
     a = values(shape, "int32")
     A = given(a)
-    wanted = a
+    expected = a
     if shape != target:
         spare = len(shape) - len(target)
-        wanted = a.sum(tuple(range(spare)), dtype="int32")
-        axes = tuple(k for k, n in enumerate(target) if n != wanted.shape[k])
-        wanted = wanted.sum(axes, keepdims=True, dtype="int32")
+        expected = a.sum(tuple(range(spare)), dtype="int32")
+        axes = tuple(k for k, n in enumerate(target) if n != expected.shape[k])
+        expected = expected.sum(axes, keepdims=True, dtype="int32")
 
-    assert_results({topi.identity(topi.collapse_sum(A, target)): wanted}, {A: a})
+    assert_results({topi.identity(topi.collapse_sum(A, target)): expected}, {A: a})
 
 
 def exclusive(sums: Array, axis: int, start: int) -> Array:
@@ -172,16 +172,16 @@ def exclusive(sums: Array, axis: int, start: int) -> Array:
 def test_running_sums(shape: tuple[int, ...]) -> None:
     a = values(shape, "int32", low=-3, high=3)
     A = given(a)
-    wanted: dict[te.Tensor, Any] = {topi.cumsum(A): a.cumsum(dtype="int32")}
+    expected: dict[te.Tensor, Any] = {topi.cumsum(A): a.cumsum(dtype="int32")}
     for axis in range(-len(shape), len(shape)):
         sums, products = a.cumsum(axis, dtype="int32"), a.cumprod(axis, dtype="int32")
-        wanted |= {
+        expected |= {
             topi.cumsum(A, axis): sums, topi.cumprod(A, axis): products,
             topi.cumsum(A, axis, exclusive=True): exclusive(sums, axis, 0),
             topi.cumprod(A, axis, exclusive=True): exclusive(products, axis, 1),
         }
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
@@ -203,9 +203,9 @@ def test_types_of_running_sums(dtype: str) -> None:
 def test_scans_of_ones_own() -> None:
     a = values((4, 9), "float32")
     A = given(a)
-    made = topi.scanop(A, te.max, -np.inf, "cummax", 1)
+    result = topi.scanop(A, te.max, -np.inf, "cummax", 1)
 
-    assert_results({made: np.maximum.accumulate(a, 1)}, {A: a}, run=compiled)
+    assert_results({result: np.maximum.accumulate(a, 1)}, {A: a}, run=compiled)
 
 
 def test_a_number_is_its_own_sum() -> None:
@@ -235,10 +235,10 @@ def test_symbolic_sizes() -> None:
     kernel = tecomp.build(outputs, [A, *outputs])
     for shape in [(1, 1), (3, 7), (2, 70)]:
         a = values(shape, "float32", low=-2, high=2)
-        wanted = [a.sum(), a.max(1, keepdims=True), np.int32(a.argmin()), a.cumsum(1), a.cumprod(0)]
-        results = [np.full(np.shape(x), 77, x.dtype) for x in wanted]
+        expected = [a.sum(), a.max(1, keepdims=True), np.int32(a.argmin()), a.cumsum(1), a.cumprod(0)]
+        results = [np.full(np.shape(x), 77, x.dtype) for x in expected]
         kernel(a, *results)
-        for result, right in zip(results, wanted, strict=True):
+        for result, right in zip(results, expected, strict=True):
             assert_close(result, right, rtol=1e-5)
 
 
@@ -299,9 +299,9 @@ def test_reductions_are_tagged(name: str, dtype: str) -> None:
         assert diagnostic(error.value) == (
             Diagnostic("dtype", where=f"topi.{name}", x="A", dtype=dtype))
         return
-    made: Any = getattr(topi, name)(A, 1)
+    result: Any = getattr(topi, name)(A, 1)
 
-    assert made.op.tag == ("comm_reduce_idx" if name.startswith("arg") else "comm_reduce")
+    assert result.op.tag == ("comm_reduce_idx" if name.startswith("arg") else "comm_reduce")
 
 
 def test_keepdims_is_checked_for_tensors_without_axes() -> None:

@@ -66,15 +66,15 @@ def test_parts(count: int, mode: str) -> None:
     u = values((5, *a.shape[count:]), "int32", seed=1)
     A, Index, U = given(a), given(i, "i"), given(u, "U")
     arrays = {A: a, Index: i, U: u}
-    wanted = a.copy()
+    expected = a.copy()
     for k in range(5):
         place = [int(n) + (extent if n < 0 else 0) for n, extent in zip(i[:, k], a.shape, strict=False)]
         if all(0 <= n < extent for n, extent in zip(place, a.shape, strict=False)):
-            part = wanted[tuple(place)]
+            part = expected[tuple(place)]
             new = {"update": u[k], "add": part + u[k], "min": np.minimum(part, u[k])}[mode]
-            wanted[tuple(place)] = new
+            expected[tuple(place)] = new
 
-    assert_results({topi.scatter_nd(A, Index, U, mode): wanted}, arrays)
+    assert_results({topi.scatter_nd(A, Index, U, mode): expected}, arrays)
 
 
 def test_few_places() -> None:
@@ -99,16 +99,16 @@ def test_compiled_with_sizes_at_the_call() -> None:
     for size, count in [(4, 3), (1, 5), (7, 0)]:
         a, u = values((size,), "float32"), values((count,), "float32", seed=1)
         i = values((1, count), "int32", low=-size, high=size)
-        wanted, result = a.copy(), np.full(size, 77, "float32")
-        np.add.at(wanted, i[0], u)
+        expected, result = a.copy(), np.full(size, 77, "float32")
+        np.add.at(expected, i[0], u)
         kernel(a, i, u, result)
-        assert_close(result, wanted, rtol=1e-6)
+        assert_close(result, expected, rtol=1e-6)
     a, u, i = values((6,), "float32"), values((2,), "float32", seed=1), np.array([[1, 4]], "int32")
     A, Index, U = given(a), given(i, "i"), given(u, "U")
     arrays = {A: a, Index: i, U: u}
-    wanted = a.copy()
-    wanted[[1, 4]] = u
-    assert_results({topi.negative(topi.scatter_nd(A, Index, U, "update")): -wanted}, arrays, run=compiled)
+    expected = a.copy()
+    expected[[1, 4]] = u
+    assert_results({topi.negative(topi.scatter_nd(A, Index, U, "update")): -expected}, arrays, run=compiled)
 
 
 @pytest.mark.parametrize("rest", [(), (3,)])

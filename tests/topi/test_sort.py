@@ -25,27 +25,27 @@ def order(a: Array, axis: int, is_ascend: bool) -> Array:
 def test_types(dtype: str) -> None:
     a = values((3, 7), dtype, low=-3, high=3)
     A = given(a)
-    wanted: dict[te.Tensor, Any] = {}
+    expected: dict[te.Tensor, Any] = {}
     for is_ascend in (True, False):
         places = order(a, 1, is_ascend)
         top = topi.topk(A, 3, 1, is_ascend=is_ascend)
-        wanted |= {
+        expected |= {
             topi.sort(A, 1, is_ascend): np.take_along_axis(a, places, 1),
             topi.argsort(A, None, 1, is_ascend, "int32"): places.astype("int32"),
             top[0]: np.take_along_axis(a, places[:, :3], 1), top[1]: places[:, :3],
         }
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 @pytest.mark.parametrize("shape", [(5,), (1,), (0,), (2, 0), (2, 3, 4)])
 def test_axes(shape: tuple[int, ...]) -> None:
     a = values(shape, "float32", low=-2, high=2)
     A = given(a)
-    wanted: dict[te.Tensor, Any] = {}
+    expected: dict[te.Tensor, Any] = {}
     for axis in range(-len(shape), len(shape)):
         places = order(a, axis, True)
-        wanted |= {
+        expected |= {
             topi.sort(A, axis): np.sort(a, axis),
             topi.argsort(A, axis=axis): places.astype("float32"),
             topi.topk(A, 0, axis, "indices", True): places,
@@ -53,7 +53,7 @@ def test_axes(shape: tuple[int, ...]) -> None:
                 range(min(1, shape[axis])), axis),
         }
 
-    assert_results(wanted, {A: a})
+    assert_results(expected, {A: a})
 
 
 def test_nan_is_the_greatest() -> None:
@@ -69,13 +69,13 @@ def test_nan_is_the_greatest() -> None:
 def test_only_some_are_ordered() -> None:
     a, n = values((3, 5), "float32"), np.array([2, 9, 0], "int32")
     A, N = given(a), given(n, "n")
-    wanted = np.tile(np.arange(5), (3, 1))
+    expected = np.tile(np.arange(5), (3, 1))
     for k, count in enumerate([2, 5, 0]):
-        wanted[k, :count] = np.argsort(a[k, :count], kind="stable")
+        expected[k, :count] = np.argsort(a[k, :count], kind="stable")
 
-    assert_results({topi.argsort(A, N, 1, dtype="int32"): wanted.astype("int32")}, {A: a, N: n})
+    assert_results({topi.argsort(A, N, 1, dtype="int32"): expected.astype("int32")}, {A: a, N: n})
     B = given(a.T.copy(), "B")
-    assert_results({topi.argsort(B, N, 0, dtype="int32"): wanted.T.astype("int32")},
+    assert_results({topi.argsort(B, N, 0, dtype="int32"): expected.T.astype("int32")},
                    {B: a.T.copy(), N: n})
 
 
@@ -86,12 +86,12 @@ def test_places_in_between(dtype: str, right: bool) -> None:
     rows, v = np.sort(values((3, 8), dtype), 1), values((3, 4), dtype, seed=1)
     row = rows[0].copy()
     S, R, V = given(rows, "S"), given(row, "R"), given(v, "V")
-    keys, wide = rows.astype("float64"), v.astype("float64")
+    keys, widened = rows.astype("float64"), v.astype("float64")
 
     assert_results({
         topi.searchsorted(S, V, right): np.stack(
-            [np.searchsorted(keys[k], wide[k], side) for k in range(3)]),
-        topi.searchsorted(R, V, right, "int32"): np.searchsorted(keys[0], wide, side).astype("int32"),
+            [np.searchsorted(keys[k], widened[k], side) for k in range(3)]),
+        topi.searchsorted(R, V, right, "int32"): np.searchsorted(keys[0], widened, side).astype("int32"),
     }, {S: rows, R: row, V: v})
 
 
@@ -105,17 +105,17 @@ def test_elements_that_differ(dtype: str, is_sorted: bool) -> None:
     places = np.arange(len(found)) if is_sorted else np.argsort(first)
     n = len(found)
     rest = [0] * (12 - n)
-    made = topi.unique(A, is_sorted, return_counts=True)
-    wanted = [
+    result = topi.unique(A, is_sorted, return_counts=True)
+    expected = [
         np.array([*found[places], *rest], dtype), np.array([*first[places], *[12] * (12 - n)]),
         np.argsort(places)[inverse], np.array([n]), np.array([*counts[places], *rest])]
 
     assert_results({
         x: y if k == 0 else y.astype("int32")
-        for k, (x, y) in enumerate(zip(made, wanted, strict=True))}, {A: a})
+        for k, (x, y) in enumerate(zip(result, expected, strict=True))}, {A: a})
     four = topi.unique(A, is_sorted)
-    assert_results({four[0]: wanted[0], four[1]: wanted[1].astype("int32"),
-                    four[2]: wanted[2].astype("int32"), four[3]: wanted[3].astype("int32")}, {A: a})
+    assert_results({four[0]: expected[0], four[1]: expected[1].astype("int32"),
+                    four[2]: expected[2].astype("int32"), four[3]: expected[3].astype("int32")}, {A: a})
 
 
 def test_compiled_with_what_goes_before_and_after() -> None:
@@ -145,18 +145,18 @@ def test_symbolic_sizes() -> None:
 def test_the_greatest_of_as_many_as_the_call_says(ret_type: str) -> None:
     n = te.var("n")
     A = te.placeholder((n, 5), name="A")
-    made = topi.topk(A, 2, 0, ret_type)
-    outputs = made if ret_type == "both" else [made]
+    created = topi.topk(A, 2, 0, ret_type)
+    outputs = created if ret_type == "both" else [created]
     kernel = tecomp.build(outputs, [A, *outputs])
     a = values((4, 5), "float32")
     order = np.argsort(-a, 0, kind="stable")[:2]
-    wanted = {"values": [np.take_along_axis(a, order, 0)], "indices": [order]}
-    wanted["both"] = wanted["values"] + wanted["indices"]
+    expected = {"values": [np.take_along_axis(a, order, 0)], "indices": [order]}
+    expected["both"] = expected["values"] + expected["indices"]
     results = [np.full((2, 5), 77, x.dtype) for x in outputs]
 
     kernel(a, *results)
 
-    for result, right in zip(results, wanted[ret_type], strict=True):
+    for result, right in zip(results, expected[ret_type], strict=True):
         np.testing.assert_array_equal(result, right)
     with pytest.raises(tecomp.CallError) as error:
         kernel(a[:1], *results)

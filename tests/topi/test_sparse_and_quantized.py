@@ -40,11 +40,11 @@ def test_sparse_dense_of_rows(
 ) -> None:
     W, x = sparse(shape, density, 1, dtype), values((3, shape[1]), dtype)
     arrays = {given(x, "X"): x, **placed(W, "int32")}
-    wanted = W.toarray() @ x.T if is_left else x @ W.toarray().T
+    expected = W.toarray() @ x.T if is_left else x @ W.toarray().T
     X, d, i, p = arrays
-    made = topi.nn.sparse_dense(X, d, i, p, sparse_lhs=is_left)
+    result = topi.nn.sparse_dense(X, d, i, p, sparse_lhs=is_left)
 
-    assert_results({made: wanted}, arrays, run=run)
+    assert_results({result: expected}, arrays, run=run)
 
 
 @RUNS
@@ -56,11 +56,11 @@ def test_sparse_dense_of_blocks(block: tuple[int, int], is_left: bool, run: Call
     W = scipy.sparse.bsr_matrix(full.astype("float32"), blocksize=block)
     x = values((5, full.shape[1]), "float32")
     arrays = {given(x, "X"): x, **placed(W, "int64")}
-    wanted = W.toarray() @ x.T if is_left else x @ W.toarray().T
+    expected = W.toarray() @ x.T if is_left else x @ W.toarray().T
     X, d, i, p = arrays
-    made = topi.nn.sparse_dense(X, d, i, p, sparse_lhs=is_left)
+    result = topi.nn.sparse_dense(X, d, i, p, sparse_lhs=is_left)
 
-    assert_results({made: wanted}, arrays, run=run)
+    assert_results({result: expected}, arrays, run=run)
 
 
 def test_columns_that_are_not_there_are_left_out() -> None:
@@ -71,23 +71,23 @@ def test_columns_that_are_not_there_are_left_out() -> None:
             ("d", np.array([2, 3, 4], "float32")), ("i", np.array([1, -1, 10**9], "int64")),
             ("p", np.array([-5, 1, 99], "int64"))]},
     }
-    wanted = np.stack([2 * x[:, 1], 0 * x[:, 0]], axis=1)
+    expected = np.stack([2 * x[:, 1], 0 * x[:, 0]], axis=1)
 
     X, d, i, p = arrays
 
-    assert_results({topi.nn.sparse_dense(X, d, i, p): wanted}, arrays, run=compiled)
+    assert_results({topi.nn.sparse_dense(X, d, i, p): expected}, arrays, run=compiled)
 
 
 @RUNS
 @pytest.mark.parametrize("seed", range(3))
 def test_sparse_transpose(seed: int, run: Callable[..., Any]) -> None:
     W = sparse((6, 6), 0.3, seed)
-    wanted = scipy.sparse.csr_matrix(W.T)
-    wanted.sort_indices()
+    expected = scipy.sparse.csr_matrix(W.T)
+    expected.sort_indices()
     arrays = placed(W, "int32")
-    made = topi.nn.sparse_transpose(*arrays)
+    result = topi.nn.sparse_transpose(*arrays)
 
-    assert_results(dict(zip(made, (wanted.data, wanted.indices, wanted.indptr), strict=True)), arrays, run=run)
+    assert_results(dict(zip(result, (expected.data, expected.indices, expected.indptr), strict=True)), arrays, run=run)
 
 
 @RUNS
@@ -107,12 +107,12 @@ def test_signs_are_packed(shape: tuple[int, ...], axis: int | None, run: Callabl
 def test_products_of_packed_signs(run: Callable[..., Any]) -> None:
     x, w = values((4, 96), "float32"), values((5, 96), "float32", seed=1)
     arrays = {given(x, "A"): x, given(w, "W"): w}
-    A, W = [topi.nn.binarize_pack(each) for each in arrays]
-    signs = [np.where(each >= 0, 1, -1) for each in (x, w)]
-    made = topi.nn.binary_dense(A, W)
+    A, W = [topi.nn.binarize_pack(item) for item in arrays]
+    signs = [np.where(item >= 0, 1, -1) for item in (x, w)]
+    result = topi.nn.binary_dense(A, W)
 
-    assert made.dtype == "float32"
-    assert_results({made: (signs[0] @ signs[1].T).astype("float32")}, arrays, run=run)
+    assert result.dtype == "float32"
+    assert_results({result: (signs[0] @ signs[1].T).astype("float32")}, arrays, run=run)
 
 
 LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
@@ -128,7 +128,7 @@ def test_simulated_quantization(dtype: str, channels: tuple[int, ...], axis: int
     zero = np.asarray(np.random.default_rng(1).integers(-3, 9, channels), "int32")
     code = np.array(topi.nn.SQNN_DTYPE_TO_CODE[dtype], "int32")
     arrays = {given(x, "A"): x, given(code, "code"): code, given(scale, "s"): scale, given(zero, "z"): zero}
-    s, z = [np.reshape(each, (-1, 1)) if axis == 0 else each for each in (scale, zero)]
+    s, z = [np.reshape(item, (-1, 1)) if axis == 0 else item for item in (scale, zero)]
     steps = np.round(x / s)
     # Ties are rounded away from 0, as by te.round.
     steps = np.where(np.abs(x / s) % 1 == 0.5, np.trunc(x / s) + np.sign(x), steps)
@@ -177,9 +177,9 @@ def test_dft(shape: tuple[int, ...], dtype: str, inverse: Any, run: Callable[...
     n = shape[-1]
     sign = -1 if inverse is False else 1
     turn = np.exp(sign * 2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n)
-    wanted = given_ @ turn / (1 if inverse is False else n)
-    made = topi.dft(R, I_, inverse)
-    for found, part in zip(run(made, arrays), (wanted.real, wanted.imag), strict=True):
+    expected = given_ @ turn / (1 if inverse is False else n)
+    result = topi.dft(R, I_, inverse)
+    for found, part in zip(run(result, arrays), (expected.real, expected.imag), strict=True):
         assert found.dtype == dtype
         eps = float(np.finfo(dtype).eps)
         bound = 8 * eps * np.abs(given_).sum(axis=-1, keepdims=True)

@@ -25,7 +25,7 @@ def check(
     a: Array, cases: list[tuple[Callable[[te.Tensor], te.Tensor], Any]], **options: Any
 ) -> None:
     A = given(a)
-    assert_results({made(A): wanted for made, wanted in cases}, {A: a}, **options)
+    assert_results({result(A): expected for result, expected in cases}, {A: a}, **options)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -53,9 +53,9 @@ def test_axes_left_out() -> None:
 def test_repetition_to_the_shape_of_another() -> None:
     a, b = values((3,), "int32"), values((2, 3, 4), "int32")
     A, B = given(a), given(b, "B")
-    made = topi.add(topi.expand_like(A, B, [0, -1]), B)
+    result = topi.add(topi.expand_like(A, B, [0, -1]), B)
 
-    assert_results({made: a[None, :, None] + b}, {A: a, B: b})
+    assert_results({result: a[None, :, None] + b}, {A: a, B: b})
 
 
 @pytest.mark.parametrize(("shape", "new"), [
@@ -159,10 +159,10 @@ def test_slices_of_sizes_at_the_call(begin: int | None, end: int | None) -> None
     func = tecomp.lower(te.create_schedule([x.op for x in outputs]), [A, *outputs], stop_after="nest")
     for length in (0, 1, 3, 7):
         a = np.arange(length, dtype="int32")
-        wanted = [a[begin:end:step] for step in (1, 2, -1)]
-        results = [np.full_like(part, 77) for part in wanted]
+        expected = [a[begin:end:step] for step in (1, 2, -1)]
+        results = [np.full_like(part, 77) for part in expected]
         tecomp.evaluate(func, [a.copy(), *results])
-        for result, part in zip(results, wanted, strict=True):
+        for result, part in zip(results, expected, strict=True):
             np.testing.assert_array_equal(result, part)
 
 
@@ -187,19 +187,19 @@ def test_slices_set(begin: list[int], end: list[int], strides: list[int] | None)
         te.placeholder((len(x),), "int32", name=name): np.array(x, "int32")
         for name, x in (("b", begin), ("e", end), ("s", strides)) if x is not None
     }
-    wanted = a.copy()
-    wanted[where] = v
+    expected = a.copy()
+    expected[where] = v
 
-    assert_results({topi.strided_set(*given_arrays): wanted}, given_arrays)
+    assert_results({topi.strided_set(*given_arrays): expected}, given_arrays)
 
 
 def test_slices_scattered() -> None:
     a, v = values((4, 7), "int32"), values((4, 3), "int32", seed=1) + 50
     A, V = given(a), given(v, "V")
-    wanted = a.copy()
-    wanted[:, 1:7:2] = v
+    expected = a.copy()
+    expected[:, 1:7:2] = v
 
-    assert_results({topi.slice_scatter(A, V, 1, 7, 2, -1): wanted}, {A: a, V: v})
+    assert_results({topi.slice_scatter(A, V, 1, 7, 2, -1): expected}, {A: a, V: v})
 
 
 @pytest.mark.parametrize("dtype", SCALARS)
@@ -240,9 +240,9 @@ def test_parts(where: Any, axis: int) -> None:
     a = values((6, 5), "int32")
     A = given(a)
     parts = topi.split(A, where, axis)
-    wanted = np.split(a, where, axis)
+    expected = np.split(a, where, axis)
 
-    assert_results(dict(zip(parts, wanted, strict=True)), {A: a})
+    assert_results(dict(zip(parts, expected, strict=True)), {A: a})
 
 
 def test_the_last_part_may_be_smaller() -> None:
@@ -257,8 +257,8 @@ def test_grids(indexing: Any) -> None:
     for count in (1, 2, 3):
         tensors = [given(a, f"A{k}") for k, a in enumerate(parts[:count])]
         grids = topi.meshgrid(tensors, indexing)
-        wanted = np.meshgrid(*parts[:count], indexing=indexing)
-        assert_results(dict(zip(grids, wanted, strict=True)),
+        expected = np.meshgrid(*parts[:count], indexing=indexing)
+        assert_results(dict(zip(grids, expected, strict=True)),
                        dict(zip(tensors, parts, strict=False)))
 
 
@@ -305,10 +305,10 @@ def test_symbolic_sizes() -> None:
     kernel = tecomp.build(outputs, [A, B, *outputs])
     for rows, columns in [(0, 2), (1, 1), (3, 5)]:
         a, b = values((rows, columns), "float32"), values((rows, 3), "float32", seed=1)
-        wanted = [a.ravel(), np.hstack([a, b, a]), np.tile(a, (1, 2)).T, a, b, a]
-        results = [np.full(x.shape, 77, "float32") for x in wanted]
+        expected = [a.ravel(), np.hstack([a, b, a]), np.tile(a, (1, 2)).T, a, b, a]
+        results = [np.full(x.shape, 77, "float32") for x in expected]
         kernel(a, b, *results)
-        for result, right in zip(results, wanted, strict=True):
+        for result, right in zip(results, expected, strict=True):
             np.testing.assert_array_equal(result, right)
 
 

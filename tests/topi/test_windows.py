@@ -35,7 +35,7 @@ def convolution(
     sizes = [
         (n - a * (k - 1) - 1) // s + 1
         for n, k, s, a in zip(x.shape[2:], w.shape[2:], steps, apart, strict=True)]
-    each = w.shape[0] // groups
+    per_group = w.shape[0] // groups
     result = np.zeros((x.shape[0], w.shape[0], *sizes))
     for taps in product(*map(range, w.shape[2:])):
         at = tuple(
@@ -43,17 +43,17 @@ def convolution(
             for t, a, s, m in zip(taps, apart, steps, sizes, strict=True))
         part = x[of(slice(None), slice(None), *at)]
         for g in range(groups):
-            own = slice(g * each, (g + 1) * each)
+            channels = slice(g * per_group, (g + 1) * per_group)
             depth = slice(g * w.shape[1], (g + 1) * w.shape[1])
-            result[:, own] += np.einsum(
-                "nc...,oc->no...", part[:, depth], w[of(own, slice(None), *taps)])
+            result[:, channels] += np.einsum(
+                "nc...,oc->no...", part[:, depth], w[of(channels, slice(None), *taps)])
     return result
 
 
-def check(made: Any, x: Array, w: Array, wanted: Array, **options: Any) -> None:
+def check(result: Any, x: Array, w: Array, expected: Array, **options: Any) -> None:
     X, W = given(x, "X"), given(w, "W")
-    output = made(X, W)
-    assert_results({output: wanted.astype(numpy_type(str(output.dtype)))}, {X: x, W: w}, **options)
+    output = result(X, W)
+    assert_results({output: expected.astype(numpy_type(str(output.dtype)))}, {X: x, W: w}, **options)
 
 
 CASES: list[tuple[int, int, int, Any]] = [
@@ -71,15 +71,15 @@ def test_channels_first(rank: int, step: int, gap: int, groups: int, padding: An
     after = [r // 2 for r in reaches] if padding == "SAME" else [0] * rank
     if isinstance(padding, int):
         before = after = [padding] * rank
-    wanted = convolution(x, w, [step] * rank, before, after, [gap] * rank, groups)
+    expected = convolution(x, w, [step] * rank, before, after, [gap] * rank, groups)
     layout = "NC" + "DHW"[-rank:]
-    check(lambda X, W: nn.conv(X, W, step, padding, gap, groups, layout), x, w, wanted)
+    check(lambda X, W: nn.conv(X, W, step, padding, gap, groups, layout), x, w, expected)
     named = {
         1: lambda X, W: nn.group_conv1d_ncw(X, W, step, padding, gap, groups),
         2: lambda X, W: nn.group_conv2d_nchw(X, W, step, padding, gap, groups),
         3: lambda X, W: nn.conv3d_ncdhw(X, W, step, padding, gap, groups),
     }
-    check(named[rank], x, w, wanted)
+    check(named[rank], x, w, expected)
 
 
 @pytest.mark.parametrize(("step", "gap", "groups", "padding"), CASES[:3])
@@ -90,14 +90,14 @@ def test_channels_last(rank: int, step: int, gap: int, groups: int, padding: Any
     reaches = [(k - 1) * gap for k in w.shape[2:]]
     before = [(r + 1) // 2 for r in reaches] if padding == "SAME" else [padding] * rank
     after = [r // 2 for r in reaches] if padding == "SAME" else [padding] * rank
-    wanted = convolution(x, w, [step] * rank, before, after, [gap] * rank, groups)
+    expected = convolution(x, w, [step] * rank, before, after, [gap] * rank, groups)
     last, filters = np.moveaxis(x, 1, -1).copy(), np.moveaxis(w, (1, 0), (-2, -1)).copy()
     named = {
         1: lambda X, W: nn.group_conv1d_nwc(X, W, step, padding, gap, groups),
         2: lambda X, W: nn.group_conv2d_nhwc(X, W, step, padding, gap, groups),
         3: lambda X, W: nn.conv3d_ndhwc(X, W, step, padding, gap, groups),
     }
-    check(named[rank], last, filters, np.moveaxis(wanted, 1, -1))
+    check(named[rank], last, filters, np.moveaxis(expected, 1, -1))
 
 
 def test_other_names_and_layouts() -> None:
@@ -132,9 +132,9 @@ def test_types(dtype: str, out: str | None) -> None:
 @pytest.mark.parametrize("each", [1, 2])
 def test_depthwise(each: int) -> None:
     x, w = values((2, 3, 6, 5), "float32"), values((3, each, 3, 2), "float32", seed=1)
-    wanted = convolution(x, w.reshape(3 * each, 1, 3, 2), (2, 1), (1, 1), (1, 1), (1, 1), 3)
-    check(lambda X, W: nn.depthwise_conv2d_nchw(X, W, (2, 1), 1, 1), x, w, wanted)
-    last, mapped = x.transpose(0, 2, 3, 1).copy(), wanted.transpose(0, 2, 3, 1)
+    expected = convolution(x, w.reshape(3 * each, 1, 3, 2), (2, 1), (1, 1), (1, 1), (1, 1), 3)
+    check(lambda X, W: nn.depthwise_conv2d_nchw(X, W, (2, 1), 1, 1), x, w, expected)
+    last, mapped = x.transpose(0, 2, 3, 1).copy(), expected.transpose(0, 2, 3, 1)
     check(lambda X, W: nn.depthwise_conv2d_nhwc(X, W, (2, 1), 1, 1), last,
           w.transpose(2, 3, 0, 1).copy(), mapped)
     check(lambda X, W: nn.depthwise_conv2d_nhwc(X, W, (2, 1), 1, 1, "HWIO"), last,
@@ -148,15 +148,15 @@ def test_channels_in_blocks(step: int, gap: int, pad: int, dtype: str) -> None:
     x = values((2, 6, 7, 6), dtype, low=-3, high=3)
     w = values((8, 6, 3, 2), dtype, low=-3, high=3, seed=1)
     out_dtype = "float32" if dtype == "float32" else "int32"
-    wanted = convolution(x, w, [step] * 2, [pad] * 2, [pad] * 2, [gap] * 2)
+    expected = convolution(x, w, [step] * 2, [pad] * 2, [pad] * 2, [gap] * 2)
     blocks = x.reshape(2, 3, 2, 7, 6).transpose(0, 1, 3, 4, 2).copy()
     filters = w.reshape(2, 4, 3, 2, 3, 2).transpose(0, 2, 4, 5, 3, 1).copy()
-    size = wanted.shape
-    wanted = wanted.reshape(2, 2, 4, *size[2:]).transpose(0, 1, 3, 4, 2).astype(out_dtype)
+    size = expected.shape
+    expected = expected.reshape(2, 2, 4, *size[2:]).transpose(0, 1, 3, 4, 2).astype(out_dtype)
     X, W = (te.placeholder(a.shape, dtype, name=n) for a, n in ((blocks, "X"), (filters, "W")))
     Y = nn.conv2d_NCHWc(X, W, step, pad, gap, "NCHW2c", "NCHW4c", out_dtype)
 
-    assert_results({Y: wanted}, {X: blocks, W: filters})
+    assert_results({Y: expected}, {X: blocks, W: filters})
     assert refused(lambda: nn.conv2d_NCHWc(X, W, 1, 0, 1, "NCHW4c", "NCHW4c")) == (
         Diagnostic(
             "shapes", where="topi.nn.conv2d_NCHWc", subject="layout", layout="NCHW4c", block="2",
@@ -177,16 +177,16 @@ def spread(
     x: Array, w: Array, step: int, pad: int, more: int, groups: int
 ) -> Array:
     """Compute the transposed convolution: scatter (n, i, ...) times the filters (i, o, ...)."""
-    rank, taken, each = x.ndim - 2, x.shape[1] // groups, w.shape[1]
+    rank, selected, per_group = x.ndim - 2, x.shape[1] // groups, w.shape[1]
     sizes = [(n - 1) * step + k for n, k in zip(x.shape[2:], w.shape[2:], strict=True)]
-    result = np.zeros((x.shape[0], each * groups, *(n + more for n in sizes)))
+    result = np.zeros((x.shape[0], per_group * groups, *(n + more for n in sizes)))
     for taps in product(*map(range, w.shape[2:])):
         at = tuple(
             slice(t, t + step * (n - 1) + 1, step)
             for t, n in zip(taps, x.shape[2:], strict=True))
         for g in range(groups):
-            own, depth = slice(g * each, (g + 1) * each), slice(g * taken, (g + 1) * taken)
-            result[of(slice(None), own, *at)] += np.einsum(
+            channels, depth = slice(g * per_group, (g + 1) * per_group), slice(g * selected, (g + 1) * selected)
+            result[of(slice(None), channels, *at)] += np.einsum(
                 "ni...,io->no...", x[:, depth], w[of(depth, slice(None), *taps)])
     cut = tuple(slice(pad, n + more - pad) for n in sizes)
     inner: Array = result[of(slice(None), slice(None), *cut[:rank])]
@@ -200,14 +200,14 @@ def spread(
 def test_transposed(rank: int, step: int, pad: int, more: int, groups: int) -> None:
     x = values((1 + (rank < 3), 4, 4, 3, 2)[: rank + 2], "float32", low=-3, high=3)
     w = values((4, 2, 3, 3, 2)[: rank + 2], "float32", low=-3, high=3, seed=1)
-    wanted = spread(x, w, step, pad, more, groups)
+    expected = spread(x, w, step, pad, more, groups)
     grouped = {1: nn.group_conv1d_transpose_ncw, 2: nn.group_conv2d_transpose_nchw,
                3: nn.group_conv3d_transpose_ncdhw}[rank]
-    check(lambda X, W: grouped(X, W, step, pad, "float32", more, groups), x, w, wanted)
+    check(lambda X, W: grouped(X, W, step, pad, "float32", more, groups), x, w, expected)
     if groups == 1:
         plain = {1: nn.conv1d_transpose_ncw, 2: nn.conv2d_transpose_nchw,
                  3: nn.conv3d_transpose_ncdhw}[rank]
-        check(lambda X, W: plain(X, W, step, pad, "float32", more), x, w, wanted)
+        check(lambda X, W: plain(X, W, step, pad, "float32", more), x, w, expected)
 
 
 @pytest.mark.parametrize("groups", [2, 4])
@@ -218,20 +218,20 @@ def test_groups_of_channels_that_the_call_says(groups: int) -> None:
     X = te.placeholder((1, groups * c, 5, 4), name="X")
     W = te.placeholder((c * groups, o, 3, 2), name="W")
     Y = nn.group_conv2d_transpose_nchw(X, W, 2, 1, "float32", 1, groups)
-    wanted = spread(x, w, 2, 1, 1, groups)
-    found = np.empty(wanted.shape, "float32")
+    expected = spread(x, w, 2, 1, 1, groups)
+    found = np.empty(expected.shape, "float32")
 
     tecomp.build(te.create_schedule(Y.op), [c, X, W, Y])(2, x, w, found)
-    assert_close(found, wanted, rtol=1e-5)
+    assert_close(found, expected, rtol=1e-5)
 
     w = values((3 * groups, 2, 3, 2), "float32", low=-3, high=3, seed=1)
     V = te.placeholder((o * groups, c, 3, 2), name="V")
     Y = nn.group_conv2d_nchw(X, V, 1, 0, 1, groups)
-    wanted = convolution(x, w, [1, 1], [0, 0], [0, 0], [1, 1], groups)
-    found = np.empty(wanted.shape, "float32")
+    expected = convolution(x, w, [1, 1], [0, 0], [0, 0], [1, 1], groups)
+    found = np.empty(expected.shape, "float32")
 
     tecomp.build(te.create_schedule(Y.op), [o, X, V, Y])(3, x, w, found)
-    assert_close(found, wanted, rtol=1e-5)
+    assert_close(found, expected, rtol=1e-5)
 
 
 def pooled(
@@ -247,15 +247,15 @@ def pooled(
         sizes.append(count - (ceil and (count - 1) * step >= n + pad))
     result = np.zeros((*x.shape[:2], *sizes))
     for place in product(*map(range, sizes)):
-        inside, counted = [], []
+        inside, counts = [], []
         for taps in product(*map(range, kernel)):
             at = [p * step + t * gap - pad for p, t in zip(place, taps, strict=True)]
             if all(0 <= a < n for a, n in zip(at, x.shape[2:], strict=True)):
                 inside.append(x[of(slice(None), slice(None), *at)])
             if all(-pad <= a < n + pad for a, n in zip(at, x.shape[2:], strict=True)):
-                counted.append(at)
+                counts.append(at)
         stacked = np.stack(inside)
-        count = len(counted) if count_pad else len(inside)
+        count = len(counts) if count_pad else len(inside)
         result[of(slice(None), slice(None), *place)] = (
             stacked.max(0) if kind == "max" else stacked.sum(0) / count)
     return result
@@ -270,20 +270,20 @@ def test_pools(
 ) -> None:
     x = values((2, 3, 7, 6, 5)[: rank + 2], "float32")
     kernel = (3, 2, 2)[:rank]
-    wanted = pooled(x, kernel, step, gap, pad, kind, ceil, count_pad).astype("float32")
+    expected = pooled(x, kernel, step, gap, pad, kind, ceil, count_pad).astype("float32")
     X = given(x, "X")
     pool = {1: nn.pool1d, 2: nn.pool2d, 3: nn.pool3d}[rank]
-    made = pool(X, kernel, [step] * rank, [gap] * rank, [pad] * (2 * rank), kind, ceil,
+    result = pool(X, kernel, [step] * rank, [gap] * rank, [pad] * (2 * rank), kind, ceil,
                 count_include_pad=count_pad)
-    assert_results({made: wanted}, {X: x})
+    assert_results({result: expected}, {X: x})
 
 
 def test_pools_of_other_layouts_and_types() -> None:
     x = values((2, 6, 5, 3), "float32")
     X = given(x, "X")
     first = x.transpose(0, 3, 1, 2)
-    wanted = pooled(first, (2, 2), 2, 1, 0, "avg", False, True).transpose(0, 2, 3, 1)
-    assert_results({nn.pool2d(X, 2, 2, 1, 0, "avg", layout="NHWC"): wanted.astype("float32")},
+    expected = pooled(first, (2, 2), 2, 1, 0, "avg", False, True).transpose(0, 2, 3, 1)
+    assert_results({nn.pool2d(X, 2, 2, 1, 0, "avg", layout="NHWC"): expected.astype("float32")},
                    {X: x})
     bytes_ = values((1, 2, 4, 4), "int8")
     Y = given(bytes_, "Y")
@@ -323,9 +323,9 @@ def test_windows_have_the_schedules_of_the_library() -> None:
     X, W = te.placeholder((1, 16, 14, 14), name="X"), te.placeholder((8, 16, 3, 3), name="W")
     Y, V = te.placeholder((1, 14, 14, 16), name="Y"), te.placeholder((3, 3, 16, 8), name="V")
 
-    for made in (nn.conv2d_nchw(X, W, 1, 1, 1), nn.conv2d_nhwc(Y, V, 2, (1, 0, 0, 1), 1),
+    for result in (nn.conv2d_nchw(X, W, 1, 1, 1), nn.conv2d_nhwc(Y, V, 2, (1, 0, 0, 1), 1),
                  nn.group_conv2d_nchw(X, te.placeholder((8, 4, 3, 3)), 1, 1, 1, 4)):
-        assert conv2d.describe(made).total is not None
+        assert conv2d.describe(result).total is not None
 
 
 def test_compiled() -> None:
@@ -351,11 +351,11 @@ def test_symbolic_sizes() -> None:
     kernel = tecomp.build(outputs, [X, W, *outputs])
     for batch, rows in [(1, 3), (2, 6)]:
         x, w = values((batch, 3, rows, 8), "float32"), values((4, 3, 3, 3), "float32", seed=1)
-        wanted = [convolution(x, w, (1, 1), (1, 1), (1, 1), (1, 1)),
+        expected = [convolution(x, w, (1, 1), (1, 1), (1, 1), (1, 1)),
                   pooled(x, (2, 2), 2, 1, 0, "max", False, True), x.mean((2, 3), keepdims=True)]
-        results = [np.full(part.shape, 77, "float32") for part in wanted]
+        results = [np.full(part.shape, 77, "float32") for part in expected]
         kernel(x, w, *results)
-        for result, right in zip(results, wanted, strict=True):
+        for result, right in zip(results, expected, strict=True):
             assert_close(result, right, rtol=1e-3, atol=1e-4)
 
 

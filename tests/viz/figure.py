@@ -177,7 +177,7 @@ class Figure:
 
     def line(self, text: str) -> Words:
         """Return the only line with the given text."""
-        return only(each for each in self.words if each.text == text)
+        return only(word for word in self.words if word.text == text)
 
     def boxes_titled(self, pattern: str) -> list[tuple[re.Match[str], Box]]:
         """Return the boxes whose complete tooltip matches, outside of the legend."""
@@ -187,13 +187,13 @@ class Figure:
 
     def label_of(self, box: Box) -> str:
         """Return the text inside of a box; empty if there is none."""
-        return " ".join(each.text for each in self.words if box.has(each.middle))
+        return " ".join(word.text for word in self.words if box.has(word.middle))
 
     @cached_property
     def legend_boxes(self) -> dict[str, Box]:
         """Swatches of the legend by their meaning, which stands beside each of them."""
-        beside = {(each.left, round(each.bottom - DESCENT * each.size, 1)): each
-                  for each in self.words}
+        beside = {(word.left, round(word.bottom - DESCENT * word.size, 1)): word
+                  for word in self.words}
         found = {}
         for box in self.boxes:
             if (round(box.width), round(box.height)) != (12, 12):
@@ -217,8 +217,8 @@ class Figure:
         for stem in self.lines:
             if stem.is_arrow or stem.style != "line" or len(stem.points) != 3:
                 continue
-            heads = [each for each in self.lines if each.is_arrow and each.title == stem.title
-                     and each.points[0][0] == stem.points[1][0]]
+            heads = [line for line in self.lines if line.is_arrow and line.title == stem.title
+                     and line.points[0][0] == stem.points[1][0]]
             assert heads, stem
             for head in heads:
                 start, end = row_at(rows, stem.points[0]), row_at(rows, head.points[-1])
@@ -310,7 +310,7 @@ def check_timeline(
     assert {*legend} <= {*fills}
     for line in ticks:  # a mark above each number
         assert any(a[0] == b[0] == pytest.approx(line.middle[0], abs=0.1)
-                   for a, b in (each.points[:2] for each in figure.lines)), line
+                   for a, b in (item.points[:2] for item in figure.lines)), line
     return bars
 
 
@@ -364,9 +364,9 @@ def without_style(picture: str) -> str:
 def overlaps(lines: list[Words]) -> Iterator[tuple[Words, Words]]:
     """Yield pairs of overlapping lines of text."""
     active: list[Words] = []
-    for words in sorted(lines, key=lambda each: each.top):
-        active = [each for each in active if each.bottom > words.top]
-        yield from ((each, words) for each in active if each.meets(words))
+    for words in sorted(lines, key=lambda item: item.top):
+        active = [item for item in active if item.bottom > words.top]
+        yield from ((item, words) for item in active if item.meets(words))
         active.append(words)
 
 
@@ -393,7 +393,7 @@ def _check_extents(figure: Figure) -> None:
     for shape in shapes:
         assert 0 <= shape.left <= shape.right <= figure.width, shape
         assert 0 <= shape.top <= shape.bottom <= figure.height, shape
-    right, bottom = max(each.right for each in shapes), max(each.bottom for each in shapes)
+    right, bottom = max(item.right for item in shapes), max(item.bottom for item in shapes)
     for extent, end in ((figure.width, right), (figure.height, bottom)):
         assert MARGIN - _NEARLY <= extent - end <= MARGIN + _ARROW_HEAD + _NEARLY, (extent, end)
 

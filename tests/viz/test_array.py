@@ -145,11 +145,11 @@ def test_parts_of_processes(shape: list[int], data: st.DataObject) -> None:
         for rank in range(mesh.size):
             if not all(partition.local_shape(rank)):
                 continue
-            mine = [box for found, box in parts if str(rank) in found[1].split(", ")]
+            actual = [box for found, box in parts if str(rank) in found[1].split(", ")]
             index = [np.r_[places] if isinstance(places, slice) else places for places in partition.local_index(rank)]
             rows = {*index[axes[0]].tolist()} if len(axes) > 1 else {0}
             seen = {
-                (row, column) for box in mine
+                (row, column) for box in actual
                 for row in range(round((box.top - whole.top) / high), round((box.bottom + 2 - whole.top) / high))
                 for column in range(round((box.left - whole.left) / wide), round((box.right + 2 - whole.left) / wide))
             }

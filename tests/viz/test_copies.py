@@ -52,8 +52,8 @@ def test_both_sides_are_in_the_colours_of_rows(src: Layout, dst: Layout) -> None
         check_memories(figure, layout, pieces)
         for piece in pieces:
             if piece.index is not None:
-                wanted = figure.legend[f"rows {piece.index[0] // 25 * 25} to {piece.index[0] // 25 * 25 + 24}"]
-                assert hue(piece.box.fill) == hue(wanted)
+                expected = figure.legend[f"rows {piece.index[0] // 25 * 25} to {piece.index[0] // 25 * 25 + 24}"]
+                assert hue(piece.box.fill) == hue(expected)
         assert {0, 99} <= {piece.index[0] for piece in pieces if piece.index}
 
 
@@ -76,16 +76,16 @@ def test_runs_are_those_of_the_layouts(src: Layout, dst: Layout) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [(1, ["row 0"]), (3, ["row 0", "row 1", "row 2"]),
      (5, ["rows 0 to 1", "row 2", "row 3", "row 4"]), (4096, ["rows 0 to 1,023", "rows 3,072 to 4,095"])],
 )
-def test_colours_are_those_of_rows_that_are_shown(rows: int, said: list[str]) -> None:
-    src, dst = (Layout.of((rows, 4), "int8", each)
-                for each in (lambda i, j: [i, j], lambda i, j: [i, j // 2, j % 2]))
+def test_colours_are_those_of_rows_that_are_shown(rows: int, message: list[str]) -> None:
+    src, dst = (Layout.of((rows, 4), "int8", item)
+                for item in (lambda i, j: [i, j], lambda i, j: [i, j // 2, j % 2]))
     found = words(relayout(src, dst).picture())
 
-    assert [line for line in found if line.startswith(("row ", "rows "))] == said
+    assert [line for line in found if line.startswith(("row ", "rows "))] == message
 
 
 def test_runs_alone() -> None:
@@ -123,10 +123,10 @@ def test_virtual_core_grid_is_drawn() -> None:
     cores = {tuple(map(int, found[1].split(", "))): (found[2], box)
              for found, box in figure.boxes_titled(r"core \(([\d, ]+)\): (.*)")}
     assert {*cores} == {*np.ndindex(1, 4, 4)}
-    for core, (held, box) in cores.items():
+    for core, (location, box) in cores.items():
         virtual = grid.virtual(core)
         words = "" if virtual is None else ",".join(map(str, virtual))
-        assert (held, figure.label_of(box)) == (words or "idle", words)
+        assert (location, figure.label_of(box)) == (words or "idle", words)
         assert (box.fill == "pad") == (virtual is None)
     linear_map((column, box.left) for (_, _, column), (_, box) in cores.items())
     linear_map((row, box.top) for (_, row, _), (_, box) in cores.items())

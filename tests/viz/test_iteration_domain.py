@@ -101,16 +101,16 @@ def check_points(
     for point in points:
         threads.setdefault(tuple(point.loops[name] for name in apart), []).append(point)
     paths = [line.points for line in figure.lines if line.title == "the order of the loops"]
-    for own in threads.values():
+    for lane in threads.values():
         times = {tuple(n for name, n in point.loops.items() if name not in (*lanes, *apart)): 0
-                 for point in own}
+                 for point in lane}
         order = {time: number for number, time in enumerate(sorted(times))}
-        for point in own:
+        for point in lane:
             time = tuple(n for name, n in point.loops.items() if name not in (*lanes, *apart))
             (number,) = (text for middle, text in numbers.items() if dist(middle, point.dot.middle) < 3)
             assert number == str(order[time])
-        ordered = sorted(own, key=lambda point: tuple(point.loops.values()))
-        assert len(own) == 1 or tuple(point.dot.middle for point in ordered) in paths
+        ordered = sorted(lane, key=lambda point: tuple(point.loops.values()))
+        assert len(lane) == 1 or tuple(point.dot.middle for point in ordered) in paths
     (words,) = (words for words in figure.legend if words.startswith("one colour: one iteration of "))
     loops = words.removeprefix("one colour: one iteration of ").split(", ")
     one_to_one((tuple(point.loops[name] for name in loops), point.dot.fill) for point in points)
@@ -170,15 +170,15 @@ def test_a_scan_follows_from_steps_before() -> None:
 
 def test_the_dependences_of_a_scan() -> None:
     s, scan, step = recurrence(4, 3)
-    wanted = {
+    expected = {
         ((t, i - d), (t + 1, i)) for t in range(2) for i in range(3) for d in (0, 1) if i >= d
     }
     for tensor, axes in ((scan, scan.op.axis), (step, step.op.axis)):
         stage = s[tensor]._state
         found = set(steps(s.state, stage, domain_of(s.state, stage, axes)))
         first = 1 - int(stage.compute.axis[0].low)
-        assert {((t - first, i), (u - first, j)) for (t, i), (u, j) in found} >= wanted, tensor
-        assert len(found) == len(wanted) + 5 * first, tensor
+        assert {((t - first, i), (u - first, j)) for (t, i), (u, j) in found} >= expected, tensor
+        assert len(found) == len(expected) + 5 * first, tensor
 
 
 def test_a_step_that_reads_all_of_the_last_one() -> None:

@@ -205,11 +205,11 @@ def check_fills(
             assert "padding" in legend
             continue
         if piece.core and prod(layout.grid_shape) > 1:
-            wanted = legend[f"core ({', '.join(map(str, piece.core))})"]
+            expected = legend[f"core ({', '.join(map(str, piece.core))})"]
         else:
             row = int(np.ravel_multi_index(piece.row, layout.shape[:-1])) if piece.row else 0
-            wanted = only(fill for words, fill in legend.items() if row in _rows(words))
-        assert hue(piece.box.fill) == hue(wanted), piece
+            expected = only(fill for words, fill in legend.items() if row in _rows(words))
+        assert hue(piece.box.fill) == hue(expected), piece
     fills = {(piece.core, piece.offset): piece.box.fill for piece in held}
     assert all(fills[piece.core, piece.offset] == piece.box.fill for piece in seen)
     size = _block(layout)

@@ -64,8 +64,8 @@ def expected(layout: Layout, questions: dict[str, Any]) -> dict[str, Any]:
 def check(layout: Layout, folder: Path, seed: int = 0) -> dict[str, Any]:
     questions = asked(layout, seed)
     found: dict[str, Any] = answer(with_questions(layout, questions), folder)
-    wanted = expected(layout, questions)
-    assert {name: found[name] for name in wanted} == wanted
+    reference = expected(layout, questions)
+    assert {name: found[name] for name in reference} == reference
     return found
 
 
@@ -95,8 +95,8 @@ def test_sizes_and_shapes_that_are_changed(tmp_path: Path) -> None:
 
     found = answer(with_questions(layout, questions, changes), tmp_path)
 
-    wanted = expected(other, questions)
-    assert {name: found[name] for name in wanted} == wanted
+    reference = expected(other, questions)
+    assert {name: found[name] for name in reference} == reference
 
 
 def test_a_size_that_makes_elements_clash(tmp_path: Path) -> None:

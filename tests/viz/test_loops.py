@@ -78,15 +78,15 @@ def check_nest(figure: Figure, rows: Sequence[Row], depths: Sequence[int]) -> No
     if len({*depths}) > 1:
         linear_map((depth, row.box.left) for depth, row in zip(depths, rows, strict=True))
     lines = sorted(line.points for line in figure.lines if line.style == "faint" and line.stroke == 1)
-    wanted = []
+    expected = []
     for number, (row, depth) in enumerate(zip(rows, depths, strict=True)):
         end = next((k for k in range(number + 1, len(rows)) if depths[k] <= depth), len(rows))
         if end > number + 1:
             left = row.box.left + 5
-            wanted.append(((left, row.box.bottom), (left, rows[end - 1].box.bottom)))
+            expected.append(((left, row.box.bottom), (left, rows[end - 1].box.bottom)))
     # Figures of two nests hold the lines of both.
-    for line in wanted:
-        assert any(all(dist(a, b) < 0.2 for a, b in zip(line, each, strict=True)) for each in lines), line
+    for line in expected:
+        assert any(all(dist(a, b) < 0.2 for a, b in zip(line, item, strict=True)) for item in lines), line
 
 
 def check_kinds(figure: Figure, rows: Sequence[Row], kinds: Sequence[str]) -> None:
@@ -132,14 +132,14 @@ def test_each_row_says_how_often_it_runs() -> None:
     figure = check_figure(kernel().picture())
     rows = rows_of(figure, right=figure.line("Buffers").left)
     step = rows[1].box.left - rows[0].box.left
-    around: list[int] = []
+    neighbors: list[int] = []
     for row in rows:
         depth = round((row.box.left - rows[0].box.left) / step)
         extent = re.fullmatch(r"\S+: (\d+)", row.label)
-        around[depth:] = [int(extent[1]) if extent else 1]
+        neighbors[depth:] = [int(extent[1]) if extent else 1]
         count = re.search(r"(?:runs )?([\d,]+) times", row.remark)
         assert (int(count[1].replace(",", "")) if count else None) == (
-            prod(around) if depth and not row.label.startswith("C: ") else None), row
+            prod(neighbors) if depth and not row.label.startswith("C: ") else None), row
 
 
 def test_buffers_that_are_written_are_marked() -> None:
@@ -171,16 +171,16 @@ def test_a_schedule_has_the_loops_of_its_stages() -> None:
     s, _ = rectified()
     figure = check_figure(s.picture())
     rows = rows_of(figure)
-    wanted = [
+    expected = [
         (depth, name, mark) for stage in s.stages for depth, name, mark in (
             (0, stage.op.name, "stage"),
             *((k + 1, f"{axis.name}: {re.findall(r'[0-9]+', str(axis.dom.extent))[-1]}",
                MARKS.get(stage.op.name, {}).get(axis.name, "loop"))
               for k, axis in enumerate(stage.leaf_iter_vars)))]
 
-    assert [row.label for row in rows] == [label for _, label, _ in wanted]
-    check_nest(figure, rows, [depth for depth, _, _ in wanted])
-    check_kinds(figure, rows, [kind for _, _, kind in wanted])
+    assert [row.label for row in rows] == [label for _, label, _ in expected]
+    check_nest(figure, rows, [depth for depth, _, _ in expected])
+    check_kinds(figure, rows, [kind for _, _, kind in expected])
     assert [row.remark for row in rows] == [
         "in global", "in global", "computed at D, j.outer, in global", "adds up", "", "unrolled, adds up",
         "vectorized", "in global, an output", "parallel", "", "", "vectorized"]

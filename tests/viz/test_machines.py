@@ -53,13 +53,13 @@ def test_a_target_is_drawn(name: str) -> None:
     assert [*figure.legend] == [words for scope, words in scopes.items()
                                 if any(memory.scope == scope for memory in target.memories.values())]
     names = [*memories]
-    wanted = set()
+    expected = set()
     for link in target.links.values():
-        whose = "each core" if link.scope == "core" else "the chip"
-        words = f"{link.name}: {link.from_} to {link.to}, {link.bytes_per_cycle:.4g} B/cycle of {whose}"
+        description = "each core" if link.scope == "core" else "the chip"
+        words = f"{link.name}: {link.from_} to {link.to}, {link.bytes_per_cycle:.4g} B/cycle of {description}"
         assert words in figure.texts
-        wanted.add((words, names.index(link.from_), names.index(link.to)))
-    assert figure.connections(rows) == wanted
+        expected.add((words, names.index(link.from_), names.index(link.to)))
+    assert figure.connections(rows) == expected
 
 
 @pytest.mark.parametrize("name", ACCELERATORS)
@@ -138,9 +138,9 @@ def test_the_cores_of_a_report_are_bars() -> None:
 
 def test_the_memories_of_a_report_are_filled() -> None:
     """Each memory is a bar, filled and hatched by the share of bytes in use and of padding."""
-    made = demo("stick128").report()
-    small = tuple(replace(memory, usable_bytes=2 * memory.peak_bytes) for memory in made.memories)
-    report = replace(made, memories=small)
+    result = demo("stick128").report()
+    small = tuple(replace(memory, usable_bytes=2 * memory.peak_bytes) for memory in result.memories)
+    report = replace(result, memories=small)
     figure = check_figure(report.picture())
     memories = {found[1]: box for found, box in figure.boxes_titled(r"([\w.]+): [\d,]+ B") if box.fill == "plain"}
 

@@ -24,10 +24,10 @@ def test_the_page_shows_what_its_lines_make(
     program.write_text(examples(text), encoding="utf-8")
     names: dict[str, Any] = {}
     exec(compile(examples(text), str(program), "exec"), names)
-    shown = SHOWN.findall(text)
-    assert len(shown) >= 10
+    output = SHOWN.findall(text)
+    assert len(output) >= 10
 
-    for line, where in shown:
+    for line, where in output:
         picture, path = eval(line, names), PAGE.parent / where
         check_figure(picture)
         if request.config.getoption("--update-golden"):
@@ -35,4 +35,4 @@ def test_the_page_shows_what_its_lines_make(
             path.write_text(picture + "\n", encoding="utf-8")
         assert path.read_text(encoding="utf-8") == picture + "\n", where
     files = {f"pictures/{path.name}" for path in (PAGE.parent / "pictures").iterdir()}
-    assert files == {where for _, where in shown}
+    assert files == {where for _, where in output}

@@ -37,9 +37,9 @@ LINES: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("name", LINES)
 def test_large_reprs_are_one_line(name: str) -> None:
-    made, line = LINES[name]
+    result, line = LINES[name]
 
-    assert re.sub(r"[0-9_]+ characters", "N characters", repr(made())) == line
+    assert re.sub(r"[0-9_]+ characters", "N characters", repr(result())) == line
 
 
 def test_a_picture_is_its_whole_text_in_text() -> None:

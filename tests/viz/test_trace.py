@@ -59,9 +59,9 @@ def lanes(count: int, bars: int, processes: int = 1) -> ChromeTrace:
 )
 def test_contents_of_a_figure(trace: ChromeTrace, words: list[str]) -> None:
     figure = check_figure(trace.picture())
-    said = [*figure.texts, *(box.title for box in figure.boxes)]
-    for each in words:
-        assert each in said, each
+    message = [*figure.texts, *(box.title for box in figure.boxes)]
+    for word in words:
+        assert word in message, word
 
 
 BAR = r"(?P<name>[^:]+): (?P<start>[\d.,e+-]+) to (?P<stop>[\d.,e+-]+) us(?:; .*)?"
@@ -80,7 +80,7 @@ def test_bars_are_at_their_times() -> None:
         assert figure.label_of(box) == found["name"]
         assert float(found["stop"]) - float(found["start"]) == 6
     assert [*tops] == [(f"core {p}", f"lane {n}") for p in range(2) for n in range(3)]
-    assert_increasing(only(each) for each in tops.values())
+    assert_increasing(only(value) for value in tops.values())
     assert [found["name"] for found, _ in bars] == [f"step {k}" for k in range(4)] * 6
     assert [*figure.legend] == [f"step {k}" for k in range(4)]
 
@@ -110,7 +110,7 @@ def test_processes_are_shown_with_all_of_their_lanes(each: int) -> None:
 def test_bars_of_one_name_that_touch_are_one() -> None:
     apart = [bar("a", "x", 0.0, 1.0), bar("a", "x", 2.0, 1.0)]
     touching = [bar("a", "x", 0.0, 1.0), bar("a", "x", 1.0, 2.0)]
-    drawn = [check_figure(trace_of([process_named(0, "p"), *each]).picture()) for each in (apart, touching)]
+    drawn = [check_figure(trace_of([process_named(0, "p"), *item]).picture()) for item in (apart, touching)]
 
     assert [[found[0] for found, _ in figure.boxes_titled(BAR)] for figure in drawn] == [
         ["a: 0 to 1 us", "a: 2 to 3 us"], ["a: 0 to 3 us"]]

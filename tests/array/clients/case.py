@@ -39,25 +39,25 @@ class Case:
 def fault_of(case: Case) -> str:
     """Return the fault of a call, or an empty string."""
     try:
-        got = case.call(xp.asarray)
+        actual = case.call(xp.asarray)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy warns about the same values
-            wanted = case.call(np.asarray)
-        _compare(case, got, wanted)
+            expected = case.call(np.asarray)
+        _compare(case, actual, expected)
     except Exception as error:
         return f"{case.name}: {type(error).__name__}: {error}"
     return ""
 
 
-def _compare(case: Case, got: Any, wanted: Any) -> None:
-    if isinstance(wanted, tuple | list):
-        assert len(got) == len(wanted), "another number of results"
-        for one, other in zip(got, wanted, strict=True):
+def _compare(case: Case, actual: Any, expected: Any) -> None:
+    if isinstance(expected, tuple | list):
+        assert len(actual) == len(expected), "another number of results"
+        for one, other in zip(actual, expected, strict=True):
             _compare(case, one, other)
         return
     if case.returns_arrays:
-        assert isinstance(got, xp.Array), f"the result is {type(got)}"
-    one, other = np.asarray(got), np.asarray(wanted)
+        assert isinstance(actual, xp.Array), f"the result is {type(actual)}"
+    one, other = np.asarray(actual), np.asarray(expected)
     assert (one.dtype, one.shape) == (other.dtype, other.shape), (
         f"{one.dtype} of shape {one.shape}, not {other.dtype} of shape {other.shape}")
     assert_close(one, other, rtol=case.rtol, atol=case.rtol)

@@ -17,14 +17,14 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=50, help="tries of each function")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("names", nargs="*", help="functions; all if none")
-    given = parser.parse_args()
+    options = parser.parse_args()
     wrong, start = 0, time.perf_counter()
-    for name in given.names or MAKERS:
-        faults = [fault for k in range(given.count) if (fault := fault_of(name, (given.seed, k)))]
+    for name in options.names or MAKERS:
+        faults = [fault for k in range(options.count) if (fault := fault_of(name, (options.seed, k)))]
         wrong += len(faults)
         if faults:
-            print(f"{name}: {len(faults)} of {given.count}, as {faults[0]}", flush=True)
-    print(f"{wrong} of {given.count * len(given.names or MAKERS)} calls differ, in "
+            print(f"{name}: {len(faults)} of {options.count}, as {faults[0]}", flush=True)
+    print(f"{wrong} of {options.count * len(options.names or MAKERS)} calls differ, in "
           f"{time.perf_counter() - start:.0f} s")
     print(counters)
     return wrong > 0

@@ -179,8 +179,8 @@ def _sorted(draw: Draw, name: str) -> Call:
 def _argsort(x: Any, axis: int, descending: bool, stable: bool) -> Any:
     if not descending:
         return np.argsort(x, axis=axis, stable=stable)
-    turned = np.flip(np.argsort(np.flip(x, axis), axis=axis, stable=True), axis)
-    return x.shape[axis] - 1 - turned
+    flipped = np.flip(np.argsort(np.flip(x, axis), axis=axis, stable=True), axis)
+    return x.shape[axis] - 1 - flipped
 
 
 def _sort(x: Any, axis: int, descending: bool, stable: bool) -> Any:
@@ -230,10 +230,10 @@ def _joined(draw: Draw, name: str) -> Call:
     axis = draw.axis(len(shape) + (name == "stack"))
     parts = []
     for _ in range(draw.number(1, 3)):
-        own = list(shape)
+        result_shape = list(shape)
         if name == "concat":
-            own[axis] = draw.number(0, 3)
-        parts.append(draw.data(tuple(own), group))
+            result_shape[axis] = draw.number(0, 3)
+        parts.append(draw.data(tuple(result_shape), group))
     flat = name == "concat" and draw.chance(0.2)
     return Call(name, (parts,), {"axis": None if flat else axis})
 

@@ -51,8 +51,8 @@ class Draw:
 
     def part(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Draw a shape that broadcasts to another one."""
-        kept = shape[self.number(0, len(shape)):] if self.chance(0.4) else shape
-        return tuple([1 if self.chance(0.25) else extent for extent in kept])
+        suffix = shape[self.number(0, len(shape)):] if self.chance(0.4) else shape
+        return tuple([1 if self.chance(0.25) else extent for extent in suffix])
 
     def data(
         self, shape: tuple[int, ...], dtypes: Sequence[str] = NUMERIC, special: bool = False

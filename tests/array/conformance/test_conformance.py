@@ -63,12 +63,12 @@ def test_recorded_indices_and_assignments(name: str, seed: int) -> None:
     call = MAKERS[name](draw, name)
     data, *more = call.args
     use: Any = USES[name]
-    given = [ours(each) for each in more]
-    recorded = xp.jit(lambda x: use(x, *given))
-    wanted = use(data.copy(), *more)
+    inputs = [ours(item) for item in more]
+    recorded = xp.jit(lambda x: use(x, *inputs))
+    expected = use(data.copy(), *more)
     for _ in range(2):
-        got = recorded(xp.asarray(data, copy=True))
-        pairs = zip(got, wanted, strict=True) if isinstance(got, tuple) else [(got, wanted)]
+        actual = recorded(xp.asarray(data, copy=True))
+        pairs = zip(actual, expected, strict=True) if isinstance(actual, tuple) else [(actual, expected)]
         for one, other in pairs:
             assert (one.dtype, one.shape) == (other.dtype, other.shape)
             np.testing.assert_allclose(np.asarray(one), other, rtol=1e-6)
@@ -78,7 +78,7 @@ def ours(value: Any) -> Any:
     """Convert NumPy arrays to our arrays, also inside tuples."""
     if isinstance(value, np.ndarray):
         return xp.asarray(value)
-    return tuple([ours(each) for each in value]) if isinstance(value, tuple) else value
+    return tuple([ours(item) for item in value]) if isinstance(value, tuple) else value
 
 
 def test_no_function_is_left_out() -> None:

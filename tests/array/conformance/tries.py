@@ -37,29 +37,29 @@ def fault_of(
         warnings.simplefilter("ignore")  # NumPy warns about the same values
         try:
             oracle: Any = call.oracle or _found(np, name)
-            wanted = oracle(*_copied(call.args), **_copied(call.options))
+            expected = oracle(*_copied(call.args), **_copied(call.options))
         except (TypeError, ValueError, IndexError, np.linalg.LinAlgError) as error:
-            wanted = error
+            expected = error
     try:
-        _try(call, draw, wanted, place or {}, namespace)
+        _try(call, draw, expected, place or {}, namespace)
     except Exception as error:
         return f"{call}: {type(error).__name__}: {error}"
     return ""
 
 
 def _try(
-    call: Call, draw: Draw, wanted: Any, place: Mapping[str, Any], namespace: Any
+    call: Call, draw: Draw, expected: Any, place: Mapping[str, Any], namespace: Any
 ) -> None:
     args, options = _ours(call.args, draw), _ours(call.options, draw)
     try:
         use: Any = USES.get(call.name) or _found(namespace, call.name)
-        got = draw.called(call.name, lambda: use(*args, **options, **place))
+        actual = draw.called(call.name, lambda: use(*args, **options, **place))
     except TecompError:
-        if isinstance(wanted, Exception):
+        if isinstance(expected, Exception):
             return
         raise
-    assert not isinstance(wanted, Exception), f"{got} in place of {wanted!r}"
-    _compare(got, wanted, call.tolerance)
+    assert not isinstance(expected, Exception), f"{actual} in place of {expected!r}"
+    _compare(actual, expected, call.tolerance)
     _check_unchanged((args, options), (call.args, call.options))
 
 
@@ -89,31 +89,31 @@ def _ours(value: Any, draw: Draw) -> Any:
     return value
 
 
-def _check_unchanged(given: Any, kept: Any) -> None:
+def _check_unchanged(argument: Any, before: Any) -> None:
     """Check that no argument was modified."""
-    if isinstance(given, Array):
-        if given._node.data is not None:
-            np.testing.assert_array_equal(np.asarray(given), kept, "an argument has changed")
-    elif isinstance(given, dict):
-        _check_unchanged(list(given.values()), list(kept.values()))
-    elif isinstance(given, tuple | list):
-        for one, other in zip(given, kept, strict=True):
+    if isinstance(argument, Array):
+        if argument._node.data is not None:
+            np.testing.assert_array_equal(np.asarray(argument), before, "an argument has changed")
+    elif isinstance(argument, dict):
+        _check_unchanged(list(argument.values()), list(before.values()))
+    elif isinstance(argument, tuple | list):
+        for one, other in zip(argument, before, strict=True):
             _check_unchanged(one, other)
 
 
-def _compare(got: Any, wanted: Any, near: float) -> None:
-    if isinstance(wanted, tuple | list):
-        assert len(got) == len(wanted), f"{len(got)} results"
-        for one, other in zip(got, wanted, strict=True):
+def _compare(actual: Any, expected: Any, near: float) -> None:
+    if isinstance(expected, tuple | list):
+        assert len(actual) == len(expected), f"{len(actual)} results"
+        for one, other in zip(actual, expected, strict=True):
             _compare(one, other, near)
         return
-    if isinstance(wanted, np.dtype | bool | np.bool_ | int) and not isinstance(got, Array):
-        assert got == wanted, f"{got}, not {wanted}"
+    if isinstance(expected, np.dtype | bool | np.bool_ | int) and not isinstance(actual, Array):
+        assert actual == expected, f"{actual}, not {expected}"
         return
-    assert isinstance(got, Array), type(got)
-    one, other = np.asarray(got), np.asarray(wanted)
-    assert one.shape == got.shape, "the shape that was told"
-    assert one.dtype == got.dtype, "the type that was told"
+    assert isinstance(actual, Array), type(actual)
+    one, other = np.asarray(actual), np.asarray(expected)
+    assert one.shape == actual.shape, "the shape that was told"
+    assert one.dtype == actual.dtype, "the type that was told"
     assert (one.dtype, one.shape) == (other.dtype, other.shape), (
         f"{one.dtype} of shape {one.shape}, not {other.dtype} of shape {other.shape}")
     if other.dtype.kind not in "fc":

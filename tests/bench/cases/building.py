@@ -18,14 +18,14 @@ _COLD = {"elementwise": 0.020, "matmul": 0.060, "conv2d": 0.090}
 _KEPT = 0.005
 
 
-def _build(name: str, what: str, *, is_kept: bool) -> Case:
+def _build(name: str, subject: str, *, is_kept: bool) -> Case:
     """Return a case for the time from a definition to a callable."""
-    part = _PARTS[what]
+    part = _PARTS[subject]
     state = "from the disk cache" if is_kept else "cold"
     return Case(
-        name, f"{what} ({part.title}), {state}", "build", part.shapes, part.oracle, part.terms,
+        name, f"{subject} ({part.title}), {state}", "build", part.shapes, part.oracle, part.terms,
         options={"part": part, "is_kept": is_kept},
-        goal=Goal(seconds=_KEPT if is_kept else _COLD[what]), is_fresh=True,
+        goal=Goal(seconds=_KEPT if is_kept else _COLD[subject]), is_fresh=True,
     )
 
 

@@ -27,8 +27,8 @@ def _size(random: Random, least: int, most: int) -> int:
 
 def _images(random: Random) -> tuple[int, int, int, int]:
     """Return a random shape of a batch of channels-last images."""
-    high, wide = _size(random, 7, 112), _size(random, 7, 112)
-    return _size(random, 1, 4), high, wide, _size(random, 1, 256)
+    height, width = _size(random, 7, 112), _size(random, 7, 112)
+    return _size(random, 1, 4), height, width, _size(random, 1, 256)
 
 
 def _product(random: Random) -> Case:

@@ -52,12 +52,12 @@ def conv2d(x: Array, w: Array, *, stride: int, padding: int, groups: int) -> Arr
     rows = (x.shape[1] - taps_y) // stride + 1
     columns = (x.shape[2] - taps_x) // stride + 1
     total = np.zeros((x.shape[0], rows, columns, results))
-    each = results // groups
+    per_group = results // groups
     for r in range(taps_y):
         for s in range(taps_x):
             seen = x[:, r : r + rows * stride : stride, s : s + columns * stride : stride]
             for g in range(groups if depth > 1 else 1):
-                to = slice(g * each, (g + 1) * each)
+                to = slice(g * per_group, (g + 1) * per_group)
                 if depth == 1 and groups == results:
                     total += seen * w[r, s, 0]
                 else:
@@ -67,9 +67,9 @@ def conv2d(x: Array, w: Array, *, stride: int, padding: int, groups: int) -> Arr
 
 def pool(x: Array, *, op: str, window: int, stride: int, padding: int) -> Array:
     """Compute pooling with square windows over channels-last images."""
-    around = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)),
+    neighbors = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)),
                     constant_values=-np.inf if op == "max" else 0.0)
-    views = np.lib.stride_tricks.sliding_window_view(around, (window, window), axis=(1, 2))
+    views = np.lib.stride_tricks.sliding_window_view(neighbors, (window, window), axis=(1, 2))
     views = views[:, ::stride, ::stride]
     return np.asarray(views.max((-1, -2)) if op == "max" else views.mean((-1, -2)))
 

@@ -20,7 +20,7 @@ def _number(value: int) -> Callable[[Array], Array]:
 
 
 def _case(
-    kind: str, name: str, what: str, function: Map, shape: Sequence[int], answer: int, seconds: float,
+    kind: str, name: str, subject: str, function: Map, shape: Sequence[int], answer: int, seconds: float,
     **options: Any,
 ) -> Case:
     """Return a case for the time of one uncached query.
@@ -28,18 +28,18 @@ def _case(
     `answer` is the result by hand: the number of padding places, nests or runs.
     """
     return Case(
-        f"{kind}/{name}", f"{what} on {'x'.join(map(str, shape))}", kind, ((1,),),
+        f"{kind}/{name}", f"{subject} on {'x'.join(map(str, shape))}", kind, ((1,),),
         _number(answer), result_dtype="int64",
         options={"map": function, "shape": shape, **options}, goal=Goal(seconds=seconds),
     )
 
 
 def _layout(
-    name: str, what: str, function: Map, shape: Sequence[int], padding: int,
+    name: str, subject: str, function: Map, shape: Sequence[int], padding: int,
     seconds: float = _QUESTIONS,
 ) -> Case:
     """Return a case for construction, extents, injectivity, padding and inverse together."""
-    return _case("layout", name, what, function, shape, padding, seconds)
+    return _case("layout", name, subject, function, shape, padding, seconds)
 
 
 def _shards(cores: int) -> Map:

@@ -43,8 +43,8 @@ def mandelbrot(_: Any, z: Any, c: Any) -> Any:
 
 def stencil(_: Any, x: Any) -> Any:
     """Compute the mean of five points."""
-    around = x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]
-    return 0.2 * (x[1:-1, 1:-1] + around)
+    neighbors = x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]
+    return 0.2 * (x[1:-1, 1:-1] + neighbors)
 
 
 def shallow_water(xp: Any, height: Any, u: Any, v: Any) -> Any:

@@ -43,8 +43,8 @@ def gelu(_: Case, image: Any) -> Any:
 def matmul(case: Case, a: Any, b: Any) -> Any:
     """Tile by 3 vectors and 4 rows, for sizes that the larger tiles divide."""
     (rows, depth), (_, columns) = case.shapes[0][-2:], case.shapes[1][-2:]
-    wide, high = 3 * LANES, 32
-    if len(case.shapes[0]) > 2 or case.dtype != "float32" or rows < high or columns < wide:
+    width, height = 3 * LANES, 32
+    if len(case.shapes[0]) > 2 or case.dtype != "float32" or rows < height or columns < width:
         raise NoFormError("Halide's example is for large products of float32")
     x, y, k = hl.Var("x"), hl.Var("y"), hl.RDom([(0, depth)])
     total, out = hl.Func("total"), hl.Func("out")
@@ -52,7 +52,7 @@ def matmul(case: Case, a: Any, b: Any) -> Any:
     total[x, y] += a[k.x, y] * b[x, k.x]
     out[x, y] = total[x, y]
     inner_x, inner_y, tile_y, both = hl.Var("ix"), hl.Var("iy"), hl.Var("ty"), hl.Var("both")
-    out.tile(x, y, inner_x, inner_y, wide, high).fuse(x, y, both).parallel(both)
+    out.tile(x, y, inner_x, inner_y, width, height).fuse(x, y, both).parallel(both)
     out.split(inner_y, inner_y, tile_y, 4).vectorize(inner_x, LANES)
     out.unroll(inner_x).unroll(tile_y)
     total.compute_at(out, inner_y).vectorize(x, LANES).unroll(y)

@@ -82,8 +82,8 @@ def attention(_: Case) -> Function:
     """Call JAX's attention, which expects tokens before heads."""
 
     def function(q: Any, k: Any, v: Any) -> Any:
-        given = [x.transpose(1, 0, 2) for x in (q, k, v)]
-        return jax.nn.dot_product_attention(*given).transpose(1, 0, 2)
+        inputs = [x.transpose(1, 0, 2) for x in (q, k, v)]
+        return jax.nn.dot_product_attention(*inputs).transpose(1, 0, 2)
 
     return function
 
@@ -133,8 +133,8 @@ def jitted(case: Case) -> Bind:
     function = jax.jit(FUNCTIONS[case.kind](case))
 
     def bind(*inputs: Array) -> Call:
-        given = [jnp.asarray(array) for array in inputs]
-        return lambda: jax.block_until_ready(function(*given))
+        arrays = [jnp.asarray(array) for array in inputs]
+        return lambda: jax.block_until_ready(function(*arrays))
 
     return bind
 
@@ -159,9 +159,9 @@ def first_use(case: Case) -> Bind:
     jax.jit(jnp.negative)(jnp.ones(3)).block_until_ready()
 
     def bind(*inputs: Array) -> Call:
-        given = [jnp.asarray(array) for array in inputs]
+        arrays = [jnp.asarray(array) for array in inputs]
         function = partial(CHAINS[case.options["chain"]], jnp)
-        return lambda: jax.jit(function)(*given).block_until_ready()
+        return lambda: jax.jit(function)(*arrays).block_until_ready()
 
     return bind
 
@@ -180,8 +180,8 @@ def building(case: Case) -> Bind:
     jax.jit(jnp.negative).lower(jnp.ones(3)).compile()
 
     def bind(*inputs: Array) -> Call:
-        given = [jnp.asarray(array) for array in inputs]
-        return lambda: jax.jit(FUNCTIONS[part.kind](part)).lower(*given).compile()
+        arrays = [jnp.asarray(array) for array in inputs]
+        return lambda: jax.jit(FUNCTIONS[part.kind](part)).lower(*arrays).compile()
 
     return bind
 

@@ -86,8 +86,8 @@ def mandelbrot(z: Array, c: Array) -> Call:
 def stencil(x: Array) -> Call:
     """Compute one expression of slices."""
     out = np.empty((x.shape[0] - 2, x.shape[1] - 2), x.dtype)
-    around = {"a": x[:-2, 1:-1], "b": x[2:, 1:-1], "c": x[1:-1, :-2], "d": x[1:-1, 2:]}
-    return lambda: _compute("0.2 * (x + (a + b + c + d))", out, x=x[1:-1, 1:-1], **around)
+    neighbors = {"a": x[:-2, 1:-1], "b": x[2:, 1:-1], "c": x[1:-1, :-2], "d": x[1:-1, 2:]}
+    return lambda: _compute("0.2 * (x + (a + b + c + d))", out, x=x[1:-1, 1:-1], **neighbors)
 
 
 def shallow_water(height: Array, u: Array, v: Array) -> Call:

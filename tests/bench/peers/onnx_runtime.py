@@ -21,10 +21,10 @@ def program(case: Case) -> Bind:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(os.environ["OMP_NUM_THREADS"])
 
-    def bind(*given: Array) -> Call:
+    def bind(*source: Array) -> Call:
         session = onnxruntime.InferenceSession(
-            model(description, list(given)), options, providers=["CPUExecutionProvider"])
-        free = {f"in{k}": x for k, x in enumerate(given) if k not in description.constants}
+            model(description, list(source)), options, providers=["CPUExecutionProvider"])
+        free = {f"in{k}": x for k, x in enumerate(source) if k not in description.constants}
         return lambda: np.asarray(session.run(None, free)[0])
 
     return bind

@@ -150,19 +150,19 @@ def program(case: Case) -> Bind:
     if not description.constants:
         kernel = tecomp.build(output, [*inputs, output], TARGET)
 
-        def bind(*given: Array) -> tuple[Call, Array]:
+        def bind(*source: Array) -> tuple[Call, Array]:
             out = np.empty(shape, numpy_dtype(output.dtype))
-            return partial(kernel, *given, out), out
+            return partial(kernel, *source, out), out
 
         return bind
 
-    def compiled(*given: Array) -> tuple[Call, Array]:
-        constants = {inputs[k]: given[k] for k in description.constants}
+    def compiled(*source: Array) -> tuple[Call, Array]:
+        constants = {inputs[k]: source[k] for k in description.constants}
         free = [x for x in inputs if x not in constants]
-        made = tecomp.compile(output, free, TARGET, constants=constants)
+        result = tecomp.compile(output, free, TARGET, constants=constants)
         out = np.empty(shape, numpy_dtype(output.dtype))
-        rest = [x for k, x in enumerate(given) if k not in description.constants]
-        return partial(made, *rest, out=out), out
+        rest = [x for k, x in enumerate(source) if k not in description.constants]
+        return partial(result, *rest, out=out), out
 
     return compiled
 

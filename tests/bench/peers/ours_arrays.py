@@ -29,10 +29,10 @@ def chain(case: Case) -> Bind:
     run: Callable[..., Any] = xp.jit(function) if case.options["is_jitted"] else function
 
     def bind(*inputs: Array) -> Call:
-        given = [xp.asarray(array) for array in inputs]
+        operands = [xp.asarray(array) for array in inputs]
         for _ in range(WARM):
-            _evaluated(run(*given))
-        return lambda: _evaluated(run(*given))
+            _evaluated(run(*operands))
+        return lambda: _evaluated(run(*operands))
 
     return bind
 
@@ -53,7 +53,7 @@ def first_use(case: Case) -> Bind:
     xp.eval(xp.exp(xp.ones(3)) + 1.0)
 
     def bind(*inputs: Array) -> Call:
-        given = [xp.asarray(array) for array in inputs]
-        return lambda: _evaluated(CHAINS[case.options["chain"]](xp, *given))
+        arrays = [xp.asarray(array) for array in inputs]
+        return lambda: _evaluated(CHAINS[case.options["chain"]](xp, *arrays))
 
     return bind

@@ -31,8 +31,8 @@ def building(case: Case) -> Bind:
     torch.compile(torch.neg, dynamic=False)(torch.ones(3))
 
     def bind(*inputs: Array) -> Call:
-        given = tensors(part, inputs)
-        return lambda: torch.compile(FUNCTIONS[part.kind](part), dynamic=False)(*given)
+        arrays = tensors(part, inputs)
+        return lambda: torch.compile(FUNCTIONS[part.kind](part), dynamic=False)(*arrays)
 
     return bind
 
@@ -42,9 +42,9 @@ def first_use(case: Case) -> Bind:
     torch.compile(torch.neg, dynamic=False)(torch.ones(3))
 
     def bind(*inputs: Array) -> Call:
-        given = tensors(case, inputs)
+        arrays = tensors(case, inputs)
         function = FUNCTIONS["chain"](case)
-        return lambda: torch.compile(function, dynamic=False)(*given)
+        return lambda: torch.compile(function, dynamic=False)(*arrays)
 
     return bind
 

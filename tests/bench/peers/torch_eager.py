@@ -68,8 +68,8 @@ def reduction(case: Case) -> Function:
 
 def blur(case: Case) -> Function:
     """Add slices into preallocated tensors; pooling and convolution are slower."""
-    (high, wide), = case.shapes
-    rows, out = torch.empty(high - 2, wide), torch.empty(high - 2, wide - 2)
+    (height, width), = case.shapes
+    rows, out = torch.empty(height - 2, width), torch.empty(height - 2, width - 2)
 
     def function(x: Any) -> Any:
         torch.add(x[:-2], x[1:-1], out=rows).add_(x[2:])
@@ -160,21 +160,21 @@ FUNCTIONS: dict[str, Callable[[Case], Function]] = {
 
 def tensors(case: Case, inputs: tuple[Array, ...]) -> list[Any]:
     """Return inputs as tensors; images and filters become channels-last views."""
-    given = []
+    arrays = []
     for array in inputs:
         if array.dtype == numpy_dtype("bfloat16"):
-            given.append(torch.from_numpy(array.view("int16")).view(torch.bfloat16))
+            arrays.append(torch.from_numpy(array.view("int16")).view(torch.bfloat16))
         else:
-            given.append(torch.from_numpy(array))
+            arrays.append(torch.from_numpy(array))
     if case.kind == "conv2d":
-        x, w = given
+        x, w = arrays
         w = w.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
         return [x.permute(0, 3, 1, 2), w]
     if case.kind == "pool":
-        return [given[0].permute(0, 3, 1, 2)]
+        return [arrays[0].permute(0, 3, 1, 2)]
     if case.kind == "attention":
-        return [tensor[None] for tensor in given]
-    return given
+        return [tensor[None] for tensor in arrays]
+    return arrays
 
 
 def to_numpy(case: Case, result: Any) -> Array:

@@ -125,8 +125,8 @@ def prepared(case: Case) -> Bind:
 
     def bind(*inputs: Array) -> tuple[Call, Any]:
         out = tvm.runtime.empty(case.expected(list(inputs)).shape, "float32")
-        given = [tvm.runtime.tensor(array) for array in inputs]
-        return partial(function, *given, out), out
+        arrays = [tvm.runtime.tensor(array) for array in inputs]
+        return partial(function, *arrays, out), out
 
     return bind
 

@@ -33,11 +33,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--peers", nargs="*", default=PEERS, help="who takes part")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contender")
     parser.add_argument("--time", type=float, default=0.02, help="seconds of a turn")
-    asked = parser.parse_args(arguments)
-    names = list(asked.peers)
+    options = parser.parse_args(arguments)
+    names = list(options.peers)
     with crew(choose_peers(names), 1) as team:
         rows = measure_all(
-            random_cases(asked.seed, asked.count), team, asked.rounds, asked.time,
+            random_cases(options.seed, options.count), team, options.rounds, options.time,
             lambda row: print(line(row, [row], names), flush=True))
     print(summary(rows))
     found = [row.of_best() for row in rows]

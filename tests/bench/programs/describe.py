@@ -94,9 +94,9 @@ class Writer:
         self._inputs: list[Input] = []
         self._steps: list[tuple[str, tuple[Value, ...], dict[str, Any]]] = []
 
-    def input(self, given: Input) -> Value:
+    def input(self, argument: Input) -> Value:
         """Add an input."""
-        self._inputs.append(given)
+        self._inputs.append(argument)
         return Value(len(self._inputs) - 1, is_input=True)
 
     def add(self, kind: str, *operands: Value, **options: Any) -> Value:

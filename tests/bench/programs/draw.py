@@ -337,13 +337,13 @@ def draw(seed: int, kind: str, points: tuple[int, int] = _POINTS) -> Description
 
 def _is_welcome(x: Drawn, points: tuple[int, int]) -> bool:
     """Return whether a program has 2 to 12 stages and a size within the limits."""
-    made = [s.op.output(0) for s in te.create_schedule(x.tensor).stages if s.op.input_tensors]
+    results = [s.op.output(0) for s in te.create_schedule(x.tensor).stages if s.op.input_tensors]
     each = (
-        prod(int(str(axis.extent)) for axis in (*y.op.axis, *y.op.reduce_axis)) for y in made
+        prod(int(str(axis.extent)) for axis in (*y.op.axis, *y.op.reduce_axis)) for y in results
         if not accesses(y).is_scan
     )
-    values = (prod(int(str(n)) for n in y.shape) for y in made)
+    values = (prod(int(str(n)) for n in y.shape) for y in results)
     least, most = points
     return (
-        2 <= len(made) <= _STAGES and least <= sum(each) <= most and max(values) <= _MOST_VALUES
+        2 <= len(results) <= _STAGES and least <= sum(each) <= most and max(values) <= _MOST_VALUES
     )

@@ -46,12 +46,12 @@ def model(program: Description, values: list[Array]) -> bytes:
     """
     graph, inputs = _Graph(), []
     known: list[str | Array] = []
-    for k, (given, array) in enumerate(zip(program.inputs, values, strict=True)):
-        if given.is_constant:
+    for k, (source, array) in enumerate(zip(program.inputs, values, strict=True)):
+        if source.is_constant:
             known.append(array)
             continue
-        inputs.append(helper.make_tensor_value_info(f"in{k}", TensorProto.FLOAT, given.shape))
-        known.append(_turned(graph, f"in{k}", len(given.shape), (0, 3, 1, 2)))
+        inputs.append(helper.make_tensor_value_info(f"in{k}", TensorProto.FLOAT, source.shape))
+        known.append(_turned(graph, f"in{k}", len(source.shape), (0, 3, 1, 2)))
     for step in program.steps:
         make = _STEPS.get(step.options.get("name", step.kind))
         if make is None:
@@ -61,9 +61,9 @@ def model(program: Description, values: list[Array]) -> bytes:
     assert isinstance(last, str)
     last = _turned(graph, last, len(program.inputs[0].shape), (0, 2, 3, 1))
     result = helper.make_tensor_value_info(last, TensorProto.FLOAT, None)
-    made = helper.make_graph(graph.nodes, "program", inputs, [result], graph.constants)
+    created = helper.make_graph(graph.nodes, "program", inputs, [result], graph.constants)
     opset = [helper.make_opsetid("", 20)]
-    text: bytes = helper.make_model(made, opset_imports=opset, ir_version=9).SerializeToString()
+    text: bytes = helper.make_model(created, opset_imports=opset, ir_version=9).SerializeToString()
     return text
 
 

@@ -24,18 +24,18 @@ def sizes_of(x: te.Tensor) -> tuple[int, ...]:
 
 def _at(x: te.Tensor, axes: Sequence[te.Expr]) -> te.Expr:
     """Return the element that NumPy broadcasting selects."""
-    own = axes[len(axes) - len(x.shape) :]
-    element: te.Expr = x(*(0 if n == 1 else axis for n, axis in zip(x.shape, own, strict=True)))
+    local_axes = axes[len(axes) - len(x.shape) :]
+    element: te.Expr = x(*(0 if n == 1 else axis for n, axis in zip(x.shape, local_axes, strict=True)))
     return element
 
 
-def _formula(*given: te.Tensor, name: str) -> te.Tensor:
-    rank = max(len(x.shape) for x in given)
-    shapes = [(1,) * (rank - len(x.shape)) + sizes_of(x) for x in given]
+def _formula(*args: te.Tensor, name: str) -> te.Tensor:
+    rank = max(len(x.shape) for x in args)
+    shapes = [(1,) * (rank - len(x.shape)) + sizes_of(x) for x in args]
     shape = tuple(max(sizes) for sizes in zip(*shapes, strict=True))
 
     def value(*i: te.Expr) -> te.Expr:
-        element: te.Expr = FORMULAS[name](M, *(_at(x, i) for x in given))
+        element: te.Expr = FORMULAS[name](M, *(_at(x, i) for x in args))
         return element
 
     return te.compute(shape, value, name=name)
@@ -51,11 +51,11 @@ def _reduce(x: te.Tensor, *, op: str, axes: tuple[int, ...], keepdims: bool) -> 
         at = dict(zip(kept, i, strict=True)) | runs
         return _REDUCERS[op](x(*(at[k] for k in range(rank))), axis=list(runs.values()))
 
-    made = te.compute(shape, total, name=op)
+    result = te.compute(shape, total, name=op)
     if op != "mean":
-        return made
+        return result
     count = prod(sizes_of(x)[k % rank] for k in axes)
-    return te.compute(shape, lambda *i: made(*i) / float(count), name="mean_of")
+    return te.compute(shape, lambda *i: result(*i) / float(count), name="mean_of")
 
 
 def _product(x: te.Tensor, y: te.Tensor, *, letters: str) -> te.Tensor:
@@ -73,41 +73,41 @@ def _product(x: te.Tensor, y: te.Tensor, *, letters: str) -> te.Tensor:
 
 
 def _pad(x: te.Tensor, *, width: int) -> te.Tensor:
-    high, wide = x.shape[-2:]
+    height, wide = x.shape[-2:]
 
     def value(*i: te.Expr) -> te.Expr:
         *lead, y, z = i
-        inside = te.all(y >= width, y < high + width, z >= width, z < wide + width)
+        inside = te.all(y >= width, y < height + width, z >= width, z < wide + width)
         return te.if_then_else(inside, x(*lead, y - width, z - width), te.const(0, x.dtype))
 
-    return te.compute((*x.shape[:-2], high + 2 * width, wide + 2 * width), value, name="pad")
+    return te.compute((*x.shape[:-2], height + 2 * width, wide + 2 * width), value, name="pad")
 
 
 def _framed(x: te.Tensor, width: int, border: te.Expr) -> te.Tensor:
     """Return channels-last images with a border."""
-    n, high, wide, channels = sizes_of(x)
+    n, height, wide, channels = sizes_of(x)
 
     def value(b: te.Expr, y: te.Expr, z: te.Expr, c: te.Expr) -> te.Expr:
-        inside = te.all(y >= width, y < high + width, z >= width, z < wide + width)
+        inside = te.all(y >= width, y < height + width, z >= width, z < wide + width)
         return te.if_then_else(inside, x[b, y - width, z - width, c], border)
 
-    return te.compute((n, high + 2 * width, wide + 2 * width, channels), value, name="framed")
+    return te.compute((n, height + 2 * width, wide + 2 * width, channels), value, name="framed")
 
 
 def _conv2d(x: te.Tensor, w: te.Tensor, *, stride: int, padding: int, groups: int) -> te.Tensor:
-    n, high, wide, _ = x.shape
+    n, height, width, _ = x.shape
     rows, columns, depth, results = w.shape
     padded = _framed(x, padding, te.const(0, x.dtype)) if padding else x
     r, s, c = (te.reduce_axis((0, k), name=a) for a, k in zip("rsc", w.shape[:3], strict=True))
-    shape = (n, (high + 2 * padding - rows) // stride + 1,
-             (wide + 2 * padding - columns) // stride + 1, results)
+    shape = (n, (height + 2 * padding - rows) // stride + 1,
+             (width + 2 * padding - columns) // stride + 1, results)
     if groups == results and depth == 1:
         return te.compute(shape, lambda b, y, z, k: te.sum(
             padded[b, y * stride + r, z * stride + s, k] * w[r, s, 0, k], axis=[r, s]),
             name="depthwise")
-    each = results // groups
+    per_group = results // groups
     return te.compute(shape, lambda b, y, z, k: te.sum(
-        padded[b, y * stride + r, z * stride + s, (k // each * depth if groups > 1 else 0) + c]
+        padded[b, y * stride + r, z * stride + s, (k // per_group * depth if groups > 1 else 0) + c]
         * w[r, s, c, k], axis=[r, s, c]), name="conv")
 
 
@@ -116,29 +116,29 @@ def _pool(
 ) -> te.Tensor:
     if padding:
         x = _framed(x, padding, te.min_value(x.dtype) if op == "max" else te.const(0, x.dtype))
-    n, high, wide, channels = sizes_of(x)
+    n, height, width, channels = sizes_of(x)
     r, s = (te.reduce_axis((0, window), name=a) for a in "rs")
-    shape = (n, (high - window) // stride + 1, (wide - window) // stride + 1, channels)
-    made = te.compute(shape, lambda b, y, z, c: _REDUCERS[op](
+    shape = (n, (height - window) // stride + 1, (width - window) // stride + 1, channels)
+    result = te.compute(shape, lambda b, y, z, c: _REDUCERS[op](
         x[b, y * stride + r, z * stride + s, c], axis=[r, s]), name="pool")
     if op != "mean":
-        return made
-    return te.compute(shape, lambda *i: made(*i) * (1.0 / window**2), name="mean")
+        return result
+    return te.compute(shape, lambda *i: result(*i) * (1.0 / window**2), name="mean")
 
 
 def _scan(x: te.Tensor, *, op: str, axis: int) -> te.Tensor:
     """Scan along the first axis; scans along the last axis are transposed."""
     if axis == 1:
-        turned = te.compute(x.shape[::-1], lambda i, j: x[j, i], name="turned")
-        made = _scan(turned, op=op, axis=0)
-        return te.compute(x.shape, lambda i, j: made[j, i], name="back")
+        transposed = te.compute(x.shape[::-1], lambda i, j: x[j, i], name="turned")
+        result = _scan(transposed, op=op, axis=0)
+        return te.compute(x.shape, lambda i, j: result[j, i], name="back")
     state = te.placeholder(x.shape, x.dtype, name="state")
     start = te.compute((1, *x.shape[1:]), lambda _, j: x[0, j], name="start")
     combine = te.max if op == "max" else lambda a, b: a + b
     step = te.compute(x.shape, lambda t, j: combine(state[t - 1, j], x[t, j]), name="step")
-    made = te.scan(start, step, state, [x], name="scan")
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.scan(start, step, state, [x], name="scan")
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def _softmax(x: te.Tensor, *, axis: int, form: str) -> te.Tensor:
@@ -197,8 +197,8 @@ def _stencil(x: te.Tensor, *, form: str) -> te.Tensor:
             return te.abs(right - left) + te.abs(down - up)
         return te.max(te.max(up, down), te.max(left, te.max(inner, right)))
 
-    high, wide = x.shape[-2:]
-    return te.compute((*x.shape[:-2], high - 2, wide - 2), value, name=form)
+    height, width = x.shape[-2:]
+    return te.compute((*x.shape[:-2], height - 2, width - 2), value, name=form)
 
 
 def _smooth(x: te.Tensor, *, taps: Sequence[float]) -> te.Tensor:
@@ -285,9 +285,9 @@ def _cast(x: te.Tensor, *, dtype: str) -> te.Tensor:
 
 
 def _transpose(x: te.Tensor, *, axes: Sequence[int]) -> te.Tensor:
-    own = [axes.index(k) for k in range(len(axes))]
+    positions = [axes.index(k) for k in range(len(axes))]
     shape = tuple(x.shape[k] for k in axes)
-    return te.compute(shape, lambda *i: x(*(i[k] for k in own)), name="transpose")
+    return te.compute(shape, lambda *i: x(*(i[k] for k in positions)), name="transpose")
 
 
 def _rows(x: te.Tensor, index: te.Tensor) -> te.Tensor:

@@ -36,11 +36,11 @@ class Torch(Library):
 
     def conv2d(self, x: Any, w: Any, *, stride: int, padding: int, groups: int) -> Any:
         """Convolve in channels-last memory format."""
-        made = torch.nn.functional.conv2d(
+        result = torch.nn.functional.conv2d(
             x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), stride=stride, padding=padding,
             groups=groups,
         )
-        return made.permute(0, 2, 3, 1)
+        return result.permute(0, 2, 3, 1)
 
     def pool(self, x: Any, *, op: str, window: int, stride: int, padding: int = 0) -> Any:
         """Pool in channels-last memory format."""

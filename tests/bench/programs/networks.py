@@ -37,11 +37,11 @@ def encoder_layer(
     tokens: int = 128, width: int = 768, heads: int = 12, hidden: int = 3072
 ) -> Description:
     """Return a pre-norm encoder layer of a transformer."""
-    w, each = Writer(), width // heads
+    w, per_group = Writer(), width // heads
     x = w.input(Input((tokens, width)))
     normed = _norm(w, x, width)
     q, k, v = (
-        w.add("reshape", _dense(w, normed, width, width), shape=(tokens, heads, each))
+        w.add("reshape", _dense(w, normed, width, width), shape=(tokens, heads, per_group))
         for _ in range(3)
     )
     scores = w.add("product", q, k, letters="ihd,jhd->hij")
@@ -61,8 +61,8 @@ def resnet50(side: int = 224) -> Description:
 
     def conv(x: Value, depth: int, count: int, taps: int, stride: int = 1) -> Value:
         weights = _weights(w, taps, taps, depth, count, depth=taps * taps * depth)
-        made = w.add("conv2d", x, weights, stride=stride, padding=taps // 2, groups=1)
-        return w.add("formula", made, _weights(w, count), name="add")
+        result = w.add("conv2d", x, weights, stride=stride, padding=taps // 2, groups=1)
+        return w.add("formula", result, _weights(w, count), name="add")
 
     def relu(x: Value) -> Value:
         return w.add("formula", x, name="relu")

@@ -18,12 +18,12 @@ from tests.bench.worker import Call, time_calls
 TARGET = tecomp.Target.load("cpu")
 
 
-def _call(inputs: Sequence[te.Tensor], output: te.Tensor, made: te.Tensor | te.Schedule) -> Call:
-    kernel = tecomp.build(made, [*inputs, output], TARGET)
+def _call(inputs: Sequence[te.Tensor], output: te.Tensor, result: te.Tensor | te.Schedule) -> Call:
+    kernel = tecomp.build(result, [*inputs, output], TARGET)
     numbers = np.random.default_rng(20)
-    given = [_some(numbers, x) for x in inputs]
+    arrays = [_some(numbers, x) for x in inputs]
     out = np.empty([int(str(n)) for n in output.shape], str(output.dtype))
-    return lambda: kernel(*given, out)
+    return lambda: kernel(*arrays, out)
 
 
 def _some(numbers: np.random.Generator, x: te.Tensor) -> Array:
@@ -44,9 +44,9 @@ def ratios(operator: Operator, rounds: int, seconds: float) -> dict[str, tuple[f
     for _ in range(rounds):
         for name, call in calls.items():
             times[name] += time_calls([call], int(seconds * 1e9))
-    own = times.pop("")
+    baseline = times.pop("")
     return {
-        name: (min(own) / min(each), median(own) / median(each)) for name, each in times.items()
+        name: (min(baseline) / min(each), median(baseline) / median(each)) for name, each in times.items()
     }
 
 
@@ -56,13 +56,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("operator", nargs="*", help="what names begin with; all without any")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each")
     parser.add_argument("--time", type=float, default=0.03, help="seconds of a turn")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     least = float("inf")
     print("| operator | written | shortest | median |\n| --- | --- | ---: | ---: |")
     for operator in OPERATORS:
-        if asked.operator and not operator.name.startswith(tuple(asked.operator)):
+        if options.operator and not operator.name.startswith(tuple(options.operator)):
             continue
-        for name, (shortest, middle) in ratios(operator, asked.rounds, asked.time).items():
+        for name, (shortest, middle) in ratios(operator, options.rounds, options.time).items():
             print(f"| {operator.name} | {name} | {shortest:.2f} | {middle:.2f} |", flush=True)
             least = min(least, shortest)
     return int(least < 0.9)

@@ -55,9 +55,9 @@ def _run(extent: int, name: str = "k") -> te.IterVar:
 
 def _compute(shape: Sequence[Any], value: Callable[..., Any], name: str) -> te.Tensor:
     """Return a compute operation with one output."""
-    made = te.compute(tuple(shape), value, name=name)
-    assert isinstance(made, te.Tensor)
-    return made
+    result = te.compute(tuple(shape), value, name=name)
+    assert isinstance(result, te.Tensor)
+    return result
 
 
 def _of(define: Callable[..., Any], *shapes: tuple[int, ...], dtype: str = "float32") -> Way:
@@ -88,9 +88,9 @@ def _product(dtype: str, total: str) -> Operator:
 
     def swapped(a: te.Tensor, b: te.Tensor) -> te.Tensor:
         k = _run(_K)
-        wide = _compute(b.shape, lambda i, j: te.cast(b[i, j], total), name="wide")
+        widened = _compute(b.shape, lambda i, j: te.cast(b[i, j], total), name="wide")
         return _compute(
-            (_M, _N), lambda i, j: te.sum(wide[k, j] * te.cast(a[i, k], total), axis=k), name="C")
+            (_M, _N), lambda i, j: te.sum(widened[k, j] * te.cast(a[i, k], total), axis=k), name="C")
 
     def viewed(a: te.Tensor, b: te.Tensor) -> te.Tensor:
         k = _run(_K)
@@ -276,16 +276,16 @@ def _running() -> Operator:
 
         start = _compute((1, m), lambda t, i: at(t, i), name="start")
         step = _compute((n, m), lambda t, i: state[t - 1, i] + at(t, i), name="step")
-        made = te.scan(start, step, state, [x], name="sums")
-        assert isinstance(made, te.Tensor)
-        return made
+        result = te.scan(start, step, state, [x], name="sums")
+        assert isinstance(result, te.Tensor)
+        return result
 
     def viewed(x: te.Tensor) -> te.Tensor:
         return steps(_compute((1000, 512), lambda i, j: x[j, i], name="turned"), 1)
 
     def scaled(x: te.Tensor) -> te.Tensor:
-        made = steps(x, 0)
-        return _compute(x.shape, lambda i, j: made[i, j] + 0.0, name="Y")
+        result = steps(x, 0)
+        return _compute(x.shape, lambda i, j: result[i, j] + 0.0, name="Y")
 
     return Operator(
         "cumsum", _of(lambda x: cumsum.define(x, 0), (512, 1000)), cumsum.schedule,
@@ -298,17 +298,17 @@ def _running_rows() -> Operator:
         state = te.placeholder((500, 800), name="state")
         start = _compute((1, 800), lambda t, i: x[i, t], name="start")
         step = _compute((500, 800), lambda t, i: state[t - 1, i] + x[i, t], name="step")
-        made = te.scan(start, step, state, [x], name="sums")
-        assert isinstance(made, te.Tensor)
-        return made
+        result = te.scan(start, step, state, [x], name="sums")
+        assert isinstance(result, te.Tensor)
+        return result
 
     def turned(x: te.Tensor) -> te.Tensor:
-        made = scan(x)
-        return _compute(x.shape, lambda i, j: made[j, i], name="Y")
+        result = scan(x)
+        return _compute(x.shape, lambda i, j: result[j, i], name="Y")
 
     def followed(x: te.Tensor) -> te.Tensor:
-        made = turned(x)
-        return _compute(x.shape, lambda i, j: made[i, j] * 1.0 + 0.0, name="Z")
+        result = turned(x)
+        return _compute(x.shape, lambda i, j: result[i, j] * 1.0 + 0.0, name="Z")
 
     def copied(x: te.Tensor) -> te.Tensor:
         return turned(_compute(x.shape, lambda i, j: x[i, j] + 0.0, name="copied"))
@@ -436,8 +436,8 @@ def _cross() -> Operator:
     def whole(x: te.Tensor) -> te.Tensor:
         def value(i: te.Expr, j: te.Expr) -> te.Expr:
             inside = te.all(i > 0, i < 1023, j > 0, j < 1023)
-            around = x[i - 1, j] + x[i, j - 1] + x[i, j + 1] + x[i + 1, j]
-            return te.if_then_else(inside, around - 4.0 * x[i, j], 0.0)
+            neighbors = x[i - 1, j] + x[i, j - 1] + x[i, j + 1] + x[i + 1, j]
+            return te.if_then_else(inside, neighbors - 4.0 * x[i, j], 0.0)
 
         return _compute((1024, 1024), value, name="Y")
 
@@ -466,17 +466,17 @@ def _attention(tokens: int) -> Operator:
         return _compute(x.shape, lambda h, i, j: te.exp(x[h, i, j] - most[h, i]), name="powers")
 
     def shares(x: te.Tensor) -> te.Tensor:
-        made = powers(x)
-        total = _sum(made)
-        return _compute(x.shape, lambda h, i, j: made[h, i, j] / total[h, i], name="shares")
+        result = powers(x)
+        total = _sum(result)
+        return _compute(x.shape, lambda h, i, j: result[h, i, j] / total[h, i], name="shares")
 
     def after(q: te.Tensor, k: te.Tensor, v: te.Tensor) -> te.Tensor:
-        made = scores(q, k, 1.0)
-        return mixed(shares(_compute(made.shape, lambda *i: made(*i) * scale, name="scaled")), v)
+        result = scores(q, k, 1.0)
+        return mixed(shares(_compute(result.shape, lambda *i: result(*i) * scale, name="scaled")), v)
 
     def late(q: te.Tensor, k: te.Tensor, v: te.Tensor) -> te.Tensor:
-        made = powers(scores(q, k, scale))
-        total, whole = _sum(made), mixed(made, v)
+        result = powers(scores(q, k, scale))
+        total, whole = _sum(result), mixed(result, v)
         return _compute(whole.shape, lambda h, i, c: whole[h, i, c] / total[h, i], name="Y")
 
     shape = (heads, tokens, width)

@@ -39,8 +39,8 @@ def main(extent: int) -> None:
             dist.barrier(TEAM)
             start = perf_counter()
             xp.eval(stencil(x, STEPS))
-            own = [perf_counter() - start, sum([each for _, each in xp.report().waited])]
-            longest = dist.allreduce(TEAM, np.array(own), "max") * 1e3
+            seconds = [perf_counter() - start, sum([each for _, each in xp.report().waited])]
+            longest = dist.allreduce(TEAM, np.array(seconds), "max") * 1e3
             times[way].append(float(longest[0]))
             waited[way].append(float(longest[1]))
     for way in WAYS if TEAM.rank == 0 else ():

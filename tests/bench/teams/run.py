@@ -73,11 +73,11 @@ def _peer(python: str, peer: str, n: int) -> dict[str, Sequence[float]]:
         for rank in range(n)
     ]
     try:
-        told = [each.communicate(timeout=LIMIT) for each in started]
+        reported = [item.communicate(timeout=LIMIT) for item in started]
     finally:
-        for each in started:
-            each.kill()
-    return _times([out for out, _ in told], told[0][1])
+        for item in started:
+            item.kill()
+    return _times([out for out, _ in reported], reported[0][1])
 
 
 def _times(outputs: Sequence[str], errors: str) -> dict[str, Sequence[float]]:

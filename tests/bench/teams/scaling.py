@@ -114,7 +114,7 @@ def picture() -> str:
     parts.append(f'<text x="{left}" y="18">share of the time that is spent on what one process would do</text>')
     below = 0.0
     for name, (curve, colour, dash) in sorted(
-        CURVES.items(), key=lambda each: -each[1][0](COUNTS[-1])
+        CURVES.items(), key=lambda item: -item[1][0](COUNTS[-1])
     ):
         line = [top + height * (1 - curve(count)) for count in COUNTS]
         path = "L".join([f"{at:.1f} {down:.1f}" for at, down in zip(x, line, strict=True)])

@@ -21,10 +21,10 @@ class Stencil:
         self.comm = comm
         rows, self.columns = field.shape
         block = -(-rows // comm.size)
-        own = field[comm.rank * block : (comm.rank + 1) * block]
-        self.buffers = [np.empty((len(own) + 2, self.columns)) for _ in range(2)]
-        self.first = own.copy()
-        self.kernel = _compiled(len(own), self.columns)
+        local = field[comm.rank * block : (comm.rank + 1) * block]
+        self.buffers = [np.empty((len(local) + 2, self.columns)) for _ in range(2)]
+        self.first = local.copy()
+        self.kernel = _compiled(len(local), self.columns)
 
     def steps(self, count: int) -> np.ndarray[Any, Any]:
         """Return the rows of this process after some steps."""

@@ -35,12 +35,12 @@ class OfTeam(Draw):
 
     def called(self, name: str, function: Callable[[], Any]) -> Any:
         GATHERED.clear()
-        got = function()
-        arrays = got if isinstance(got, tuple) else (got,)
-        xp.eval(*[each for each in arrays if isinstance(each, Array)])
+        actual = function()
+        arrays = actual if isinstance(actual, tuple) else (actual,)
+        xp.eval(*[array for array in arrays if isinstance(array, Array)])
         if GATHERED:
             GATHERING.add(name)
-        return got
+        return actual
 
     def placed(self, data: Any) -> Any:
         if data.ndim < 2 or self.chance(0.7):
@@ -69,8 +69,8 @@ def main(count: int, seed: int, names: Sequence[str]) -> None:
     wrong = 0
     for name in names or MAKERS:
         for k in range(count):
-            given = {"team": TEAM} if name in MADE else {}
-            fault = fault_of(name, (seed, k), OfTeam, given)
+            source = {"team": TEAM} if name in MADE else {}
+            fault = fault_of(name, (seed, k), OfTeam, source)
             # In single-controller mode, only the process that runs the script compares results.
             faults = [fault] if alone.is_serving else TEAM.comm.allgather(fault)
             if any(faults):

@@ -31,26 +31,26 @@ def branches() -> None:
     assert_close(np.asarray(root), np.sqrt(start), rtol=1e-12)
     least = xp.sort(xp.reshape(x, (-1,)))[:5]
     np.testing.assert_array_equal(np.asarray(least), np.sort(start.reshape(-1))[:5])
-    wanted = start.copy()
+    expected = start.copy()
     for k in range(3):
         column = x[:, k]
         if column[0] > 4:
             x[1:4, k] = 0.0
-            wanted[1:4, k] = 0.0
+            expected[1:4, k] = 0.0
         else:
             x[:, k] = xp.flip(column)
-            wanted[:, k] = wanted[::-1, k]
+            expected[:, k] = expected[::-1, k]
     x[x > 5] = -1.0
-    wanted[wanted > 5] = -1.0
-    np.testing.assert_array_equal(np.asarray(x), wanted)
+    expected[expected > 5] = -1.0
+    np.testing.assert_array_equal(np.asarray(x), expected)
     held = [x + k for k in range(1000)]
     del held
     both = x.T @ x
-    assert_product(np.asarray(both), wanted.T, wanted, rtol=1e-13)
+    assert_product(np.asarray(both), expected.T, expected, rtol=1e-13)
     assert (x.team, both.team) == (1, 1)
     assert both.partition.mesh.size == team.size
-    again = xp.asarray(json.loads(json.dumps(wanted.tolist())), team=team, placements=[dist.Shard(1)])
-    assert bool(xp.all(again == x))
+    reloaded = xp.asarray(json.loads(json.dumps(expected.tolist())), team=team, placements=[dist.Shard(1)])
+    assert bool(xp.all(reloaded == x))
     did = [event for event in json.loads(xp.timeline(team))["traceEvents"] if event["ph"] == "X"]
     assert {event["tid"] for event in did if event["cat"] == "kernel"} == {*range(team.size)}
     print("all right", rounds, team)

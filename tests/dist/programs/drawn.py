@@ -42,9 +42,9 @@ def shifted(random: np.random.Generator, array: Any, x: Any) -> Any:
         total = total + 0.25 * x[tuple(
             slice(w + d, k - w + d) for w, d, k in zip(width, by, (n, m), strict=True))]
     if random.integers(2):
-        made = x + 0
-        made[inner] = total
-        return made
+        result = x + 0
+        result[inner] = total
+        return result
     return array.concat([x[: width[0]], total, x[n - width[0] :]]) if not width[1] else x * total[0, 0]
 
 
@@ -66,10 +66,10 @@ def stepped(random: np.random.Generator, array: Any, x: Any, y: Any) -> Any:
     if kind == 5:
         return array.flip(x, axis=int(random.integers(2)))
     if kind == 6:
-        made = x + 0
+        result = x + 0
         rows = slice(int(random.integers(0, 3)), None, int(random.integers(1, 3)))
-        made[rows] = y[rows]
-        return made
+        result[rows] = y[rows]
+        return result
     if kind == 7:
         # No operation may amplify the last digit of an element, because kernels round differently.
         return array.where(x * 0 == 0, x * 0.5, y) + 0.5 * array.max(y, axis=0)
@@ -96,12 +96,12 @@ def check_slices(random: np.random.Generator, one: Any, other: Any) -> None:
     """Check slices of an array, some of them empty, globally and as local arrays."""
     for empty in (0, 1, None, None):
         key = drawn_key(random, other.shape, empty)
-        part, wanted = one[key], other[key]
-        got = np.asarray(part)
-        assert part.shape == got.shape == wanted.shape, (part.shape, got.shape, wanted.shape)
-        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
+        part, expected = one[key], other[key]
+        actual = np.asarray(part)
+        assert part.shape == actual.shape == expected.shape, (part.shape, actual.shape, expected.shape)
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9)
         assert part.to_local().shape == np.asarray(part.to_local()).shape
-        assert np.asarray(part + 1).shape == np.asarray(part.T).shape[::-1] == wanted.shape
+        assert np.asarray(part + 1).shape == np.asarray(part.T).shape[::-1] == expected.shape
 
 
 def program(seed: int, array: Any, arrays: list[Any], read: Any) -> list[Any]:
@@ -109,10 +109,10 @@ def program(seed: int, array: Any, arrays: list[Any], read: Any) -> list[Any]:
     random = np.random.default_rng(seed)
     for _ in range(12):
         x, y = (arrays[k] for k in random.integers(0, len(arrays), 2))
-        made = stepped(random, array, x, y)
+        result = stepped(random, array, x, y)
         if random.integers(6) == 0:
-            read(made)
-        arrays[int(random.integers(len(arrays)))] = made
+            read(result)
+        arrays[int(random.integers(len(arrays)))] = result
     return arrays
 
 
@@ -123,13 +123,13 @@ def main(first: int, count: int) -> None:
         shape = (int(random.integers(7, 16)), int(random.integers(7, 16)))
         data = [random.normal(size=shape) for _ in range(3)]
         placed = [placement(random, shape) for _ in data]
-        given = [
-            xp.asarray(each, team=TEAM, placements=[at])
-            for each, at in zip(data, placed, strict=True)
+        inputs = [
+            xp.asarray(array, team=TEAM, placements=[at])
+            for array, at in zip(data, placed, strict=True)
         ]
-        found = program(seed, xp, given, lambda x: x.to_local())
-        wanted = program(seed, NumPy, [each.copy() for each in data], lambda x: x)
-        for one, other in zip(found, wanted, strict=True):
+        found = program(seed, xp, inputs, lambda x: x.to_local())
+        expected = program(seed, NumPy, [array.copy() for array in data], lambda x: x)
+        for one, other in zip(found, expected, strict=True):
             assert_close(
                 np.asarray(one), other, rtol=1e-9, atol=1e-9, err_msg=f"seed {seed}, {placed}")
             check_slices(random, one, other)

@@ -28,8 +28,8 @@ def counted(work: Any) -> tuple[int, int, int, int]:
     """Return the exchanges, messages, collectives and bytes of a computation."""
     before = COUNTERS.exchanges, COUNTERS.messages, COUNTERS.collectives
     sent = COUNTERS.sent.total()
-    made = work()
-    xp.eval(*made if isinstance(made, tuple) else (made,))
+    result = work()
+    xp.eval(*result if isinstance(result, tuple) else (result,))
     after = COUNTERS.exchanges, COUNTERS.messages, COUNTERS.collectives
     found = [b - a for a, b in zip(before, after, strict=True)]
     return found[0], found[1], found[2], COUNTERS.sent.total() - sent
@@ -54,11 +54,11 @@ def stencils() -> None:
     for radius in (1, 2, 4):
         for placed, width in ((dist.Shard(0), 40), (dist.Shard(1), 48)):
             x = on_team(data, placements=[placed])
-            made: list[Any] = []
-            found = counted(lambda x=x, radius=radius, made=made: made.append(star(x, radius)) or made[0])
+            results: list[Any] = []
+            found = counted(lambda x=x, radius=radius, results=results: results.append(star(x, radius)) or results[0])
             assert found == (int(N > 1), NEIGHBOURS, 0, NEIGHBOURS * radius * width * 8), found
             assert_close(
-                np.asarray(made[0]), star(data, radius), rtol=1e-14, magnitude=np.abs(data).max() * 17)
+                np.asarray(results[0]), star(data, radius), rtol=1e-14, magnitude=np.abs(data).max() * 17)
 
 
 def steps() -> None:
@@ -69,16 +69,16 @@ def steps() -> None:
         return u
 
     def waves(array: Any, u: Any, before: Any) -> tuple[Any, Any]:
-        around = sum(array.roll(u, shift, axis=axis) for shift in (1, -1) for axis in (0, 1))
-        return 2 * u - before + 0.1 * (around - 4 * u), u
+        neighbors = sum(array.roll(u, shift, axis=axis) for shift in (1, -1) for axis in (0, 1))
+        return 2 * u - before + 0.1 * (neighbors - 4 * u), u
 
     data = np.random.default_rng(2).random((40, 24))
-    u, wanted = on_team(data), data.copy()
+    u, expected = on_team(data), data.copy()
     found = counted(lambda: [heat(u) for _ in range(5)][-1])
     assert found[:3] == (5 * (N > 1), 5 * NEIGHBOURS, 0), found
     for _ in range(5):
-        heat(wanted)
-    assert_close(np.asarray(u), wanted, rtol=1e-13, magnitude=np.abs(data).max())
+        heat(expected)
+    assert_close(np.asarray(u), expected, rtol=1e-13, magnitude=np.abs(data).max())
 
     pair, other = (on_team(data), on_team(data)), (data, data)
 
@@ -114,8 +114,8 @@ def reductions() -> None:
     total = xp.sum(x) + xp.var(x)
     assert_close(np.asarray(total), data.sum() + data.var(), rtol=1e-13)
     assert any(name.startswith("all_reduce for sum") for name in COUNTERS.sent), COUNTERS.sent
-    said = str(xp.report())
-    assert N == 1 or ("collectives" in said and "bytes sent, all_reduce for sum" in said), said
+    message = str(xp.report())
+    assert N == 1 or ("collectives" in message and "bytes sent, all_reduce for sum" in message), message
 
 
 def plans() -> None:
@@ -132,13 +132,13 @@ def plans() -> None:
 def explained() -> None:
     """`explain` shows messages with their bytes."""
     x = on_team(np.ones((24, 5)))
-    shown = xp.explain(x[1:] + x[:-1])
+    explanation = xp.explain(x[1:] + x[:-1])
     if N > 1:
-        assert shown.messages == (
-            f"halo for add: {(N - 1) * 40} bytes in {N - 1} messages",), shown.messages
-        assert "communication\n" in str(shown)
+        assert explanation.messages == (
+            f"halo for add: {(N - 1) * 40} bytes in {N - 1} messages",), explanation.messages
+        assert "communication\n" in str(explanation)
     else:
-        assert shown.messages == ("halo for add: 0 bytes in 0 messages",) or not shown.messages
+        assert explanation.messages == ("halo for add: 0 bytes in 0 messages",) or not explanation.messages
 
 
 def timed() -> None:

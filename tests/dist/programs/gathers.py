@@ -38,8 +38,8 @@ def gathers(name: str) -> bool:
         x = xp.redistribute(x, [dist.Shard(0)])
     function = getattr(getattr(xp, group), own)
     GATHERED.clear()
-    got = OTHERS[name](function, x) if name in OTHERS else function(x)
-    xp.eval(*[each for each in (got if isinstance(got, tuple) else (got,)) if isinstance(each, Array)])
+    actual = OTHERS[name](function, x) if name in OTHERS else function(x)
+    xp.eval(*[item for item in (actual if isinstance(actual, tuple) else (actual,)) if isinstance(item, Array)])
     return bool(GATHERED)
 
 

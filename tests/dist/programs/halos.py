@@ -13,20 +13,20 @@ STEPS = 5
 
 
 def step(u: np.ndarray) -> np.ndarray:
-    made: np.ndarray = u[1:-1, 1:-1] + 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
-    return made
+    result: np.ndarray = u[1:-1, 1:-1] + 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+    return result
 
 
 def stencil(mesh: dist.Mesh, placements: list[dist.Placement], shape: tuple[int, int]) -> None:
     plane = dist.Partition(shape, "float64", mesh, placements)
-    around = dist.halo(plane, [1, 1], periodic=True, corners=False)
+    neighbors = dist.halo(plane, [1, 1], periodic=True, corners=False)
     whole = np.random.default_rng(3).random(shape)
-    padded = np.zeros(around.shape(team.rank))
-    core = around.core(team.rank)
+    padded = np.zeros(neighbors.shape(team.rank))
+    core = neighbors.core(team.rank)
     rows, columns = plane.local_slice(team.rank)
     padded[core] = whole[rows, columns]
     for _ in range(STEPS):
-        pending = dist.start_halo(team, around, padded)
+        pending = dist.start_halo(team, neighbors, padded)
         inside = padded[core].sum()  # the core may be read while the exchange is pending
         pending.wait()
         assert padded[core].sum() == inside

@@ -45,9 +45,9 @@ def of_all(result: Any) -> Any:
     return dist.gather(TEAM, dist.partition_of(TEAM, gid), np.array(local, order="C"))
 
 
-def check(name: str, lowered: LoweredFunction, arguments: list[Any], wanted: list[Any]) -> None:
+def check(name: str, lowered: LoweredFunction, arguments: list[Any], reference: list[Any]) -> None:
     results = execute(dist_to_runtime(lowered), *map(given, arguments))
-    for result, expected in zip(results, wanted, strict=True):
+    for result, expected in zip(results, reference, strict=True):
         found = of_all(result)
         assert found.dtype == np.asarray(expected).dtype, (name, found.dtype)
         assert_close(found, expected, rtol=1e-12, atol=1e-12, err_msg=name)

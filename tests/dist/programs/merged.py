@@ -13,12 +13,12 @@ line = dist.halo(dist.Partition((9,), "int8", mesh, [dist.Shard(0)]), [1], perio
 rows = dist.halo(dist.Partition((8, 3), "float64", mesh, [dist.Shard(0)]), [(2, 1), 0])
 
 
-def padded(around: dist.Halo) -> np.ndarray:
+def padded(neighbors: dist.Halo) -> np.ndarray:
     """Return the padded local array, in which each element is its index along the first axis."""
-    made = np.zeros(around.shape(team.rank), around.partition.dtype)
-    numbers = np.arange(around.partition.shape[0])[around.partition.local_slice(team.rank)[0]]
-    made[around.core(team.rank)] = numbers if made.ndim == 1 else numbers[:, None]
-    return made
+    result = np.zeros(neighbors.shape(team.rank), neighbors.partition.dtype)
+    numbers = np.arange(neighbors.partition.shape[0])[neighbors.partition.local_slice(team.rank)[0]]
+    result[neighbors.core(team.rank)] = numbers if result.ndim == 1 else numbers[:, None]
+    return result
 
 
 first, second = padded(line), padded(rows)

@@ -28,10 +28,10 @@ Taps = list[tuple[tuple[int, ...], float]]
 
 
 @contextmanager
-def always(wanted: bool) -> Iterator[None]:
+def always(expected: bool) -> Iterator[None]:
     """Force or forbid overlap, whatever was measured."""
     before = overlap.OverlapDecision.is_profitable
-    overlap.OverlapDecision.is_profitable = lambda self: wanted  # type: ignore[method-assign]
+    overlap.OverlapDecision.is_profitable = lambda self: expected  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -71,10 +71,10 @@ def sliced(array: Any, u: Any, stencil: Taps) -> Any:
 def written(array: Any, u: Any, stencil: Taps) -> Any:
     """Write the sum of slices to the inner elements of a copy."""
     widths = [max([abs(shift[axis]) for shift, _ in stencil]) for axis in range(u.ndim)]
-    made = u + 0
+    result = u + 0
     inner = tuple([slice(w, n - w) for w, n in zip(widths, u.shape, strict=True)])
-    made[inner] = sliced(array, u, stencil)
-    return made
+    result[inner] = sliced(array, u, stencil)
+    return result
 
 
 KINDS: tuple[Callable[[Any, Any, Taps], Any], ...] = (rolled, sliced, written)
@@ -116,9 +116,9 @@ def draw(seed: int) -> int:
     data = random.normal(size=shape)
     where = partition(random, shape)
     found = []
-    for wanted in (False, True):
+    for expected in (False, True):
         COUNTERS.overlapped = 0
-        with always(wanted):
+        with always(expected):
             u = steps(xp, xp.asarray(data, team=TEAM, copy=True, placements=where), kind, drawn)
             found.append(np.asarray(u))
     assert found[0].tobytes() == found[1].tobytes(), (seed, where, shape, kind, drawn)
@@ -132,9 +132,9 @@ def often() -> None:
     stencil: Taps = [((1, 0), 0.2), ((-1, 0), 0.3), ((0, 1), 0.1), ((0, -1), 0.15)]
     for kind in KINDS[0], KINDS[2]:
         found = []
-        for wanted in (False, True):
+        for expected in (False, True):
             xp.reset()
-            with always(wanted):
+            with always(expected):
                 u = xp.asarray(data, team=TEAM, copy=True)
                 for _ in range(40):
                     u = kind(xp, u, stencil)
@@ -142,7 +142,7 @@ def often() -> None:
                 found.append(np.asarray(u.to_local()))
             report = xp.report()
             assert report.exchanges == 40 * (N > 1), report
-            assert report.overlapped == (40 * (N > 1) if wanted else 0), report
+            assert report.overlapped == (40 * (N > 1) if expected else 0), report
         assert found[0].tobytes() == found[1].tobytes(), kind
     assert N == 1 or "40 exchanges, 40 overlapped with computation" in str(report), report
 
@@ -159,18 +159,18 @@ def seen() -> None:
         if event["ph"] == "X"
     ]
     for rank in range(N):
-        own = [name for name, tid in events if tid == rank]
+        names = [name for name, tid in events if tid == rank]
         # The rank of the first of two adjacent rows computes their sum.
         waits = ["waits for add"] if N > 1 else []
         border = ["add (border)"] if rank < N - 1 else []
-        assert own == (["add (core)", *waits, *border] if N > 1 else ["add"]), (rank, own)
+        assert names == (["add (core)", *waits, *border] if N > 1 else ["add"]), (rank, names)
 
 
 def fails() -> None:
     """An allocation failure is raised on all ranks, which can continue afterwards."""
     data = np.arange(120.0).reshape(24, 5)
-    for wanted in (False, True):
-        with always(wanted):
+    for expected in (False, True):
+        with always(expected):
             x = xp.asarray(data, team=TEAM)
             u = x[1:] + x[:-1]
             large = xp.roll(xp.broadcast_to(u[:, None, None], (23, 10**6, 10**5, 5)) + 1, 1, axis=0)

@@ -41,8 +41,8 @@ assert len(CALLS) == 2, CALLS  # recorded once per shape
 
 @xp.jit
 def steps(u: Any, before: Any) -> Any:
-    around = sum(xp.roll(u, shift, axis=0) for shift in (1, -1))
-    return 2 * u - before + 0.1 * (around - 2 * u), u
+    neighbors = sum(xp.roll(u, shift, axis=0) for shift in (1, -1))
+    return 2 * u - before + 0.1 * (neighbors - 2 * u), u
 
 
 start = random.uniform(size=19)

@@ -32,16 +32,16 @@ def smoothed(u: np.ndarray, axis: int) -> np.ndarray:
     middle = [slice(None)] * u.ndim
     left, right = list(middle), list(middle)
     middle[axis], left[axis], right[axis] = slice(1, -1), slice(None, -2), slice(2, None)
-    made: np.ndarray = 0.25 * u[tuple(left)] + 0.5 * u[tuple(middle)] + 0.25 * u[tuple(right)]
-    return made
+    result: np.ndarray = 0.25 * u[tuple(left)] + 0.5 * u[tuple(middle)] + 0.25 * u[tuple(right)]
+    return result
 
 
 def padded(field: dist.Field, widths: list[int]) -> np.ndarray:
-    around = dist.halo(field.partition, widths, periodic=True)
-    made = np.empty(around.shape(loop.team.rank))
-    made[around.core(loop.team.rank)] = field.local
-    dist.update_halo(loop.team, around, made)
-    return made
+    neighbors = dist.halo(field.partition, widths, periodic=True)
+    result = np.empty(neighbors.shape(loop.team.rank))
+    result[neighbors.core(loop.team.rank)] = field.local
+    dist.update_halo(loop.team, neighbors, result)
+    return result
 
 
 line = dist.Partition((241,), "float64", dist.Mesh((team.size,)), [dist.Shard(0)])

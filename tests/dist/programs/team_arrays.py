@@ -22,10 +22,10 @@ ROW = dist.Mesh((N,))
 COUNTERS = xp.statistics.counters
 
 
-def equal(array: Any, wanted: Any, rtol: float = 0) -> None:
+def equal(array: Any, expected: Any, rtol: float = 0) -> None:
     found = np.asarray(array)
-    assert found.dtype == np.asarray(wanted).dtype, (found.dtype, wanted)
-    assert_close(found, wanted, rtol=rtol)
+    assert found.dtype == np.asarray(expected).dtype, (found.dtype, expected)
+    assert_close(found, expected, rtol=rtol)
 
 
 def makes() -> None:
@@ -116,8 +116,8 @@ def counts() -> None:
 
 def views() -> None:
     """A write to a view changes the array; pickled arrays have no team."""
-    x, wanted = (make(np.arange(24.0).reshape(8, 3)) for make in (on_team, np.array))
-    for array in (x, wanted):
+    x, expected = (make(np.arange(24.0).reshape(8, 3)) for make in (on_team, np.array))
+    for array in (x, expected):
         y = array[1:7]
         y[0] = 5
         array.T[0, 3:] = -1
@@ -125,10 +125,10 @@ def views() -> None:
         y[1:3, ::-1] = array[2:4] + 0
         y[y > 20] = 0
         equal(y, np.asarray(array)[1:7])
-    equal(x, wanted)
-    kept = copy.deepcopy(x)
+    equal(x, expected)
+    copied = copy.deepcopy(x)
     x[0] = 9
-    equal(kept, wanted)
+    equal(copied, expected)
     stored = pickle.loads(pickle.dumps(x))
     assert stored.team is None
     equal(stored, np.asarray(x))

@@ -24,8 +24,8 @@ def waves(array: Any, u: Any, steps: int) -> Any:
     """Solve the wave equation on a torus."""
     before = u
     for _ in range(steps):
-        around = sum(array.roll(u, shift, axis=axis) for shift in (1, -1) for axis in (0, 1))
-        u, before = 2 * u - before + 0.1 * (around - 4 * u), u
+        neighbors = sum(array.roll(u, shift, axis=axis) for shift in (1, -1) for axis in (0, 1))
+        u, before = 2 * u - before + 0.1 * (neighbors - 4 * u), u
     return u
 
 
@@ -39,9 +39,9 @@ def means(array: Any, points: Any, centers: Any, steps: int) -> Any:
     """Return the centers of k-means."""
     for _ in range(steps):
         off = array.sum((points[:, None, :] - centers[None, :, :]) ** 2, axis=2)
-        own = array.argmin(off, axis=1)[:, None] == array.arange(3, **of(points))[None, :]
-        own = array.astype(own, array.float64)
-        centers = (own.T @ points) / array.sum(own, axis=0)[:, None]
+        membership = array.argmin(off, axis=1)[:, None] == array.arange(3, **of(points))[None, :]
+        membership = array.astype(membership, array.float64)
+        centers = (membership.T @ points) / array.sum(membership, axis=0)[:, None]
     return centers
 
 

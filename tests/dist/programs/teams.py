@@ -181,13 +181,13 @@ def outcome(case: Case, x: Any) -> Any:
         return f"{type(error).__name__}"
 
 
-def check(where: str, wanted: Any, found: Any) -> None:
+def check(where: str, expected: Any, found: Any) -> None:
     """Check that the result of sharded arrays equals the result of the whole array."""
-    if isinstance(wanted, str) or isinstance(found, str):
-        assert repr(wanted) == repr(found), where
+    if isinstance(expected, str) or isinstance(found, str):
+        assert repr(expected) == repr(found), where
         return
-    assert found.dtype == wanted.dtype, where
-    assert_close(found, wanted, rtol=1e-12, atol=1e-12, err_msg=where)
+    assert found.dtype == expected.dtype, where
+    assert_close(found, expected, rtol=1e-12, atol=1e-12, err_msg=where)
 
 
 def main(group: str) -> None:

@@ -14,7 +14,7 @@ team = dist.world()
 mesh = dist.Mesh((team.size,))
 
 
-def tell(what: str, call: Callable[[], object]) -> None:
+def tell(subject: str, call: Callable[[], object]) -> None:
     """Print the minimum and the median time in microseconds."""
     times = []
     for _ in range(50):
@@ -23,7 +23,7 @@ def tell(what: str, call: Callable[[], object]) -> None:
         call()
         times.append(1e6 * (time.perf_counter() - start))
     if team.rank == 0:
-        print(f"{what:<44}{min(times):9.1f}{median(times):9.1f}", flush=True)
+        print(f"{subject:<44}{min(times):9.1f}{median(times):9.1f}", flush=True)
 
 
 def moved(shape: tuple[int, ...], before: dist.Placement, after: dist.Placement) -> Callable[[], None]:

@@ -32,16 +32,16 @@ def rows() -> Iterator[tuple[str, Any]]:
         yield f"{size} complex ones", pairs[0] + 1j * pairs[1]
 
 
-def same(where: str, found: Any, wanted: Any) -> None:
+def same(where: str, found: Any, expected: Any) -> None:
     """Check equality, including dtype and signs of zeros, and that nothing was gathered."""
     if isinstance(found, xp.Array):
         xp.eval(found)
         assert not GATHERED, (where, GATHERED)
-    found, wanted = np.asarray(found), np.asarray(wanted)
-    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), (where, found, wanted)
-    np.testing.assert_array_equal(found, wanted, err_msg=where)
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape), (where, found, expected)
+    np.testing.assert_array_equal(found, expected, err_msg=where)
     if found.dtype.kind == "f":
-        signs = np.signbit(found[found == 0]), np.signbit(wanted[wanted == 0])
+        signs = np.signbit(found[found == 0]), np.signbit(expected[expected == 0])
         np.testing.assert_array_equal(*signs, err_msg=where)
     GATHERED.clear()
 
@@ -86,10 +86,10 @@ def ordered() -> None:
             functions = ORDERED if data.dtype.kind not in "bc" else {}
             functions = functions | (OTHERS if placed is None else {})
             refused = REFUSED.get(data.dtype.kind, ())
-            for said, function in functions.items():
-                if said.startswith(refused):
+            for message, function in functions.items():
+                if message.startswith(refused):
                     continue
-                same(f"{said} of {name}", function(x), function(alone))
+                same(f"{message} of {name}", function(x), function(alone))
         values = xp.unique_values(x)
         xp.eval(values)
         assert not GATHERED, (name, GATHERED)
@@ -100,9 +100,9 @@ def ordered() -> None:
 def written(key: Callable[[Any], Any], value: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that writes elements at an index of arrays in a copy."""
     def function(x: Any) -> Any:
-        made = x + 0
-        made[key(x)] = value(x)
-        return made
+        result = x + 0
+        result[key(x)] = value(x)
+        return result
 
     return function
 
@@ -170,8 +170,8 @@ def planes() -> None:
     alone = xp.asarray(data)
     for axis in (0, 1):
         x = xp.asarray(data, team=TEAM, placements=[dist.Shard(axis)])
-        for said, function in PLANES.items():
-            same(f"{said} of a plane by {axis}", function(x), function(alone))
+        for message, function in PLANES.items():
+            same(f"{message} of a plane by {axis}", function(x), function(alone))
 
 
 BLOCKS: dict[str, Callable[[Any], Any]] = {
@@ -213,9 +213,9 @@ def blocks() -> None:
         [dist.Shard(0), dist.Shard(1)], [dist.Shard(1), dist.Replicate()]]
     for kinds in ways:
         placed = dist.Partition(data.shape, data.dtype, mesh, kinds)
-        for said, function in BLOCKS.items():
+        for message, function in BLOCKS.items():
             x = xp.asarray(data, team=TEAM, placements=placed)
-            same(f"{said} of {kinds}", function(x), function(alone))
+            same(f"{message} of {kinds}", function(x), function(alone))
 
 
 def products() -> None:
@@ -262,9 +262,9 @@ def batches() -> None:
         ), found
     else:
         raise AssertionError("a singular matrix has an inverse")
-    wanted = np.asarray(x) + 1
+    expected = np.asarray(x) + 1
     GATHERED.clear()  # ignore the gathers so far
-    same("after an error", x + 1, wanted)
+    same("after an error", x + 1, expected)
 
 
 def on_a_mesh() -> None:
@@ -291,9 +291,9 @@ def on_a_mesh() -> None:
     rows = xp.asarray(data[:2], team=TEAM)
     for axis in (0, 1):
         sides = (rows, x) if axis == 0 else (xp.asarray(data[:, :3], team=TEAM), x)
-        wanted = np.concatenate([np.asarray(each) for each in sides], axis=axis)
+        expected = np.concatenate([np.asarray(side) for side in sides], axis=axis)
         GATHERED.clear()
-        same("rows and blocks in one", xp.concat(sides, axis=axis), wanted)
+        same("rows and blocks in one", xp.concat(sides, axis=axis), expected)
     same("stacked", xp.stack([xp.asarray(data, team=TEAM), x]), np.stack([data, data]))
     flat = xp.asarray(data[:1, :1], team=TEAM, placements=dist.Partition(
         (1, 1), data.dtype, mesh, [dist.Shard(0), dist.Shard(1)]))

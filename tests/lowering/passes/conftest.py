@@ -44,12 +44,12 @@ def _known(func: PrimFunc, sizes: dict[str, int]) -> dict[Var, Expr]:
     return {var: index_value(sizes[var.name]) for var in variables if var.name in sizes}
 
 
-def _arguments(func: PrimFunc, given: Sequence[Any], **sizes: int) -> list[Any]:
+def _arguments(func: PrimFunc, inputs: Sequence[Any], **sizes: int) -> list[Any]:
     """Return copies of the given arrays in the current shapes of the parameters."""
     known = _known(func, sizes)
     return [
         value.reshape(_shape(param, known)).copy() if isinstance(param, Buffer) else value
-        for param, value in zip(func.params, given, strict=True)
+        for param, value in zip(func.params, inputs, strict=True)
     ]
 
 
@@ -73,8 +73,8 @@ def results() -> Results:
     """Return a function that evaluates a PrimFunc and returns all arrays afterwards, flattened."""
 
     def run(func: PrimFunc, arrays: Sequence[Any] | None = None, **sizes: int) -> list[Array]:
-        given = _random(func, **sizes) if arrays is None else arrays
-        used = _arguments(func, given, **sizes)
+        data = _random(func, **sizes) if arrays is None else arrays
+        used = _arguments(func, data, **sizes)
         evaluate(func, used)
         return [array.reshape(-1) for array in used if isinstance(array, np.ndarray)]
 
@@ -98,11 +98,11 @@ def check(results: Results) -> Check:
         assert str(done).strip() == after.strip()
         assert parse(str(done)) == done
         assert step(done) == done
-        for each in sizes or ({},):
-            arrays = _random(func, **each)
-            wanted = results(func, arrays, **each)
-            for got, want in zip(results(done, arrays, **each), wanted, strict=True):
-                np.testing.assert_array_equal(got, want)
+        for item in sizes or ({},):
+            arrays = _random(func, **item)
+            expected = results(func, arrays, **item)
+            for actual, want in zip(results(done, arrays, **item), expected, strict=True):
+                np.testing.assert_array_equal(actual, want)
         return done
 
     return run_pass

@@ -104,18 +104,18 @@ def test_numbers_stay_the_same_after_every_pass(
     s = te.create_schedule(output)
     decide(s)
     a = np.arange(120, dtype="float32").reshape(10, 12)
-    wanted = (2 * a + 1).sum(1) if output is R else 2 * a[:7, :10] + 2 * a[3:, 2:]
+    expected = (2 * a + 1).sum(1) if output is R else 2 * a[:7, :10] + 2 * a[3:, 2:]
 
     for name, func in lower_all(s, [A, output]).functions.items():
         assert tecomp.parse(str(func)) == func, name
-        found = np.full(wanted.shape, np.nan, "float32")
+        found = np.full(expected.shape, np.nan, "float32")
         shapes = [p.shape for p in func.params if isinstance(p, Buffer)]
         sized: list[Any] = [np.reshape(x, s) for x, s in zip((a, found), shapes, strict=True)]
         tecomp.evaluate(func, sized)
-        np.testing.assert_array_equal(sized[1].reshape(wanted.shape), wanted, name)
-    found = np.full(wanted.shape, np.nan, "float32")
+        np.testing.assert_array_equal(sized[1].reshape(expected.shape), expected, name)
+    found = np.full(expected.shape, np.nan, "float32")
     tecomp.build(s, [A, output], check_bounds=True)(a, found)
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("output", "decide"), CASES)

@@ -283,15 +283,15 @@ def test_indices_of_a_view_include_its_offset() -> None:
     verify(func, flat=True)
     memory = np.arange(40, dtype=np.float32)
     part = np.lib.stride_tricks.as_strided(memory[5:], (3, 4), (32, 4))
-    wanted = part.copy()
+    expected = part.copy()
 
     for run in (
         partial(evaluate, parse(OFFSET)), partial(evaluate, func), partial(_call, Kernel(func))
     ):
         found, rows = memory.copy(), np.zeros((3, 4), np.float32)
         run([found, rows if run.args == (parse(OFFSET),) else rows.reshape(-1), 3])
-        np.testing.assert_array_equal(rows, wanted)
-        assert found.sum() == memory.sum() - wanted.sum()
+        np.testing.assert_array_equal(rows, expected)
+        assert found.sum() == memory.sum() - expected.sum()
 
 
 def test_a_view_that_begins_before_its_memory() -> None:

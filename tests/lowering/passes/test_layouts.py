@@ -158,9 +158,9 @@ def f(A: Buffer("float32", (n, m)), *, n: "int64", m: "int64"):
 
     for n, m in ((3, 5), (1, 4), (4, 1), (0, 3), (3, 0)):
         a = np.zeros((n, m), np.float32)
-        wanted = np.arange(n * m, dtype=np.float32).reshape(n, m)
-        np.testing.assert_array_equal(interpreted(parse(text), a)[0], wanted)
-        np.testing.assert_array_equal(interpreted(func, a)[0], wanted)
+        expected = np.arange(n * m, dtype=np.float32).reshape(n, m)
+        np.testing.assert_array_equal(interpreted(parse(text), a)[0], expected)
+        np.testing.assert_array_equal(interpreted(func, a)[0], expected)
 
 
 def test_a_view_of_a_realized_buffer_has_all_of_it_realized() -> None:
@@ -454,13 +454,13 @@ def f(A: Buffer("float32", (7, 2)), B: Buffer("float32", (7, 2))):
             B[i, j] = A[i, j]
 """)
     a, b = np.arange(14, dtype=np.float32).reshape(7, 2) + 4, np.empty((4, 3, 3), np.float32)
-    wanted = np.broadcast_to(np.arange(4, dtype=np.float32)[:, None, None], b.shape).copy()
+    expected = np.broadcast_to(np.arange(4, dtype=np.float32)[:, None, None], b.shape).copy()
     i, j = np.indices(a.shape)
-    wanted[j ^ i % 4, i // 3, i % 3] = a
+    expected[j ^ i % 4, i // 3, i % 3] = a
 
     evaluate(func, [a, b])
 
-    np.testing.assert_array_equal(b, wanted)
+    np.testing.assert_array_equal(b, expected)
 
 
 def test_refusals() -> None:

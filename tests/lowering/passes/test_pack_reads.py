@@ -36,9 +36,9 @@ def test_side_by_side() -> None:
     verify(packed, flat=True)
     assert pack_reads(packed) is packed
     a = np.arange(9, dtype="int16")
-    for each in (func, packed):
+    for item in (func, packed):
         out = np.zeros(4, "int32")
-        evaluate(each, [a, a[:8].copy(), out])
+        evaluate(item, [a, a[:8].copy(), out])
         np.testing.assert_array_equal(out, (a[:8].astype("int32") ** 2).reshape(4, 2).sum(1))
 
 

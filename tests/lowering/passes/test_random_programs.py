@@ -52,12 +52,12 @@ class Programs:
         return self.pick(one, f"{one} and j > 1", f"n > 2 and {one}", f"not ({one})",
                          f"j < n or {one}", f"A[({b}) % 32] > float32(0.0)")
 
-    def number(self, scope: list[str], own: str, depth: int = 2) -> str:
+    def number(self, scope: list[str], fallback: str, depth: int = 2) -> str:
         at = self.index(scope)
         if depth == 0:
-            return self.pick("float32(2.0)", f"A[({at}) % 32]", "C[n % 4]", own,
+            return self.pick("float32(2.0)", f"A[({at}) % 32]", "C[n % 4]", fallback,
                              f'cast("float32", {at})')
-        a, b = (self.number(scope, own, depth - 1) for _ in range(2))
+        a, b = (self.number(scope, fallback, depth - 1) for _ in range(2))
         free = self.index(scope, 1)
         return self.pick(
             a, f"({a} + {b})", f"({a} - {b})", f"max({a}, {b})",
@@ -108,9 +108,9 @@ class Programs:
     def store(self, indent: str, scope: list[str], memory: list[str]) -> list[str]:
         place = self.pick(*self.places)
         # Only the lane that writes an element may read it again.
-        own = self.pick(place, "float32(3.0)", *(name.split("[")[0] if "[" not in name else
+        stored = self.pick(place, "float32(3.0)", *(name.split("[")[0] if "[" not in name else
                         name.replace("[", "[(").replace("]", ") % 3]") for name in memory))
-        return [f"{indent}{place} = {self.number(scope, own)}"]
+        return [f"{indent}{place} = {self.number(scope, stored)}"]
 
     def nest(self) -> str:
         loop = self.pick(
@@ -151,5 +151,5 @@ def test_random_programs(text: str, step: str) -> None:
     if step in ("vectorize", "all"):
         assert ForKind.VECTORIZED.value not in str(done)
     for n in (0, 1, 3, 8):
-        for got, want in zip(run(done, n), run(func, n), strict=True):
-            np.testing.assert_array_equal(got, want)
+        for actual, want in zip(run(done, n), run(func, n), strict=True):
+            np.testing.assert_array_equal(actual, want)

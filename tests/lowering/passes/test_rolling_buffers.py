@@ -157,8 +157,8 @@ def test_numbers_after_every_pass(change: Change) -> None:
     result = np.full((H, W), 77, "float32")
     tecomp.build(s, [A, C], check_bounds=True)(a, result)
     np.testing.assert_array_equal(result, oracle(a))
-    again = replay(s.trace.to_json(), s.outputs)
-    assert str(lower_all(again, [A, C]).final) == str(lowered.final)
+    replayed = replay(s.trace.to_json(), s.outputs)
+    assert str(lower_all(replayed, [A, C]).final) == str(lowered.final)
 
 
 @pytest.mark.parametrize("change", [rows, both, in_a_layout, aligned, groups_of_rows])
@@ -538,21 +538,21 @@ def test_gaps_take_nothing_that_is_not_computed_further_out(n: int, has_row: boo
         + te.if_then_else(te.all(j % 3 < size, size > 2), X[j % 3, 2], 0.0), name="D")
     s = te.create_schedule(D)
     whole = s.cache_read(X, "shared", [D])
-    kept = s.cache_read(whole, "local", [D])
+    cached = s.cache_read(whole, "local", [D])
     i, j = s[D].op.axis
-    around = i if has_row else s[D].split(i, nparts=1)[0]
-    s[whole].compute_at(s[D], around)
-    s[kept].compute_at(s[D], j)
-    s[kept].rolling_buffer()
+    neighbors = i if has_row else s[D].split(i, nparts=1)[0]
+    s[whole].compute_at(s[D], neighbors)
+    s[cached].compute_at(s[D], j)
+    s[cached].rolling_buffer()
     x = np.arange(n * n, dtype=np.float32).reshape(n, n)
     d = np.zeros((n, n), np.float32)
 
     evaluate(tecomp.lower(s, [size, X, D]), [n, x.ravel(), d.ravel()])
-    again = np.zeros((n, n), np.float32)
-    tecomp.build(s, [size, X, D])(n, x, again)
+    repeated = np.zeros((n, n), np.float32)
+    tecomp.build(s, [size, X, D])(n, x, repeated)
 
     rows, columns = np.indices((n, n))
     near = np.where(rows + 1 < n, x[columns // 2, np.minimum(rows + 1, n - 1)], 0)
     far = np.where(columns % 3 < n, x[np.minimum(columns % 3, n - 1), 2], 0) if n > 2 else 0
     np.testing.assert_array_equal(d, near + far)
-    np.testing.assert_array_equal(again, near + far)
+    np.testing.assert_array_equal(repeated, near + far)
