@@ -374,7 +374,7 @@ def test_reading_a_record_writes_the_same_documents(tmp_path: Path) -> None:
         replace(RECORD, note="Another."), "performance.svg")
 
 
-def test_the_picture_of_teams_is_what_the_model_says() -> None:
+def test_the_figure_of_teams_matches_the_model() -> None:
     drawn = Path(__file__).parents[1] / "docs" / "teams-scaling.svg"
 
     assert drawn.read_text(encoding="utf-8") == scaling.picture()
@@ -579,7 +579,7 @@ def test_recording_cost_is_measured_with_and_without_kernels() -> None:
         assert counters.called - before == calls
 
 
-def test_tables_of_arrays_tell_chains_from_what_is_paid_once() -> None:
+def test_array_tables_separate_fixed_costs() -> None:
     chain = Row("array/gelu-4e6", "gelu, 4e6", 0, 0, "none", Goal(of_peers=(("numpy", 2.0),)), 1, (
         Result("tecomp", minimum=0.002, median=0.003), Result("numpy", minimum=0.003, median=0.003)))
     once = Row("array/import", "import", 0, 0, "none", Goal(seconds=0.3), 1, (
@@ -595,7 +595,7 @@ def test_tables_of_arrays_tell_chains_from_what_is_paid_once() -> None:
 
 @pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("case", typical.CASES, ids=lambda case: case.name)
-def test_typical_programs_are_those_of_numpy(case: typical.Case) -> None:
+def test_typical_programs_match_numpy(case: typical.Case) -> None:
     small = case.arrays(40)
     assert_close(
         np.asarray(case.program(xp, *map(xp.asarray, small))), case.program(np, *small),

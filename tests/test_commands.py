@@ -156,7 +156,7 @@ def test_commands_reject_objects_that_are_no_programs(script: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("command", ["lower", "viz"])
-def test_mistakes_in_a_script_are_shown_where_they_are(command: str, tmp_path: Path) -> None:
+def test_script_errors_show_the_source_line(command: str, tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text("from tecomp import te\n\nA = te.placeholder((-1,))\n", encoding="utf-8")
 
@@ -176,7 +176,7 @@ def test_errors_outside_the_script_have_no_location(script: Path) -> None:
     ))
 
 
-def test_a_picture_of_what_a_script_defines(script: Path, tmp_path: Path) -> None:
+def test_a_figure_of_a_script(script: Path, tmp_path: Path) -> None:
     status, output = ran("viz", f"{script}:layout", "-o", tmp_path / "layout.svg")
 
     assert (status, output) == (0, f"{tmp_path}/layout.svg\n")
@@ -220,7 +220,7 @@ def test_programs_read_loops_and_where_pictures_are(script: Path, tmp_path: Path
     }
 
 
-def test_programs_read_what_was_written_for_a_target(
+def test_completion_lists_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -234,7 +234,7 @@ def test_programs_read_what_was_written_for_a_target(
 
 
 @pytest.mark.parametrize(("agree", "status"), [(True, 0), (False, 1)])
-def test_programs_read_what_the_demo_says(
+def test_demo_output_is_machine_readable(
     agree: bool, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shown(job: object, show: Callable[[str], None]) -> bool:
@@ -251,7 +251,7 @@ def test_programs_read_what_the_demo_says(
     }
 
 
-def test_programs_read_what_was_checked() -> None:
+def test_check_output_is_machine_readable() -> None:
     checks = {check["title"]: check["passed"] for check in json.loads(ran("check-target", "cpu", "--json")[1])}
 
     assert checks["name matches the file name"]
@@ -276,7 +276,7 @@ def test_shells_complete_commands(shell: str) -> None:
     ("tecomp explain index-ty", ["index-type"]),
     ("tecomp lower x.py:f --stage flat", ["flatten_buffer"]),
 ])
-def test_shells_complete_what_commands_take(words: str, offered: list[str]) -> None:
+def test_shell_completion_of_arguments(words: str, offered: list[str]) -> None:
     *source, begun = words.split()[1:]
 
     found = ShellComplete(main, {}, "tecomp", "_TECOMP_COMPLETE").get_completions(source, begun)
@@ -308,7 +308,7 @@ def test_a_terminal_shows_a_table() -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", shown).split() == ["name", "value", "one", "1"]
 
 
-def test_the_page_shows_what_lower_prints(tmp_path: Path) -> None:
+def test_page_matches_lower(tmp_path: Path) -> None:
     page = (Path(__file__).parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
     code, output = re.findall(r"^```(?:python|text)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     script = tmp_path / "script.py"

@@ -67,7 +67,7 @@ def test_tiles_are_copied_by_destination_lines_within_blocks() -> None:
     assert neighbors == len(loops.splitlines()) - 2
 
 
-def test_cores_share_as_many_loops_as_give_all_of_them_work() -> None:
+def test_cores_share_enough_loops() -> None:
     dims = (Dim(3, 40_000, 40_000), Dim(40, 1000, 1), Dim(1000, 1, 40))
     loops = [loops_of(moves_of(dims, (4, 4), 32), cores)[0].splitlines()[0] for cores in (1, 2, 64)]
 

@@ -46,7 +46,7 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def test_the_readme_shows_how_it_is_used() -> None:
+def test_readme_examples_run() -> None:
     assert len(CODE.findall(text_of(ROOT / "README.md"))) >= 2
 
 

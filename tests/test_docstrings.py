@@ -34,7 +34,7 @@ WITH_MPI = [
 
 @pytest.mark.exhaustive(keep=20)
 @pytest.mark.parametrize("module", sorted({*MODULES} - {*WITH_MPI}))
-def test_examples_print_what_they_say(module: str) -> None:
+def test_docstring_examples_match(module: str) -> None:
     result = doctest.testmod(import_module(module))
 
     assert result.failed == 0
@@ -42,7 +42,7 @@ def test_examples_print_what_they_say(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", STUBS)
-def test_examples_of_functions_from_tables_print_what_they_say(module: str) -> None:
+def test_generated_docstring_examples_match(module: str) -> None:
     found = import_module(module)
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
     for name in found.__all__:
@@ -51,7 +51,7 @@ def test_examples_of_functions_from_tables_print_what_they_say(module: str) -> N
             assert (result.failed, result.attempted > 0) == (0, True), name
 
 
-def test_examples_of_teams_print_what_they_say() -> None:
+def test_team_docstring_examples_match() -> None:
     # MPI stays initialized for the lifetime of a process, so it runs in a subprocess.
     script = (
         "import doctest, importlib, sys\n"

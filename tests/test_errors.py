@@ -63,7 +63,7 @@ def test_errors_format_values_in_their_template() -> None:
 
 
 @pytest.mark.parametrize("repeated", [lambda e: pickle.loads(pickle.dumps(e)), copy.deepcopy])
-def test_an_error_says_the_same_in_another_process(repeated: object) -> None:
+def test_errors_survive_pickling(repeated: object) -> None:
     """An error survives pickling; `multiprocessing` hangs on results that cannot be sent."""
     assert callable(repeated)
     error = refused()
@@ -154,7 +154,7 @@ def test_carets_are_under_all_lines_of_an_expression(tmp_path: Path) -> None:
     )
 
 
-def test_carets_are_under_what_is_used_too_late(tmp_path: Path) -> None:
+def test_carets_mark_late_uses(tmp_path: Path) -> None:
     """A partially indexed tensor is rejected where it is used, and shown where it is written."""
     (tmp_path / "user.py").write_text(
         "from tecomp import te\nA = te.placeholder((8, 16), name='A')\n"
@@ -248,7 +248,7 @@ def test_tracebacks_end_at_the_users_line(tmp_path: Path) -> None:
     assert "tecomp/scheduling/loops.py" in output(program, tmp_path, TECOMP_DEBUG="1")
 
 
-def test_tracebacks_keep_what_users_raised_themselves(tmp_path: Path) -> None:
+def test_tracebacks_keep_user_exceptions(tmp_path: Path) -> None:
     """Tracebacks keep exceptions of user code as causes, and frames of user callbacks."""
     program = """\
 from tecomp import te

@@ -182,7 +182,7 @@ def test_a_helper_thread_is_not_blocked() -> None:
     assert gate._depths == {}
 
 
-def test_two_threads_inside_that_fork_do_not_wait_for_each_other() -> None:
+def test_concurrent_forks_do_not_deadlock() -> None:
     gate, barrier = ForkGate(), threading.Barrier(2)
     quiet: list[bool] = []
 

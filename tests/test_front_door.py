@@ -28,14 +28,14 @@ def seen_by_type_checkers() -> dict[str, str]:
     }
 
 
-def test_names_are_those_that_type_checkers_see() -> None:
+def test_names_match_type_checkers() -> None:
     for name, module in seen_by_type_checkers().items():
         expected = import_module(f"tecomp.{name}" if module == "tecomp" else module)
         found = getattr(tecomp, name)
         assert found is (expected if module == "tecomp" else getattr(expected, name))
 
 
-def test_all_that_is_promised_is_there() -> None:
+def test_all_documented_names_exist() -> None:
     assert tecomp.__all__ == sorted(tecomp.__all__)
     assert {*tecomp.__all__} == {*seen_by_type_checkers(), "__version__"}
     assert all(hasattr(tecomp, name) for name in tecomp.__all__)

@@ -125,7 +125,7 @@ def _texts(names: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_no_public_name_sends_to_another_for_its_arguments(module: str) -> None:
+def test_public_docstrings_describe_their_arguments(module: str) -> None:
     texts = _texts(_public(import_module(module)))
 
     assert [(name, found[0]) for name, text in texts if (found := ELSEWHERE.search(text))] == []

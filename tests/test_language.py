@@ -58,12 +58,12 @@ def parts_of(node: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("text", fenced("te"))
-def test_an_example_is_what_is_printed(text: str) -> None:
+def test_examples_match_the_printer(text: str) -> None:
     assert str(parse(text)) == text
 
 
 @pytest.mark.parametrize("text", fenced("ptensor"))
-def test_an_example_of_functions_on_arrays_is_what_is_printed(text: str) -> None:
+def test_ptensor_examples_match_the_printer(text: str) -> None:
     assert str(parse_module(text)) == text
 
 
@@ -88,7 +88,7 @@ def test_the_examples_have_every_part_of_the_language() -> None:
 
 
 @pytest.mark.parametrize("type", [*SCALARS, *(f"ptensor<?x0x{dtype}, device='cpu', team=1>" for dtype in ALL)])
-def test_every_type_of_functions_on_arrays_is_made_by_the_grammar(type: str) -> None:
+def test_the_grammar_covers_every_ptensor_type(type: str) -> None:
     text = str(parse_module(f"func @f(%x: {type}) -> {type} {{\n  return %x\n}}"))
 
     assert TENSORS.used(list(tensor_tokens(text))) is not None, text

@@ -406,7 +406,7 @@ def test_figures_resolve() -> None:
     sorted({*FILES.values(), *LIBRARIES}),
     ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_a_file_starts_by_saying_what_it_is_for(path: Path) -> None:
+def test_a_file_starts_with_its_purpose(path: Path) -> None:
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     first = docstring.partition("\n")[0]
 

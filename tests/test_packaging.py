@@ -213,7 +213,7 @@ def types_told(program: Path, site: Path, where: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["editable", "installed"])
-def test_type_checkers_know_what_a_user_calls(
+def test_public_functions_are_typed(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     pytest.importorskip("mypy")

@@ -25,7 +25,7 @@ PAGES = [
 
 @pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", PAGES)
-def test_examples_print_what_the_page_shows(name: str) -> None:
+def test_page_examples_match(name: str) -> None:
     page = DOCS / f"{name}.md"
     text = page.read_text(encoding="utf-8") + "\n"
     names: dict[str, Any] = {}

@@ -85,7 +85,7 @@ def test_a_new_process_computes_the_same() -> None:
     assert same == [True, True, True]
 
 
-def test_a_schedule_goes_on_where_it_was() -> None:
+def test_an_unpickled_schedule_continues() -> None:
     s = scheduled()
     other, tensors = loaded((s, (A, B, C)))
     a, b, c = tensors
@@ -111,7 +111,7 @@ def test_a_copy_of_a_schedule_is_of_the_same_tensors(how: Callable[[Any], Any]) 
 
 @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
 @pytest.mark.parametrize("value", [n, A, B.op, k, A[0, 1] + 1.0], ids=str)
-def test_a_copy_of_what_is_itself_only_is_itself(how: Callable[[Any], Any], value: Any) -> None:
+def test_identity_types_are_copied_as_themselves(how: Callable[[Any], Any], value: Any) -> None:
     assert how(value) is value
 
 

@@ -68,7 +68,7 @@ def test_a_line_that_counts_steps_is_not_written_over(monkeypatch: pytest.Monkey
     assert told(terminal) == []
 
 
-def test_the_logger_tells_passes_and_what_was_found(tmp_path: Path) -> None:
+def test_the_logger_reports_passes_and_results(tmp_path: Path) -> None:
     program = """\
 import logging, sys
 logging.basicConfig(stream=sys.stdout, format="%(name)s %(levelname)s %(message)s")

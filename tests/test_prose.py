@@ -179,7 +179,7 @@ def poor_words(text: str) -> list[str]:
     return [match[0] for match in FORBIDDEN.finditer(plain)]
 
 
-def test_words_are_those_of_the_field() -> None:
+def test_words_are_standard_terms() -> None:
     texts = [(item.place, item.text) for item in documented()]
     texts += [entry for path in files() for entry in comments(path)]
     texts += [(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")) for path in pages()]

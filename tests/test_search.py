@@ -12,7 +12,7 @@ from tests.strategies.draws import Dice
 from tests.strategies.schedules import draw_case
 
 
-def test_a_seed_and_the_numbers_that_it_rolls_make_one_program() -> None:
+def test_a_seed_determines_one_program() -> None:
     dice = Dice(seed=7)
     text = draw_case(dice).text()
 

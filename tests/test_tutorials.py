@@ -63,7 +63,7 @@ def squeezed(script: str) -> str:
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_a_notebook_is_that_of_its_script(path: Path) -> None:
+def test_notebooks_match_their_scripts(path: Path) -> None:
     """A notebook equals its script; `python tutorials/make_notebooks.py` updates it."""
     stored = cells(path.with_suffix(".ipynb"))
 

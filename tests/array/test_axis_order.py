@@ -60,7 +60,7 @@ def test_results_can_be_assigned_to_and_viewed(dtype: str) -> None:
     np.testing.assert_array_equal(np.asarray(view), (expected + 1)[1:, ::2])
 
 
-def test_results_are_put_in_memory_that_is_there() -> None:
+def test_results_reuse_existing_memory() -> None:
     x, y = lying(numbers((4, 6)), (1, 0)), np.zeros((4, 6))
     a, buffer = xp.zeros((4, 6)), xp.asarray(x, copy=False)
     a[...] = buffer * 2

@@ -48,5 +48,5 @@ def _counted(work: Callable[[], Any]) -> int:
     ],
     ids=["recorded", "one operation", "a number", "a chain"],
 )
-def test_few_functions_are_called_for_what_is_computed(work: Callable[[], Any], most: int) -> None:
+def test_operations_call_few_python_functions(work: Callable[[], Any], most: int) -> None:
     assert calls_of(work) <= most

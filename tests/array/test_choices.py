@@ -78,7 +78,7 @@ def test_bounds_beyond_a_type_bound_nothing() -> None:
     assert [int(wide[0]), int(wide[1])] == [2**63, 7]
 
 
-def test_numbers_as_conditions_are_true_unless_they_are_0() -> None:
+def test_nonzero_conditions_are_true() -> None:
     test = np.array([0.0, -0.0, 2.0, np.nan])
     found = xp.where(xp.asarray(test), xp.asarray([1, 2, 3, 4]), 0)
     np.testing.assert_array_equal(np.asarray(found), np.where(test, [1, 2, 3, 4], 0))

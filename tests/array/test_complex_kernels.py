@@ -45,7 +45,7 @@ def test_real_operands_of_complex_results() -> None:
     assert_close(np.asarray(result), np.exp(1j * x), rtol=1e-15)
 
 
-def test_blocks_give_what_pairs_give() -> None:
+def test_blocks_match_pairs() -> None:
     many = np.asarray(xp.tanh(xp.asarray(LINE)))
     few = np.concatenate([np.asarray(xp.tanh(xp.asarray(LINE[k : k + 20_002])))
                           for k in (0, 20_002)])

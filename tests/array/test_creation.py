@@ -233,7 +233,7 @@ CONVERSIONS: dict[str, Callable[[np.ndarray[Any, Any]], Array]] = {
 
 
 @pytest.mark.parametrize("way", CONVERSIONS)
-def test_owners_can_write_to_memory_after_its_conversion(way: str) -> None:
+def test_owners_can_write_after_conversion(way: str) -> None:
     data = np.arange(5.0)
     x = CONVERSIONS[way](data)
     pending = x + 1
@@ -317,7 +317,7 @@ def test_memory_of_other_kinds() -> None:
     same(xp.asarray([xp.asarray(1), 2]), np.array([1, 2]))
 
 
-def test_arrays_are_where_they_were_made() -> None:
+def test_arrays_stay_on_their_device() -> None:
     x = xp.ones(2, dtype=np.float32, device="stick128")
     assert x.device == "stick128"
     assert xp.zeros_like(x).device == "stick128"
@@ -465,7 +465,7 @@ def test_operations_are_equal_to_the_bit() -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 5, 1000])
 @pytest.mark.parametrize("endpoint", [False, True])
-def test_numbers_whose_distance_is_too_large(count: int, endpoint: bool) -> None:
+def test_ranges_that_overflow(count: int, endpoint: bool) -> None:
     for start, stop in ((-1e308, 1e308), (1.7e308, -1.7e308), (-1.7e308, 1e308)):
         found = np.asarray(xp.linspace(start, stop, count, endpoint=endpoint))
         half = np.linspace(start / 2, stop / 2, count, endpoint=endpoint)

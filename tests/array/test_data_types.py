@@ -31,7 +31,7 @@ def test_names_of_types_and_numbers() -> None:
     assert math.isnan(xp.nan)
 
 
-def test_types_meet_where_the_standard_says() -> None:
+def test_promotion_matches_the_standard() -> None:
     for first, second in itertools.product(NAMES, NAMES):
         strict = [getattr(array_api_strict, name) for name in (first, second)]
         try:
@@ -104,7 +104,7 @@ def test_elements_are_converted_as_by_numpy() -> None:
         np.testing.assert_array_equal(np.asarray(result), expected, f"{source} {target}")
 
 
-def test_numbers_that_integers_have_not_become_the_nearest() -> None:
+def test_out_of_range_numbers_saturate() -> None:
     x = xp.asarray([float("nan"), float("inf"), float("-inf"), 300.0, -1.0])
     np.testing.assert_array_equal(np.asarray(xp.astype(x, xp.uint8)), [0, 255, 0, 255, 0])
 

@@ -75,7 +75,7 @@ def apart(result: Data, expected: Data, *, whole: bool) -> Data:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_elements_are_those_of_a_wider_type(kind: str, dtype: str) -> None:
+def test_elements_match_a_wider_dtype(kind: str, dtype: str) -> None:
     data = [ordinary(dtype, seed) for seed in range(FUNCTIONS[kind].arity)]
     if kind == "pow":
         data = [x[(abs(data[0]) > 0) & (abs(data[1]) < 20)] for x in data]

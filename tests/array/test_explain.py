@@ -46,7 +46,7 @@ def test_explain_reports_the_cost_of_views(rows: slice) -> None:
         assert report.startswith("array on cpu: "), report
 
 
-def test_kernels_whose_sizes_are_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_with_constant_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "specialization_threshold", lambda kernels, points: 3)
     x = array(np.ones((6000, 3)))
     before = counters.compiled
@@ -91,7 +91,7 @@ def test_operations_on_results_of_libraries_are_shown_behind_the_call() -> None:
     assert len(explanation.loops) == 1
 
 
-def test_results_of_unknown_extents_are_parameters_of_what_reads_them() -> None:
+def test_results_of_unknown_extent_are_parameters_of_readers() -> None:
     found = xp.unique_values(array(np.array([3.0, 1.0, 3.0])))
 
     assert "ptensor.unique_values" in str(explain(found).function)

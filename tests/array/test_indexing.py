@@ -222,7 +222,7 @@ def test_unshared_arrays_are_assigned_in_place() -> None:
     same(x, np.array([[7.0, 2, 3], [7, 5, 6]]))
 
 
-def test_values_that_read_what_is_written() -> None:
+def test_values_that_alias_the_destination() -> None:
     x, data = xp.asarray(np.arange(6.0), copy=True), np.arange(6.0)
     x[1:], data[1:] = x[:-1], data[:-1].copy()
     same(x, data)

@@ -71,7 +71,7 @@ def test_imported_read_only_memory_stays_read_only() -> None:
     xp.from_dlpack(data, copy=True)[0] = 1
 
 
-def test_dlpack_refuses_what_it_cannot_do() -> None:
+def test_unsupported_dlpack_requests_are_refused() -> None:
     x = xp.asarray([1, 2])
     assert refused(ArrayBufferError, lambda: x.__dlpack__(stream=1)) == (
         Diagnostic("array-memory", where="__dlpack__", stream=1)

@@ -235,7 +235,7 @@ def test_memory_of_numpy_is_read_when_a_function_is_recorded() -> None:
         data[:] = 7.0
 
 
-def test_one_array_given_twice_is_one_array() -> None:
+def test_an_array_passed_twice_is_recorded_once() -> None:
     def both(x: Any, y: Any) -> Any:
         x += 1
         return x + y
@@ -275,7 +275,7 @@ def test_arrays_that_share_elements_with_a_changed_one_are_refused() -> None:
         )
 
 
-def test_a_function_that_fails_while_it_is_recorded_changes_nothing() -> None:
+def test_a_failed_recording_has_no_effect() -> None:
     outside = xp.asarray(np.zeros(3)) + 0
 
     @jit

@@ -21,7 +21,7 @@ def array(data: np.ndarray) -> Array:
     return from_node(node(data))
 
 
-def test_values_are_computed_once_and_only_those_that_are_held() -> None:
+def test_only_referenced_values_are_stored_and_computed_once() -> None:
     x = np.linspace(0, 1, 12).reshape(3, 4)
     pending = record(EXP, node(x))
     dropped = record(ADD, pending, node(x))

@@ -152,7 +152,7 @@ def printed(program: str) -> list[float]:
 @pytest.mark.parametrize(("shape", "small", "behind"), [
     ((8_000_000,), (1000,), ""), ((2000, 4000), (30, 40), ""), ((8000, 1000), (30, 40), "[::-1, 1:]"),
 ])
-def test_a_chain_takes_no_more_than_its_inputs_and_its_result(
+def test_a_chain_allocates_only_its_result(
     shape: tuple[int, ...], small: tuple[int, ...], behind: str
 ) -> None:
     (ratio,) = printed(PEAK.format(shape=shape, small=small, behind=behind))
@@ -169,7 +169,7 @@ def test_ten_thousand_evaluations_leave_nothing() -> None:
 
 
 @pytest.mark.exhaustive
-def test_kernels_that_are_let_go_leave_little() -> None:
+def test_released_kernels_free_memory() -> None:
     (kilobytes,) = printed(NEW)
 
     assert kilobytes < 20  # each kernel takes at least 80 KB while it is kept
@@ -185,7 +185,7 @@ def test_large_keys_count_as_several() -> None:
     assert 32 < len(recent) <= 64
 
 
-def test_recently_used_memory_is_kept() -> None:
+def test_recently_used_memory_is_retained() -> None:
     dice = random.Random(5)
     for most in (2, 3, 8, 64):
         recent: LRUCache[int, int] = LRUCache("test", most)

@@ -55,7 +55,7 @@ BY_VALUE: list[Callable[[Any, Any], Any]] = [
 
 
 @pytest.mark.parametrize("k", range(len(BY_VALUE)))
-def test_shapes_that_follow_from_values_are_those_of_each_call(k: int) -> None:
+def test_data_dependent_shapes_are_recomputed_in_each_call(k: int) -> None:
     recorded = xp.jit(lambda x: BY_VALUE[k](xp, x))
     for data in (DATA, DATA - 3, DATA):
         found, expected = recorded(xp.asarray(data)), BY_VALUE[k](np, data)
@@ -72,7 +72,7 @@ def test_values_are_not_known_while_a_function_is_recorded() -> None:
     )
 
 
-def test_indices_out_of_bounds_are_refused_when_it_runs() -> None:
+def test_indices_out_of_bounds_are_refused_at_run_time() -> None:
     recorded = xp.jit(lambda x, i: x[:, i])
     with pytest.raises(CallError) as caught:
         np.asarray(recorded(xp.asarray(DATA), xp.asarray([0, 9, 1])))

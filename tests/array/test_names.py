@@ -7,7 +7,7 @@ import inspect
 import tecomp.array as xp
 
 
-def test_names_are_those_of_users() -> None:
+def test_values_are_named_after_user_variables() -> None:
     names = set(dir(xp))
 
     assert {"Array", "asarray", "float32", "linalg", "fft", "statistics", "jit", "pi"} <= names

@@ -109,7 +109,7 @@ X = np.array([[3.0, 1.0, 2.0], [6.0, 5.0, 4.0]])
     lambda x: np.nonzero(x > 2)[0], lambda x: np.vecdot(x, x), lambda x: np.float64(2) / x,
     lambda x: np.imag(x * 1j), lambda x: np.astype(x, np.int8), lambda x: x.astype("int8"),
 ])
-def test_arguments_are_those_of_numpy(call: Callable[[Any], Any]) -> None:
+def test_arguments_match_numpy(call: Callable[[Any], Any]) -> None:
     actual, expected = call(xp.asarray(X)), call(X)
     assert isinstance(actual, Array)
     assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)

@@ -161,7 +161,7 @@ def test_to_device_round_trip(shape: tuple[int, ...], device: str) -> None:
         np.testing.assert_array_equal(np.asarray(back.to_device(device)), a)
 
 
-def test_results_stay_where_they_are() -> None:
+def test_results_stay_on_the_device() -> None:
     x = xp.asarray(data((33, 65), "float32"), device="stick128")
     xp.eval(x)
     xp.reset()
@@ -421,7 +421,7 @@ def test_creation_in_a_layout_rejects_other_layouts() -> None:
 
 
 @pytest.mark.parametrize("strides", [(1, 2, 8), (12, 4, 1), (3, 1, 40), (100, 1, 7)])
-def test_arrays_of_given_strides(strides: tuple[int, ...]) -> None:
+def test_arrays_with_explicit_strides(strides: tuple[int, ...]) -> None:
     x = xp.empty_strided((2, 3, 4), strides, dtype="float64")
     a = data((2, 3, 4), "float64")
     x[...] = xp.asarray(a)
@@ -429,7 +429,7 @@ def test_arrays_of_given_strides(strides: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(np.asarray(x * 2), a * 2)
 
 
-def test_given_strides_say_what_runs_along_sticks() -> None:
+def test_explicit_strides_select_the_stick_axis() -> None:
     new: dict[str, Any] = {"dtype": "float32", "device": "stick128"}
     rows, columns = xp.empty_strided((40, 50), (50, 1), **new), xp.empty_strided((40, 50), (1, 40), **new)
     assert (rows.layout.dim_map, columns.layout.dim_map) == ([1, 0, 1], [0, 1, 0])
@@ -600,7 +600,7 @@ def test_copies_keep_the_layout(device: str, way: Callable[[Array], Array]) -> N
         np.testing.assert_array_equal(np.asarray(result), np.asarray(x))
 
 
-def test_layouts_of_arrays_of_a_team_are_those_of_parts() -> None:
+def test_distributed_layouts_describe_shards() -> None:
     source, team = data((6, 100), "float32"), dist.world()
     x = xp.asarray(source, device="stick128", team=team)
 

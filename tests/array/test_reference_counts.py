@@ -99,7 +99,7 @@ def test_a_write_to_the_only_reference_is_in_place(run: Callable[..., Any]) -> N
 
 @THREADS
 @pytest.mark.parametrize("name", HOLDERS)
-def test_a_write_leaves_other_references_as_they_are(name: str, run: Callable[..., Any]) -> None:
+def test_a_write_preserves_other_references(name: str, run: Callable[..., Any]) -> None:
     hold, read = HOLDERS[name]
     x = made()
     expected = np.arange(SIZE, dtype="float32") + np.float32(0.5)
@@ -114,7 +114,7 @@ def test_a_write_leaves_other_references_as_they_are(name: str, run: Callable[..
 
 
 @THREADS
-def test_a_write_to_a_view_leaves_its_buffer_as_it_is(run: Callable[..., Any]) -> None:
+def test_a_write_to_a_view_preserves_its_buffer(run: Callable[..., Any]) -> None:
     """The buffer of a view does not own the memory, so its own count is checked, too."""
     x = made()[16::2]  # the only array of this memory
     xp.eval(x)

@@ -122,7 +122,7 @@ def test_sequences_without_numbers_are_rejected(argument: Any) -> None:
         xp.asarray(argument)
 
 
-def test_drawn_sequences_in_each_other() -> None:
+def test_random_nested_sequences() -> None:
     """Lists that contain each other or themselves give NumPy's array or an error."""
     for seed in range(1500):
         draw = random.Random(seed)

@@ -84,7 +84,7 @@ FUNCTIONS, METHODS = functions(), methods()
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - ALSO_BY_POSITION))
-def test_functions_take_what_the_standard_says(name: str) -> None:
+def test_function_signatures_match_the_standard(name: str) -> None:
     check(ours(name), FUNCTIONS[name])
 
 
@@ -105,7 +105,7 @@ def test_functions_that_take_more_by_position(name: str) -> None:
 
 # The reference library also accepts `stream` by position, unlike the standard.
 @pytest.mark.parametrize("name", sorted(({*METHODS} & {*vars(Array)}) - {"to_device"}))
-def test_methods_take_what_the_standard_says(name: str) -> None:
+def test_method_signatures_match_the_standard(name: str) -> None:
     method = getattr(Array, name)
     one, other = shape_of(method), shape_of(METHODS[name])
     # Operands of operators have no public names, and Python's slots take them by position only.

@@ -74,7 +74,7 @@ def test_variance_of_a_sample(dtype: str, correction: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
-def test_extremes_of_what_is_no_number(name: str) -> None:
+def test_extremes_of_nan(name: str) -> None:
     x = np.array([[1, np.nan, 3], [np.inf, 2, -np.inf], [-0.0, 0.0, 1]], "float32")
     check(function(name)(array(x), axis=1), getattr(np, name)(x, axis=1))
     check(function(name)(array(x)), getattr(np, name)(x))

@@ -28,7 +28,7 @@ def test_differences_of_few_elements(shape: tuple[int, ...]) -> None:
         check(xp.diff(array(x), n=n), np.diff(x, n))
 
 
-def test_the_number_of_repetitions_may_be_given_by_position() -> None:
+def test_repetitions_may_be_positional() -> None:
     x = draw((3, 5), "float64")
     check(xp.diff(array(x), 2, axis=0), np.diff(x, 2, axis=0))
 

@@ -92,7 +92,7 @@ def test_an_array_is_no_word(name: str) -> None:
     assert diagnostic(error.value) == expected
 
 
-def test_copy_may_be_what_is_false() -> None:
+def test_copy_may_be_falsy() -> None:
     with pytest.raises(ArrayValueError) as error:
         xp.asarray([1.0], copy=0)  # type: ignore[arg-type]
 

@@ -104,7 +104,7 @@ def test_special_values_are_no_reason_to_warn(call: Callable[[], Array]) -> None
     ([1j], "float32", "complex128"),
     ([float("nan")], "int32", "float64"),
 ])
-def test_numbers_that_a_type_has_not(numbers: list[Any], dtype: str, argument: str) -> None:
+def test_out_of_range_numbers(numbers: list[Any], dtype: str, argument: str) -> None:
     with pytest.raises(ArrayValueError) as caught:
         xp.asarray(numbers, dtype=getattr(xp, dtype))
 
@@ -278,7 +278,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Iterat
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()], ids=["stopped", "memory"])
-def test_errors_while_computing_leave_arrays_as_they_were(
+def test_errors_during_evaluation_preserve_arrays(
     error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = xp.arange(4.0) + 1
@@ -350,7 +350,7 @@ def test_all_integers_select_views(number: Any) -> None:
     np.testing.assert_array_equal(np.asarray(x), [[0, 3, 0, 0], [1, 2, 0, 0], [0, 0, 0, 0]])
 
 
-def test_a_view_keeps_the_index_that_it_was_taken_at() -> None:
+def test_a_view_keeps_its_index() -> None:
     x, at = xp.arange(6.0), xp.asarray(1)
     part = x[at:]
     at += 2

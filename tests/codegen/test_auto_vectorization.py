@@ -84,7 +84,7 @@ def test_vectors_of_the_machine(name: str, instruction: str) -> None:
     assert re.search(rf"{instruction}\s.*%ymm", text)
 
 
-def test_parallel_loops_and_those_inside_stay_out_of_line() -> None:
+def test_parallel_loops_and_their_bodies_stay_out_of_line() -> None:
     func = function(
         "for i in parallel(64):\n    B[i] = A[i]\n"
         "for i in parallel(4):\n    for k in range(8):\n        I[i] = I[i] + I[k]"

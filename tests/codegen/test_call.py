@@ -344,7 +344,7 @@ def test_kernel_repr() -> None:
     assert diagnostic(error.value) == Diagnostic("unknown-choice", form="c")
 
 
-def test_extents_that_64_bits_do_not_hold() -> None:
+def test_extents_that_overflow_64_bits() -> None:
     """An extent that wraps around to 0 does not match an empty array."""
     kernel = Kernel(parse('''def f(A: Buffer("float32", (n * n,)), O: Buffer("float32", (1,)), n: "int64"):
     O[0] = A[0]

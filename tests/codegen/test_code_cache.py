@@ -105,7 +105,7 @@ def test_an_entry_that_cannot_be_decoded_is_removed(
 
 
 @pytest.mark.parametrize("image", [b"", b"ELF", b"\x7fELF" + bytes(60), "cut", "other"])
-def test_code_that_cannot_be_linked_is_made_again(
+def test_code_that_does_not_link_is_rebuilt(
     image: bytes | str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Crafted entries with a correct checksum are compiled again."""
@@ -218,7 +218,7 @@ def test_stale_temporary_files_are_removed(store: Store) -> None:
     ]  # fmt: skip
 
 
-def test_clear_leaves_what_is_not_ours(store: Store) -> None:
+def test_clear_keeps_foreign_files(store: Store) -> None:
     store.put("a", b"code")
     (store.folder / "notes.txt").write_text("mine")
 

@@ -266,7 +266,7 @@ def test_elements_of_other_types_are_refused() -> None:
     )
 
 
-def test_the_verifier_knows_what_dot_takes() -> None:
+def test_the_verifier_checks_dot_operands() -> None:
     func = parse('''def f(A: Buffer("int8x4", (4,)), O: Buffer("int16", (4,))):
     O[0] = dot(A[0], A[0], dtype="int16")
 ''')

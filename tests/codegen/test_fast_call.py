@@ -142,7 +142,7 @@ REFUSED: dict[str, tuple[Any, Diagnostic]] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_arguments_are_taken_with_care(kernel: Watched, name: str) -> None:
+def test_unusual_arguments(kernel: Watched, name: str) -> None:
     out = f32(8)
 
     kernel(f32(8), ODD[name], out)
@@ -344,7 +344,7 @@ def test_failures_are_reported() -> None:
 
 
 @pytest.mark.exhaustive
-def test_arguments_are_not_kept(kernel: Watched) -> None:
+def test_arguments_are_released(kernel: Watched) -> None:
     array = f32(8)
     before = gc.get_referrers(array)
     for _ in range(1000):

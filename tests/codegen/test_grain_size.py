@@ -50,7 +50,7 @@ def test_least_iterations(name: str) -> None:
     assert least(body) == expected
 
 
-def test_code_says_how_many_iterations_are_worth_a_thread() -> None:
+def test_code_contains_the_grain_size() -> None:
     text = compile_function(function("for i in parallel(8):\n    B[i] = A[i] * float32(2.0)")).llvm_ir
 
     assert re.search(r"call void %\S+\(ptr %thread, ptr @\S+, ptr %\S+, i64 0, i64 8, i64 512\)", text)

@@ -23,7 +23,7 @@ ROWS = program(
 )
 
 
-def test_each_quotient_has_one_name_in_the_loop_that_it_depends_on() -> None:
+def test_quotients_are_named_once_in_their_loop() -> None:
     assert str(hoist_divisions(ROWS)) == str(program(
         "for f in parallel(m):",
         "    quotient = f // n",

@@ -65,7 +65,7 @@ def test_compiled_and_interpreted_powers(dtype: str, lanes: int) -> None:
     np.testing.assert_array_equal(interpreted, expected)
 
 
-def test_a_power_is_a_loop_over_bits_and_not_a_product_for_each() -> None:
+def test_a_power_loops_over_exponent_bits() -> None:
     s, args = program("int64", 8)
 
     text = tecomp.build(s, args).source("llvm")

@@ -90,7 +90,7 @@ def test_errors_are_bounded_without_fused_operations(
 @pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("dtype", COUNTS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_lane_does_not_know_its_neighbours(name: str, dtype: str) -> None:
+def test_lanes_are_independent(name: str, dtype: str) -> None:
     """Vector tails and scalar loops give bitwise equal results."""
     operands = arguments(name, 3 * 7 * 16 * 17, 5, dtype)
 
@@ -148,14 +148,14 @@ def test_functions_stay_vectors_on_every_machine(name: str, cpu: str, dtype: str
 
 
 @pytest.mark.parametrize("cpu", MACHINES)
-def test_which_machines_have_fused_operations(cpu: str) -> None:
+def test_machines_with_fused_multiply_add(cpu: str) -> None:
     triple, _ = MACHINES[cpu]
 
     assert has_fma(jit.LlvmTarget(triple, cpu)) == (cpu != "x86-64-v2")
 
 
 @pytest.mark.parametrize("dtype", COUNTS)
-def test_an_odd_power_leaves_its_neighbours_as_they_are(dtype: str) -> None:
+def test_an_odd_power_does_not_affect_other_lanes(dtype: str) -> None:
     """The result that a vector computes out of line for one lane does not replace other lanes."""
     random = np.random.default_rng(0)
     x, y = random.uniform(0.1, 10, 4096).astype(dtype), random.uniform(-9, 9, 4096).astype(dtype)

@@ -65,7 +65,7 @@ def test_every_code_is_the_number_of_ml_dtypes(name: str, lanes: int) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 8, 16])
 @pytest.mark.parametrize("name", MINIFLOATS)
-def test_rounding_is_that_of_ml_dtypes(name: str, lanes: int) -> None:
+def test_rounding_matches_ml_dtypes(name: str, lanes: int) -> None:
     """Ties, overflow, subnormals, infinities and NaN give the same bits."""
     values = floats_near(name)
     with np.errstate(all="ignore"):

@@ -107,7 +107,7 @@ def test_each_parallel_loop_decides_for_itself() -> None:
     assert source.loop_work == ("f.parallel.1.body",)
 
 
-def test_a_sum_in_memory_is_kept_in_a_register() -> None:
+def test_a_sum_in_memory_is_promoted_to_a_register() -> None:
     func = function("\nfor k in range(64):\n    B[0] = B[0] + A[k]")
     text = emit_assembly(func, triple="x86_64-unknown-linux-gnu", cpu="znver5")
     (loop,) = re.findall(r"(\.LBB\d+_\d+):[^:]*?\n(.*?)\n\tj\w+\t\1", text, re.DOTALL)

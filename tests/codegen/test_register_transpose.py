@@ -109,7 +109,7 @@ def test_columns_behind_a_condition_are_not_read_unasked(both: Both) -> None:
          some("float32", 8), some("float32", 16), 1)
 
 
-def test_checked_accesses_stay_as_they_are(both: Both) -> None:
+def test_checked_accesses_are_unchanged(both: Both) -> None:
     body = copies(8, "ramp(COLUMN, 8, V)", "ramp(COLUMN * V, 1, V)", [*range(8)])
     both(f'''def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,))):
     for i in range(1):
@@ -128,7 +128,7 @@ def test_eight_by_eight_takes_24_shuffles() -> None:
     assert len(shuffles) == 24
 
 
-def test_columns_whose_values_have_names(both: Both) -> None:
+def test_columns_of_bound_values(both: Both) -> None:
     body = "".join(f'''        with Let(A[ramp(i + {k}, {ROW}, 4)] + A[ramp(i + {k + 4}, {ROW}, 4)]) as t{k}:
             B[ramp(i * 16 + {4 * k}, 1, 4)] = t{k} * t{k}
 ''' for k in range(4))
@@ -139,7 +139,7 @@ def test_columns_whose_values_have_names(both: Both) -> None:
     assert "gather" not in kernel.source("llvm")
 
 
-def test_columns_at_places_that_have_names(both: Both) -> None:
+def test_columns_at_bound_indices(both: Both) -> None:
     body = "".join(f'''        with Let(I[i + {k}]) as t{k}:
             B[ramp(i * 16 + {4 * k}, 1, 4)] = A[ramp(t{k} + {k}, {ROW}, 4)]
 ''' for k in range(4))
@@ -148,7 +148,7 @@ def test_columns_at_places_that_have_names(both: Both) -> None:
 {body}''', np.arange(8), some("float32", 2000), some("float32", 2000))
 
 
-def test_columns_whose_values_have_names_in_several_statements(both: Both) -> None:
+def test_columns_of_values_bound_in_several_statements(both: Both) -> None:
     body = "".join(f'''        with Let(A[ramp(i + {k}, {ROW}, 4)]) as t{k}:
             with Let(B[ramp(i * 16, 1, 4)]) as u{k}:
                 B[ramp(i * 16, 1, 4)] = u{k} + t{k}

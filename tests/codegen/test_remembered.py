@@ -14,7 +14,7 @@ from tests.strategies.machine_code import Code, remembered, ships
 ONE = LlvmSource("define i32 @f(ptr %x) {\n  ret i32 1\n}\n")
 
 
-def test_each_module_is_made_once(tmp_path: Path) -> None:
+def test_each_module_is_compiled_once(tmp_path: Path) -> None:
     results: list[tuple[LlvmSource, int]] = []
 
     def make(source: LlvmSource, effort: int) -> bytes:
@@ -29,7 +29,7 @@ def test_each_module_is_made_once(tmp_path: Path) -> None:
     assert results == requested
 
 
-def test_code_for_numbers_is_made_with_no_effort() -> None:
+def test_scalar_code_is_not_optimized() -> None:
     results: list[tuple[LlvmSource, int]] = []
 
     def make(source: LlvmSource, effort: int) -> bytes:

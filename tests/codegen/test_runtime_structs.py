@@ -28,7 +28,7 @@ def plain_records() -> list[StructLayout]:
 
 
 @pytest.mark.parametrize("record", plain_records(), ids=lambda record: record.name)
-def test_offsets_are_those_of_c(record: StructLayout) -> None:
+def test_offsets_match_c(record: StructLayout) -> None:
     fields = [(name, _KINDS[kind]) for name, kind in record.fields]
     structure = type(record.name, (ctypes.Structure,), {"_fields_": fields})
 

@@ -40,7 +40,7 @@ def settled(*sizes: int) -> list[int]:
     return addresses(*sizes)
 
 
-def test_memory_is_kept_and_grows_to_what_was_in_use() -> None:
+def test_scratch_memory_grows_to_the_peak() -> None:
     sizes = (3 * MEGABYTE, 1, 200, 5 * MEGABYTE)
     first = settled(*sizes)
 
@@ -82,7 +82,7 @@ def test_large_pieces_start_where_large_pages_do() -> None:
     assert settled(8 * MEGABYTE)[0] % (2 * MEGABYTE) == 0
 
 
-def test_large_scratch_memory_is_not_kept() -> None:
+def test_large_scratch_memory_is_released() -> None:
     small = settled(MEGABYTE)[0]
     large, inner = addresses(LIMIT + 1, MEGABYTE)
 
@@ -95,7 +95,7 @@ def test_large_scratch_memory_is_not_kept() -> None:
     assert inner
 
 
-def test_a_piece_is_given_back_when_little_of_it_is_used() -> None:
+def test_mostly_unused_pieces_are_released() -> None:
     settled(32 * MEGABYTE)
     large = addresses(32 * MEGABYTE)
     for _ in range(255):
@@ -112,7 +112,7 @@ def test_no_memory() -> None:
     assert all(addresses(100, 100))
 
 
-def test_each_thread_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scratch_memory_is_thread_local(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TECOMP_NUM_THREADS", "3")
     use_threads()
     meeting = threading.Barrier(3, timeout=60)

@@ -38,7 +38,7 @@ def test_one_lane_is_stored_and_loaded(dtype: str, source: str, lanes: int) -> N
 
 @pytest.mark.exhaustive(keep=31)
 @pairwise(dtype=NARROW, source=WIDE, extent=[8, 9, 11, 13, 15, 17, 25, 32], kind=["all", "some", "pairs"])
-def test_loops_that_llvm_makes_vectors_of_store_what_is_theirs(
+def test_loops_vectorized_by_llvm_store_their_own_elements(
     dtype: str, source: str, extent: int, kind: str
 ) -> None:
     """The last vector has a single lane, or a condition leaves a single lane."""

@@ -234,7 +234,7 @@ def test_index_from_data(both: Both, loop: str, bad: int) -> None:
     SCALAR.format(kind="range", guard="i != 5 and "),
     VECTOR.format(guard="ramp(0, 1, 8) != broadcast(5, 8) and "),
 ])
-def test_index_is_checked_only_where_it_is_used(both: Both, loop: str) -> None:
+def test_unused_indices_are_not_checked(both: Both, loop: str) -> None:
     places = np.array([0, 1, 2, 3, 3, 99, 1, 0], np.int32)
     both(GATHER.format(loop=loop), places, ramp(4), ramp(8))
 

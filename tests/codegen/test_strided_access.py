@@ -26,7 +26,7 @@ s: "int64", b: "int64", t: "int64", *, m: "int64", n: "int64"):
 @pytest.mark.parametrize(("a", "s", "b", "t"), [
     (0, 1, 0, 1), (0, 2, 0, 3), (2, 0, 1, 1), (-1, -1, 0, 2), (-1, -2, -1, -1), (0, 3, 4, 0),
 ])  # fmt: skip
-def test_results_are_those_of_numpy(
+def test_results_match_numpy(
     lanes: int, dtype: str, a: int, s: int, b: int, t: int
 ) -> None:
     """The first and the last lane are at the ends of the buffers."""

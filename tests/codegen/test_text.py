@@ -184,7 +184,7 @@ def test_wrapper_functions_are_not_optimised(kind: str, functions: int) -> None:
     assert not any(name.endswith(".parallel.1.body") for name in source.handed_over)
 
 
-def test_llvm_says_nothing_of_functions_that_it_skips(capfd: pytest.CaptureFixture[str]) -> None:
+def test_llvm_reports_nothing_for_skipped_functions(capfd: pytest.CaptureFixture[str]) -> None:
     source = compile_function(parse(axpy("float32", 8))).source
     for _ in range(40):
         object_code(source)

@@ -54,7 +54,7 @@ def test_the_first_calls_do_not_count() -> None:
     assert timing.median < 0.05
 
 
-def test_time_is_kept() -> None:
+def test_timings_are_recorded() -> None:
     start = time.perf_counter()
 
     timing = time_call(lambda: None, (), 0.1)

@@ -103,7 +103,7 @@ def test_factors_are_elements_converted_to_wider_types() -> None:
     assert factors(A[k, 0] * 2) == 0
 
 
-def test_reducers_are_known_by_what_they_do() -> None:
+def test_reducers_are_recognized_by_definition() -> None:
     k = te.reduce_axis((0, 40), name="k")
     reducer = te.comm_reducer(lambda x, y: y + x, lambda t: te.const(0, t), name="any name")
     other = te.comm_reducer(lambda x, y: x + y * 2, lambda t: te.const(0, t), name="sum")
@@ -118,7 +118,7 @@ def test_reducers_are_known_by_what_they_do() -> None:
     assert found(A[0, 0] + 1).reducer is None
 
 
-def test_values_that_rise_say_which_tuple_was_first() -> None:
+def test_increasing_values_order_tuples() -> None:
     k, m = te.reduce_axis((0, 40), name="k"), te.reduce_axis((0, 30), name="m")
 
     def rising(index: te.Expr, condition: Any, axis: Any = k, swapped: int = 0) -> int | None:
@@ -185,7 +185,7 @@ def test_squares_of_squares_are_no_list_of_factors() -> None:
     assert [len(tecomp.accesses(power(n)).factors) for n in (0, 1, 6, 7, 60)] == [1, 2, 64, 0, 0]
 
 
-def test_operations_that_wait_for_each_other_are_counted() -> None:
+def test_dependent_operations_are_counted() -> None:
     A, B = te.placeholder((8,), name="A"), te.placeholder((8,), name="B")
     at = te.placeholder((8,), "int32", name="at")
 

@@ -84,7 +84,7 @@ PLACES: dict[str, Place] = {
 
 
 @pytest.mark.parametrize("dtype", SCALARS)
-def test_the_rule_is_that_of_numpy(dtype: str) -> None:
+def test_the_rule_matches_numpy(dtype: str) -> None:
     found = {repr(value): holds(DType(dtype), value) for value in NUMBERS}
 
     assert found == {repr(value): kept(value, dtype) for value in NUMBERS}
@@ -93,7 +93,7 @@ def test_the_rule_is_that_of_numpy(dtype: str) -> None:
 @pytest.mark.exhaustive(keep=65)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("dtype", SCALARS)
-def test_no_place_takes_what_the_type_cannot_hold(place: str, dtype: str) -> None:
+def test_out_of_range_constants_are_refused(place: str, dtype: str) -> None:
     if place == "a bound of te.clip" and dtype == "bool":
         return
     for value in NUMBERS:

@@ -49,14 +49,14 @@ def test_shapes(shape: Any, expected: tuple[int, ...]) -> None:
     assert all(type(extent) is int for extent in result.op.shape)
 
 
-def test_extents_that_are_floats_and_whole() -> None:
+def test_integral_float_extents() -> None:
     whole: Any = 8 / 2
     B = te.compute((whole,), lambda i: A[i, 0])
 
     assert (B.shape, te.reduce_axis((1.0, 4.0)).extent) == ((4,), 3)
 
 
-def test_a_type_that_is_not_given() -> None:
+def test_default_dtype() -> None:
     assert te.placeholder((3,), None, "P").dtype == "float32"
     assert te.placeholder((3,), "int").dtype == "int32"
 
@@ -69,7 +69,7 @@ def test_an_extent_is_a_number() -> None:
     assert [axis.extent for axis in te.compute((extent,), lambda i: i).op.axis] == [8]
 
 
-def test_the_tag_of_a_reduction_axis_is_kept() -> None:
+def test_the_tag_of_a_reduction_axis_is_preserved() -> None:
     axis = te.reduce_axis((0, 5), "k", thread_tag="threadIdx.x")
 
     assert (axis.thread_tag, te.reduce_axis((0, 5)).thread_tag) == ("threadIdx.x", "")
@@ -186,7 +186,7 @@ def test_an_axis_of_a_wide_size_is_wide() -> None:
         (lambda i: n, "int32"),
     ],
 )
-def test_the_type_is_that_of_the_element(fcompute: Callable[..., Any], dtype: str) -> None:
+def test_the_type_matches_the_element(fcompute: Callable[..., Any], dtype: str) -> None:
     assert te.compute((4,), fcompute).dtype == dtype
 
 

@@ -82,7 +82,7 @@ def test_c_functions_are_registered_before() -> None:
     )
 
 
-def test_each_kind_has_its_call() -> None:
+def test_each_kind_of_extern_call() -> None:
     assert refused(lambda ins, outs: te.call_extern("int32", "test.add", ins[0])) == (
         Diagnostic("external-function", where="te.call_extern", name="test.add")
     )

@@ -265,7 +265,7 @@ def test_hybrid_rejects_loops_of_other_functions() -> None:
     agrees(triangle, [te.placeholder((10,), name="a"), te.placeholder((10,), name="b")])
 
 
-def test_constants_lists_and_what_is_outside() -> None:
+def test_constants_lists_and_closures() -> None:
     n, entries, place = 8, [[1, 2], [3, 8]], 1
 
     @script
@@ -305,7 +305,7 @@ def test_constants_lists_and_what_is_outside() -> None:
     assert len(result.op.input_tensors) == 5
 
 
-def test_functions_call_each_other() -> None:
+def test_functions_may_call_hybrid_functions() -> None:
     @script
     def total(a, b):
         c = outer_product(10, 10, a, b)
@@ -622,7 +622,7 @@ def test_hybrid_lists_shapes_and_functions() -> None:
     )
 
 
-def test_inputs_that_it_stores_to_are_copied() -> None:
+def test_modified_inputs_are_copied() -> None:
     @script
     def turned(a, n):
         for i in range(n // 2):

@@ -124,7 +124,7 @@ def test_numbers_that_an_intrinsic_takes(agrees: Any) -> None:
 
 
 @pytest.mark.parametrize("scope", ["", "local"])
-def test_a_cache_is_what_is_called_for(scope: str, agrees: Any) -> None:
+def test_intrinsics_may_read_a_cache(scope: str, agrees: Any) -> None:
     C = added(vadd(default_buffer_params={"scope": scope}) if scope else None)
     s = te.create_schedule(C.op)
     cached = s.cache_write(C, "local")
@@ -364,7 +364,7 @@ def test_sizes_that_loops_do_not_say() -> None:
     )
 
 
-def test_statements_of_open_sizes_are_checked_where_they_are_used() -> None:
+def test_statements_with_symbolic_sizes_are_checked_at_use() -> None:
     x = te.placeholder((n,), name="x")
     z = te.compute((n,), lambda i: x[i] * 2.0, name="z")
     half = te.decl_tensor_intrin(z.op, lambda ins, outs: te.for_range(

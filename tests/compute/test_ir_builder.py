@@ -243,7 +243,7 @@ def test_scopes_of_a_builder(attr_key: str) -> None:
     np.testing.assert_array_equal(found, data * 2 + [1, 0, 0, 0])
 
 
-def test_an_error_inside_leaves_the_builder_as_it_was() -> None:
+def test_an_error_preserves_the_builder() -> None:
     ib = te.ir_builder.create()
     for _ in range(3):
         with pytest.raises(ZeroDivisionError), ib.for_range(0, 3):

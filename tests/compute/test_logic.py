@@ -195,7 +195,7 @@ def run(expr: Expr, **values: int) -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_truncation_is_that_of_c(dtype: str) -> None:
+def test_truncation_matches_c(dtype: str) -> None:
     a, b = te.var("a", dtype), te.var("b", dtype)
     quotient, rest, same = te.truncdiv(a, b), te.truncmod(a, b), te.div(a, b)
 

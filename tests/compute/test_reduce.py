@@ -192,7 +192,7 @@ def test_a_reducer_of_one_value() -> None:
     assert str(te.comm_reducer(lambda x, y: x, lambda t: 0)(I8[i, k], k)).startswith("reduce(")
 
 
-def test_a_reduction_knows_where_it_was_written() -> None:
+def test_a_reduction_has_its_source_location() -> None:
     location = reduction(te.sum(A[i, k], axis=k)).location
 
     assert location is not None

@@ -26,7 +26,7 @@ def test_one_state_gives_a_tensor() -> None:
     assert (op.tag, op.attrs["key"]) == ("sums", 1)
 
 
-def test_axes_are_those_of_the_rule() -> None:
+def test_axes_match_the_update() -> None:
     op: Any = te.scan(first, rule, state).op
 
     assert (op.name, op.scan_axis.name, op.scan_axis.extent) == ("scan", "t", 8)

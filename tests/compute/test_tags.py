@@ -25,7 +25,7 @@ def test_tag_scope_tags_operations() -> None:
     assert (inside.op.tag, stored.op.tag, doubled().op.tag) == ("conv", "conv", "")
 
 
-def test_scans_have_it_too() -> None:
+def test_scans_have_tags() -> None:
     S: Any
     state = te.placeholder((4, 4), name="state")
     init = te.compute((1, 4), lambda t, i: A[t, i])
@@ -57,7 +57,7 @@ def test_a_scope_in_a_scope_is_refused() -> None:
     assert doubled().op.tag == ""
 
 
-def test_a_tag_of_its_own_is_refused() -> None:
+def test_a_custom_tag_is_refused() -> None:
     with te.tag_scope("a"):
         doubled()
         with pytest.raises(DefinitionError) as error:

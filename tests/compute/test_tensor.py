@@ -98,7 +98,7 @@ def test_an_axis_is_an_index() -> None:
     assert load.indices == c.op.axis
 
 
-def test_a_load_knows_where_it_was_written() -> None:
+def test_a_load_has_its_source_location() -> None:
     load = A[i, 3]
 
     assert isinstance(load, TensorLoad)
@@ -107,7 +107,7 @@ def test_a_load_knows_where_it_was_written() -> None:
     assert load.location.file == __file__
 
 
-def test_a_load_keeps_its_place_when_rewritten() -> None:
+def test_a_rewritten_load_keeps_its_source_location() -> None:
     load = A[i, 3]
     substituted = substitute(load, {i: te.var("j")})
 
@@ -125,7 +125,7 @@ def test_equal_loads_compare_equal() -> None:
     assert not structural_equal(A[i, 3], other[i, 3])
 
 
-def test_equality_is_that_of_the_output() -> None:
+def test_equality_matches_the_output() -> None:
     twin = te.placeholder((4, 5), name="A")
     first, second = te.compute((4,), lambda i: (A[i, 0], A[i, 1]), name="P")
 
@@ -190,7 +190,7 @@ def test_a_tensor_of_no_axes_is_a_number(expr: Any, text: str) -> None:
         (np.int64(1) == S, "1 == S[()]"),
     ],
 )
-def test_compared_with_a_number_it_is_a_condition(comparison: Any, text: str) -> None:
+def test_comparison_with_a_number_is_a_condition(comparison: Any, text: str) -> None:
     assert isinstance(comparison, Compare)
     assert str(comparison) == text
 
@@ -392,5 +392,5 @@ def test_a_refusal_shows_the_line_of_the_user() -> None:
     assert error.location.file == __file__
 
 
-def test_a_slice_shows_what_it_is() -> None:
+def test_repr_of_a_slice() -> None:
     assert repr(A[i]) == "TensorSlice(A[i] of shape (4, 5))"

@@ -28,7 +28,7 @@ def store(ins: Any, outs: Any) -> Any:
     return outs[0].store(0, ins[0][0])
 
 
-def test_operands_are_those_of_the_definition() -> None:
+def test_operands_match_the_definition() -> None:
     a, b = doubled((4, 6))
     seen: list[te.Operand] = []
 

@@ -61,7 +61,7 @@ def test_the_tables_follow_from_the_code(request: pytest.FixtureRequest) -> None
     assert TABLE.findall(text) == expected
 
 
-def test_the_example_prints_what_the_page_shows() -> None:
+def test_the_page_example_matches() -> None:
     ((code, output),) = EXAMPLE.findall(PAGE.read_text(encoding="utf-8"))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -24,7 +24,7 @@ def test_listed_unsupported_names_are_absent(module: str) -> None:
             "unsupported-name", called=module.rpartition(".")[2], name=name, remedy=instead)
 
 
-def test_messages_say_what_takes_the_place() -> None:
+def test_messages_name_the_replacement() -> None:
     with pytest.raises(AttributeError) as error:
         te.create_prim_func  # type: ignore[attr-defined]  # noqa: B018
 

@@ -183,7 +183,7 @@ def test_numbers(agrees: Any, function: Any, shapes: Any) -> None:
     agrees(te.create_schedule(Z), [X, Y, Z], {X: x, Y: y, Z: function(x, y)}, rtol=1e-6)
 
 
-def test_a_program_of_them(agrees: Any) -> None:
+def test_a_program_of_whole_tensors(agrees: Any) -> None:
     rng = np.random.default_rng(4)
     a, v = (rng.random(shape).astype("float32") for shape in ((8, 4), (4,)))
     C: Any = 3 + A * b
@@ -198,7 +198,7 @@ def test_a_program_of_them(agrees: Any) -> None:
     assert_close(tecomp.compile([C], [A, b])(a, v), expected, rtol=1e-6)
 
 
-def test_sizes_that_are_open() -> None:
+def test_symbolic_sizes() -> None:
     X, Y = te.placeholder((n, 5), name="X"), te.placeholder((n, 1), name="Y")
     x, y = np.arange(15, dtype="float32").reshape(3, 5), np.ones((3, 1), "float32")
     Z = (X - Y) * 2

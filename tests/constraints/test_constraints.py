@@ -229,7 +229,7 @@ class TestProducts:
         C = te.compute((128, 256), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
         return A, B, C
 
-    def test_as_it_is_stored(self) -> None:
+    def test_constraints_use_the_stored_layout(self) -> None:
         A, B, C = self.product()
 
         assert found(C, {t: sticks(t) for t in (A, B, C)}, PRODUCTS) == []
@@ -335,7 +335,7 @@ class TestProducts:
             ("C", sticks(changed)) if which == "C" else (None, None)
         )
 
-    def test_one_column_is_as_full_as_it_gets(self) -> None:
+    def test_one_column_fills_the_unit(self) -> None:
         A, B = tensor("A", 128, 1), tensor("B", 1, 256)
         k = te.reduce_axis((0, 1), name="k")
         C = te.compute((128, 256), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")

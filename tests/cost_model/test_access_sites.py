@@ -106,7 +106,7 @@ def programs() -> list[PrimFunc]:
     return [parse(Programs(seed).function()) for seed in range(60)]
 
 
-def test_every_access_is_a_site_as_often_as_it_happens() -> None:
+def test_sites_count_all_accesses() -> None:
     most = 0
     for func in programs():
         watch = Accesses()
@@ -119,7 +119,7 @@ def test_every_access_is_a_site_as_often_as_it_happens() -> None:
     assert most > 100
 
 
-def test_sources_are_the_statements_before_that_write_what_is_read() -> None:
+def test_sources_are_the_preceding_writers() -> None:
     some = 0
     for func in programs():
         sites = sites_of(func, {})
@@ -138,7 +138,7 @@ def test_sources_are_the_statements_before_that_write_what_is_read() -> None:
     assert some > 20
 
 
-def test_iterations_that_two_statements_share_are_those_of_the_loops_around_both() -> None:
+def test_shared_iterations_are_those_of_common_loops() -> None:
     func = parse(f"""
 def f(A: Buffer("int32", ({SIZE},)), B: Buffer("int32", ({SIZE},))):
     for i in range(3):

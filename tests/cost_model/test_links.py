@@ -65,7 +65,7 @@ def test_the_shortest_way(topology: str, extents: Core) -> None:
         assert hops(link(), here, grid) == 0
 
 
-def test_each_core_on_the_way_takes_its_time() -> None:
+def test_each_hop_adds_latency() -> None:
     slow = link(latency_cycles=20, hop_cycles=3)
 
     assert [latency(slow, passed) for passed in (0, 1, 7)] == [20, 23, 41]

@@ -70,7 +70,7 @@ def test_the_same_points_in_the_same_order(nest: tuple[list[Frame], Expr]) -> No
 
 
 @given(nests())
-def test_conditions_are_placed_where_they_are_known(nest: tuple[list[Frame], Expr]) -> None:
+def test_conditions_are_attached_to_the_defining_loop(nest: tuple[list[Frame], Expr]) -> None:
     frames, _ = nest
     neighbors = surroundings_of(Counter({}).terms, frames)
     depths = {level.var: k for k, level in enumerate(neighbors.loops)}

@@ -82,7 +82,7 @@ def test_activities_start_at_the_earliest_time(activities: list[Activity]) -> No
 
 
 @given(programs())
-def test_resources_are_busy_for_what_was_counted(activities: list[Activity]) -> None:
+def test_busy_time_matches_counts(activities: list[Activity]) -> None:
     busy: dict[str, float] = defaultdict(float)
     for event in timeline(activities):
         busy[activities[event.activity].resource] += event.end - event.start
@@ -93,7 +93,7 @@ def test_resources_are_busy_for_what_was_counted(activities: list[Activity]) -> 
     assert busy == pytest.approx(cycles)
 
 
-def test_cores_move_what_the_chip_has_read_and_the_chip_writes_what_cores_have_moved() -> None:
+def test_core_and_chip_transfers_are_ordered() -> None:
     load, store = Activity("A.lx", "load", 8.0, 0, 0), Activity("B", "store", 8.0, 1, 0, ((0, 8),))
     read = Activity("A.lx", "ddr read", 80.0, 0, 0)
     write = Activity("B", "ddr write", 16.0, 1, 2, ((0, 8),))

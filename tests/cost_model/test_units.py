@@ -78,7 +78,7 @@ def test_units_take_their_types() -> None:
     assert unit_of(operation(tile, "other"), ENGINE) is None
 
 
-def test_a_mode_that_a_unit_has_not_is_refused() -> None:
+def test_an_unknown_unit_mode_is_refused() -> None:
     with pytest.raises(TargetError) as error:
         unit_of(operation((8, 16, 4), "tiles", mode="slow"), ENGINE)
 

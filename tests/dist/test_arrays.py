@@ -43,7 +43,7 @@ def test_interiors_are_computed_during_halo_exchange(n: int, pools: Pools) -> No
 
 
 @pytest.mark.parametrize(("n", "seed"), [(3, 0), (4, 100)])
-def test_drawn_programs_give_what_they_give_with_numpy(n: int, seed: int, pools: Pools) -> None:
+def test_random_programs_match_numpy(n: int, seed: int, pools: Pools) -> None:
     """Slices, rolls, assignments and reductions of arrays with shards of any sizes."""
     assert pools.printed("drawn", n, str(seed), "3") == ["as drawn"]
 
@@ -78,6 +78,6 @@ def test_linear_algebra_and_transforms_alone_gather(pools: Pools) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_programs_give_what_they_give_with_numpy(n: int, pools: Pools) -> None:
+def test_programs_match_numpy(n: int, pools: Pools) -> None:
     """Stencils, waves, option prices, transposes, particle events, PCA, k-means, solvers."""
     assert pools.printed("team_examples", n) == ["as with NumPy"]

@@ -78,7 +78,7 @@ def test_names_that_were_written_over_are_not_compared() -> None:
     assert calls.complaint() is None
 
 
-def test_a_rank_that_ended_is_missed_only_where_it_is_needed() -> None:
+def test_an_exited_rank_fails_only_dependent_calls() -> None:
     result = (["a", "b"], ["a"], ["a", "b"])
 
     assert calls_of(*result, ended=(1,)).complaint() is None

@@ -108,7 +108,7 @@ def test_interactive_controller_prompts() -> None:
     assert run(2, SCRIPT, "asks", stdin="5\nlast\n") == (0, "how many? and? 10 last\n", "")
 
 
-def test_a_module_that_reads_what_is_typed() -> None:
+def test_a_module_that_reads_stdin() -> None:
     typed = (
         "import tecomp.array as xp\nfrom tecomp import dist\n"
         "x = xp.ones(6, team=dist.world())\nprint(x.team, float(xp.sum(x)))\n"
@@ -141,7 +141,7 @@ def test_controller_handles_keyboard_interrupt(tmp_path: Path) -> None:
     assert errors.count("KeyboardInterrupt") <= 1  # the message may be lost on termination
 
 
-def test_a_run_that_is_ended_ends_its_processes(tmp_path: Path) -> None:
+def test_terminating_a_run_terminates_its_processes(tmp_path: Path) -> None:
     flag = tmp_path / "started"
     process = started("-n", "2", "--controller", SCRIPT, "hangs", str(flag))
     wait_for(flag, process)

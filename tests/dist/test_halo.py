@@ -52,7 +52,7 @@ def around(found: Halo, array: Array, rank: int) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_every_process_gets_what_is_around_its_part(seed: int) -> None:
+def test_every_process_gets_its_halo(seed: int) -> None:
     found = drawn_halo(Random(seed))
     partition = found.partition
     array = 1 + np.arange(int(np.prod(partition.shape)), dtype=float).reshape(partition.shape)
@@ -91,7 +91,7 @@ def test_one_message_per_neighbour_for_any_number_of_strips() -> None:
     assert [m.target for m in found.sent_by(0)] == [1]
 
 
-def test_corners_are_sent_only_if_they_are_needed() -> None:
+def test_corners_are_sent_on_demand() -> None:
     mesh = Mesh((3, 3))
     plane = Partition((9, 9), "int8", mesh, [Shard(0), Shard(1)])
 

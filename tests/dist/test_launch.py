@@ -34,7 +34,7 @@ def test_a_script_runs_on_several_processes_with_its_own_arguments() -> None:
     assert done.stdout == "Team(1, rank 0 of 3) [3, 3, 3] ['a', '--timeout', '-n'] 7\n"
 
 
-def test_a_status_of_one_process_is_that_of_all() -> None:
+def test_a_status_of_one_process_matches_all() -> None:
     assert run("-n", "2", SCRIPT, "fail").returncode == 3
 
 

@@ -53,7 +53,7 @@ def test_the_second_cut_of_an_axis_cuts_the_parts_of_the_first() -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_parts_cover_the_array_and_owners_have_what_they_own(seed: int) -> None:
+def test_shards_cover_the_array(seed: int) -> None:
     dice = Random(seed)
     partition = drawn_partition(dice, partial=True)
     if dice.random() < 0.4:
@@ -72,7 +72,7 @@ def test_parts_cover_the_array_and_owners_have_what_they_own(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_layout_of_a_partition_says_the_same(seed: int) -> None:
+def test_layout_of_a_partition_matches(seed: int) -> None:
     dice = Random(100 + seed)
     partition = drawn_partition(dice)
     shards = partition.mesh_axes(Shard)
@@ -111,7 +111,7 @@ def test_views_of_blocks_are_views_of_memory() -> None:
 
 
 @pytest.mark.parametrize("repeated", [copy.deepcopy, lambda item: pickle.loads(pickle.dumps(item))])
-def test_partitions_go_to_other_processes_without_what_is_kept(repeated: Any) -> None:
+def test_pickled_partitions_omit_cached_values(repeated: Any) -> None:
     """The hash of a string differs between processes, so the cached hash is not pickled."""
     rows = Partition((8, 4), "float32", Mesh((2,), names=("x",)), [Shard(0)]).view(
         [slice(1, 7), slice(None)])

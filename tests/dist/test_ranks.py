@@ -145,7 +145,7 @@ def test_bad_input_is_refused_on_every_rank(pools: Pools) -> None:
     ])]
 
 
-def test_a_rank_may_leave_with_a_status_of_its_own() -> None:
+def test_a_rank_may_exit_with_a_status() -> None:
     assert ran("wrong", 3, "exits").returncode == 3
 
 

@@ -93,7 +93,7 @@ def listed_of(message: Message) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_every_process_gets_what_it_wants_once(seed: int) -> None:
+def test_every_process_receives_its_elements_once(seed: int) -> None:
     dice = Random(seed)
     source = drawn_partition(dice, partial=True)
     target = drawn_partition(dice, shape=source.shape, size=source.mesh.size)
@@ -142,7 +142,7 @@ def test_the_table_of_collectives(
     assert moves is redistribution(source, Partition((8, 12), "int8", mesh, [after]))
 
 
-def test_operands_stay_where_they_are() -> None:
+def test_operands_are_not_moved() -> None:
     mesh = Mesh((2, 2))
     source = Partition((4,), "int8", mesh, [Partial("max"), Shard(0)])
     target = Partition((4,), "int8", mesh, [Partial("max"), Replicate()])

@@ -31,7 +31,7 @@ def test_the_style_sheet_and_each_shape(golden: Callable[[object], None]) -> Non
     golden(canvas.finished("shapes"))
 
 
-def test_all_shades_are_told_apart_and_legible() -> None:
+def test_shades_are_distinct_and_legible() -> None:
     """Shades of a hue get darker, and text on the darkest one has the contrast that WCAG 2 demands."""
     assert len({shade for shades in HUES for shade in shades}) == sum(map(len, HUES))
     for shades in HUES:

@@ -80,7 +80,7 @@ def test_the_user_is_warned_at_the_call(case: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_a_warning_is_given_once_at_its_line(
+def test_a_warning_is_emitted_once_at_its_line(
     case: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tecomp.errors._WARNED", {})

@@ -141,7 +141,7 @@ def test_cached_kernels_provide_their_schedule_on_request(name: str) -> None:
     )
 
 
-def test_arguments_are_checked_as_those_of_a_new_kernel() -> None:
+def test_arguments_are_checked_as_for_a_new_kernel() -> None:
     found = []
     for _ in range(2):
         with pytest.raises(tecomp.CallError) as refused:

@@ -62,7 +62,7 @@ def careful(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return notes
 
 
-def test_a_function_shows_its_strides() -> None:
+def test_repr_shows_strides() -> None:
     func = tecomp.lower(te.create_schedule(B), [A, B], binds={A: strided(A, s), B: strided(B, -2)})
 
     assert str(func) == (

@@ -215,7 +215,7 @@ class TestArguments:
         )
         np.testing.assert_array_equal(y, 0)
 
-    def test_a_number_that_its_declared_type_cannot_hold_is_refused(self) -> None:
+    def test_a_number_out_of_range_of_its_dtype_is_refused(self) -> None:
         m = te.var("m")  # int32
         A = te.placeholder((2,), name="A")
         B = te.compute((2,), lambda i: A[i] + te.cast(m, "float32"), name="B")

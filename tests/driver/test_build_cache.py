@@ -233,7 +233,7 @@ def test_the_fingerprint_follows_the_sources(tmp_path: Path) -> None:
     assert len(seen) == 4
 
 
-def test_found_kernels_compute_what_new_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_kernels_match_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     # All variants are in the store at once, so that a wrong hit gives a wrong result.
     for make in VARIANTS.values():
         build(*make())
@@ -332,7 +332,7 @@ def test_later_calls_on_the_schedule_do_not_change_a_kernel() -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "code gone"])
-def test_damaged_entries_are_made_again(damage: str, store: Store, counted: list[str]) -> None:
+def test_damaged_entries_are_rebuilt(damage: str, store: Store, counted: list[str]) -> None:
     check(build(*program()))
     forget()
     sizes = {path: path.stat().st_size for path in store.folder.iterdir()}
@@ -373,7 +373,7 @@ def test_a_kernel_is_not_found_under_the_name_of_another(store: Store, counted: 
     b"[]", b'["(9"]', b'["(-1"]', b'["#0"]', b'["@tecomp.ir.nodes.stmt.PrimFunc"]', b'["d9"]',
     b'[null, null, null, null, null, null, null, null, null, "(9"]',
 ], ids=lambda content: str(content[:20]))
-def test_crafted_entries_are_made_again(content: bytes, store: Store, counted: list[str]) -> None:
+def test_crafted_entries_are_rebuilt(content: bytes, store: Store, counted: list[str]) -> None:
     check(build(*program()))
     (key,) = descriptions(store)
     store.put(key, content)
@@ -446,7 +446,7 @@ def compiled() -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("make", [scheduled, copied, product, unscheduled, pickled])
-def test_random_words_in_an_entry_are_made_again(store: Store, make: Callable[[], Kernel]) -> None:
+def test_entries_with_random_words_are_rebuilt(store: Store, make: Callable[[], Kernel]) -> None:
     """If words of a signed entry are replaced, deleted or swapped, the kernel is built again."""
     make()
     found = [(key, json.loads(content)) for key, content in descriptions(store).items()]
@@ -477,7 +477,7 @@ def test_random_words_in_an_entry_are_made_again(store: Store, make: Callable[[]
     compiled], ids=["scheduled", "unscheduled", "pickled", "packed", "measured", "compiled"])
 @pytest.mark.parametrize("content", [b"", b"x" * 1000, b"\x7fELF" + b"x" * 1000, b"[" * 100_000],
                          ids=lambda content: str(content[:8]))
-def test_every_crafted_entry_is_made_again(
+def test_every_crafted_entry_is_rebuilt(
     store: Store, run: Callable[[], None], content: bytes
 ) -> None:
     """Entries of code and of programs are made again too."""
@@ -580,7 +580,7 @@ def test_other_processes_find_it() -> None:
     assert start("found").communicate()[1] == ""
 
 
-def test_layouts_are_converted_by_kernels_that_are_kept_too(counted: list[str]) -> None:
+def test_relayout_kernels_are_cached(counted: list[str]) -> None:
     A = te.placeholder((6,), name="A")
     B = te.compute((6,), lambda i: A[i], name="B")
     for _ in range(2):

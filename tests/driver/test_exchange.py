@@ -240,7 +240,7 @@ def test_exchange_requires_a_copy() -> None:
         ("if_then_else(float32(0.0) < A[c], X[c], float32(0.0))", True, 0),
     ],
 )
-def test_which_reads_may_be_of_other_cores(value: str, is_apart: bool, copies: int) -> None:
+def test_reads_of_other_cores(value: str, is_apart: bool, copies: int) -> None:
     repeated = '            for c in parallel(4, thread="core.x"):\n' if is_apart else ""
     func = parse(f'''def main(A: Buffer("float32", (4,))):
     with Allocate(Buffer("float32", (4,), scope="lx")) as X:

@@ -91,7 +91,7 @@ CASES: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("case", "line"), CASES, ids=lambda item: getattr(item, "__name__", ""))
-def test_the_place_is_that_of_the_primitive(case: Callable[[], Any], line: str) -> None:
+def test_the_place_matches_the_primitive(case: Callable[[], Any], line: str) -> None:
     s, args, target = case()
     with pytest.raises(tecomp.TecompError) as caught:
         tecomp.build(s, args, target)
@@ -104,7 +104,7 @@ def test_the_place_is_that_of_the_primitive(case: Callable[[], Any], line: str) 
     assert repeated.value.location == caught.value.location
 
 
-def test_lowering_alone_tells_it_too() -> None:
+def test_lower_raises_the_same_error() -> None:
     s, args, _ = compute_at()
     with pytest.raises(tecomp.LowerError) as caught:
         tecomp.lower(s, args)

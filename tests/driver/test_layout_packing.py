@@ -32,7 +32,7 @@ def kernel() -> ScheduledKernel:
     return tecomp.build(s, [A, B], name="double")
 
 
-def test_sizes_that_the_array_does_not_tell_are_given(kernel: ScheduledKernel) -> None:
+def test_undetermined_sizes_are_passed(kernel: ScheduledKernel) -> None:
     a = np.arange(30, dtype="float32").reshape(5, 6)
     stored = kernel.empty(B, n=5)
 

@@ -249,7 +249,7 @@ def test_marks_are_forgotten_with_their_arrays() -> None:
     assert removed() is None
 
 
-def test_marks_that_came_from_another_process_are_those_of_this_one() -> None:
+def test_unpickled_marks_are_identical() -> None:
     layout = Layout.of((8, 8), "float32", lambda i, j: [j, i])
     assert layout.mark is pickle.loads(pickle.dumps(layout)).mark
     program = f"""
@@ -388,7 +388,7 @@ def of_shape(shape: tuple[Any, ...], *sizes: Any) -> tuple[ScheduledKernel, Any,
     return tecomp.build(s, [X, Y, *sizes]), X, Y
 
 
-def test_sizes_that_are_passed_are_those_of_arrays_of_the_computation() -> None:
+def test_passed_sizes_describe_logical_arrays() -> None:
     n = te.var("n")
     kernel, _, Y = of_shape((n,), n)
     x, y = numbers(7), np.zeros(7, "float32")

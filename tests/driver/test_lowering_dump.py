@@ -114,7 +114,7 @@ def test_assembly_is_shown_next_to_its_loops(tmp_path: Path, part: str) -> None:
     assert {n for n in numbers if n} <= set(range(1, count + 1))
 
 
-def test_lines_of_statements_are_those_of_the_printed_function() -> None:
+def test_statement_lines_match_the_printed_function() -> None:
     s, args = program(te.var("n"))
     for func in pipeline.lower_all(s, args).functions.values():
         text, lines = str(func).splitlines(), lines_of(func)
@@ -221,7 +221,7 @@ def test_a_function_is_the_same_with_a_page(
     assert tecomp.lower(s, args, **requested, dump=tmp_path / "x.html") == tecomp.lower(s, args, **requested)
 
 
-def test_a_folder_that_cannot_be_made_is_refused(
+def test_an_invalid_folder_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")

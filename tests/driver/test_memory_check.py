@@ -203,7 +203,7 @@ def test_offsets_are_aligned() -> None:
     }
 
 
-def test_only_what_is_in_use_around_a_core_counts_with_what_is_in_its_arena() -> None:
+def test_arena_and_enclosing_allocations_are_added() -> None:
     func = parse('''def main(A: Buffer("float32", (8,))):
     with Allocate(Buffer("float32", (64,), scope="lx")) as X:
         with Allocate(Buffer("float32", (32,), scope="lx")) as Y:
@@ -272,7 +272,7 @@ def test_memory_is_reused_after_the_last_read(formula: str, is_shared: bool) -> 
     assert shared(formula) == is_shared
 
 
-def test_memory_is_kept_across_iterations() -> None:
+def test_memory_is_live_across_iterations() -> None:
     func = parse('''def main(A: Buffer("float32", (64,))):
     with Allocate(Buffer("float32", (64,), scope="lx")) as X:
         for i in range(64):

@@ -99,7 +99,7 @@ def test_numbers_of_every_type(dtype: str) -> None:
     assert {type(value) for value in seen[0]} == {type(values[0])} or X.dtype.is_integer
 
 
-def test_an_exception_reaches_the_caller_as_it_is() -> None:
+def test_an_exception_propagates_unchanged() -> None:
     error = ArithmeticError("no result")
     before = set(RAISED._exceptions)
 
@@ -341,7 +341,7 @@ def test_other_processes_have_functions_of_their_own(store: Callable[[], None]) 
 
 
 @pytest.mark.parametrize("target", ["cpu", "stick128"])
-def test_reports_say_what_is_not_known(target: str) -> None:
+def test_reports_list_unknown_costs(target: str) -> None:
     C = called("test.driver.matmul")
     D = te.compute((N, 8), lambda i, j: C[i, j] + 1.0, name="D")
     tecomp.register_func("test.driver.matmul", lambda x, y: None)
@@ -357,7 +357,7 @@ def test_reports_say_what_is_not_known(target: str) -> None:
     assert "\nnot counted (unknown cost): test.driver.matmul\n" in text
 
 
-def test_reports_count_what_is_known() -> None:
+def test_reports_count_known_costs() -> None:
     n = te.var("n")
     X, Y = te.placeholder((n, 8), name="X"), te.placeholder((8, 16), name="Y")
     Z = te.extern((n, 16), [X, Y], lambda ins, outs: te.call_packed(

@@ -46,7 +46,7 @@ def test_each_outermost_loop_has_a_bar_with_its_time(extent: Any) -> None:
     assert "tecomp.clock_gettime" not in tecomp.list_global_func_names()
 
 
-def test_without_measuring_it_is_the_modelled_one() -> None:
+def test_the_default_profile_is_modelled() -> None:
     s, args = two_loops(64)
     kernel = tecomp.build(s, args)
 
@@ -54,7 +54,7 @@ def test_without_measuring_it_is_the_modelled_one() -> None:
 
 
 @pytest.mark.parametrize(("extent", "sizes"), [(64, {}), (N, {"n": 64})])
-def test_without_arguments_it_runs_on_zeros(extent: Any, sizes: dict[str, int]) -> None:
+def test_profiling_without_arguments_uses_zeros(extent: Any, sizes: dict[str, int]) -> None:
     kernel = tecomp.build(*two_loops(extent), name="sums")
     trace = json.loads(kernel.timeline(measured=True, **sizes))
 

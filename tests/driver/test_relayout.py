@@ -91,7 +91,7 @@ def test_repeated_pack_costs_as_much_as_relayout(order: Literal["C", "F"]) -> No
     assert _python_calls(lambda: STICKS.unpack(packed, out)) < allowed
 
 
-def test_a_result_is_written_where_it_is_asked_for() -> None:
+def test_a_result_is_written_to_the_output_argument() -> None:
     out = np.zeros(STICKS.physical_shape, "float32")
 
     assert STICKS.pack(np.ones(SHAPE, "float32"), out) is out
@@ -261,7 +261,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
 
 
 @pytest.mark.parametrize("rest", [slice(None), slice(None, None, 2)])
-def test_results_are_not_written_where_they_may_not_be(rest: slice) -> None:
+def test_invalid_output_arguments_are_refused(rest: slice) -> None:
     frozen = np.zeros((4, 6), np.float32)[rest].T
     frozen.flags.writeable = False
     rows = Layout.row_major(frozen.shape, "float32")

@@ -180,7 +180,7 @@ def test_padding() -> None:
     }
 
 
-def test_sizes_are_given_by_name() -> None:
+def test_sizes_are_passed_by_name() -> None:
     n = te.var("n")
     A = te.placeholder((n,), name="A")
     B = te.compute((n,), lambda i: te.exp(A[i]), name="B")
@@ -209,7 +209,7 @@ def test_sizes_are_given_by_name() -> None:
     )
 
 
-def test_memory_of_sizes_that_are_given() -> None:
+def test_memory_for_explicit_sizes() -> None:
     n = te.var("n")
     A = te.placeholder((8, n), name="A")
     B = te.compute((8, n), lambda i, j: A[i, j] * 2.0, name="B")

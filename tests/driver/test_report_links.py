@@ -81,7 +81,7 @@ def test_a_nest_that_is_too_deep_is_several_descriptors(
     assert [link.transfers for link in copied(tiled=tiled, max_loops=loops).links] == [transfers]
 
 
-def test_requests_wait_for_the_memory_that_they_read() -> None:
+def test_requests_wait_for_memory() -> None:
     """Each request of a load waits for the latency of the chip's memory."""
     waiting = TARGET.overridden(memory={"ddr": {"latency_cycles": 50}})
     for outstanding in (1, 2):
@@ -111,7 +111,7 @@ def test_gaps_within_transactions_are_moved() -> None:
     ("link", "requests"),
     [({}, 4), ({"max_loops": 1}, 64), ({"burst_bytes": 64}, 64), ({"burst_bytes": 32}, 128)],
 )
-def test_requests_wait_for_each_other(link: dict[str, Any], requests: int) -> None:
+def test_requests_are_serialized(link: dict[str, Any], requests: int) -> None:
     """One outstanding request pays each latency, two pay half of them, and many pay none."""
     for outstanding in (1, 2, 100_000):
         report = copied(latency_cycles=20, outstanding=outstanding, **link)

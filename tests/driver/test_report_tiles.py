@@ -106,7 +106,7 @@ def test_tile_operations(
     assert [core.cycles["product unit"] for core in report.cores] == [16 * 10 / 2] * 2
 
 
-def test_the_last_tiles_are_whole_operations_on_what_there_is(
+def test_partial_tiles_count_as_full_operations(
     agrees: Callable[..., ScheduledKernel]
 ) -> None:
     s, (A, B, C) = program(tile_product(4, 16, 8, unit="product"), 12, 20)
@@ -154,7 +154,7 @@ def test_without_a_unit_the_statements_count(unit: str, dtype: str) -> None:
     assert traffic.bytes == 3 * int(dtype[-2:]) // 8 * count
 
 
-def test_a_mode_that_the_unit_has_not() -> None:
+def test_an_unknown_unit_mode() -> None:
     kernel = tecomp.build(*program(tile_product(4, 16, 8, unit="product", mode="hifi")), target=TILED)
 
     with pytest.raises(TargetError) as error:
@@ -202,7 +202,7 @@ def test_json_and_trace_have_them() -> None:
 
 
 @pytest.mark.exhaustive
-def test_targets_say_what_their_units_take() -> None:
+def test_targets_describe_unit_operands() -> None:
     """Reports contain the figures of the target descriptions."""
     for name in MATRIX_MACHINES:
         target = Target.load(name)

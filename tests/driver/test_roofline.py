@@ -58,7 +58,7 @@ def test_several_cores_have_roofs_of_their_own() -> None:
     assert mark.bound == 4e11
 
 
-def test_a_measured_kernel_is_where_its_time_says() -> None:
+def test_a_measured_kernel_is_at_its_measured_rate() -> None:
     kernel = product(32)
     a, b, c = np.ones((3, 32, 32), "float32")
     (mark,) = kernel.roofline(a, b, c, measured=True, label="naive").marks
@@ -80,7 +80,7 @@ def test_roofline_sizes_from_arguments_or_names() -> None:
     assert [mark.memory for mark in kernel.roofline(measured=True, n=10**5).marks] == ["L2"]
 
 
-def test_only_what_is_touched_counts() -> None:
+def test_only_touched_bytes_count() -> None:
     A = te.placeholder((1000, 16), name="A")
     B = te.compute((16,), lambda i: A[3, i] * 2.0, name="B")
     (mark,) = tecomp.build(te.create_schedule(B), [A, B], target=CPU).roofline().marks
@@ -173,7 +173,7 @@ def test_dot_product_instructions_have_their_own_roof() -> None:
     assert kernel.roofline().remarks[-1] == "The peak rate for dot int32 is unknown."
 
 
-def test_a_kernel_above_its_roof_is_doubted() -> None:
+def test_a_rate_above_the_roofline_is_flagged() -> None:
     slow = CPU.overridden(rates={"read_bytes_per_second": [3.0, 2.0, 1.0], "flops": {"float32": 1.0},
                                  "scalar_flops": None})
     a, b, c = np.ones((3, 32, 32), "float32")

@@ -95,7 +95,7 @@ def longer(node: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["flatten_buffer", "pack_reads", "unroll_loops", "simplify"])
-def test_code_that_leaves_its_memory_is_not_run(
+def test_out_of_bounds_code_is_not_run(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     break_pass(monkeypatch, name, lambda func: map_body(func, lambda body: bottom_up(body, longer)))

@@ -114,7 +114,7 @@ UNCHANGED: dict[str, tuple[str, Formula]] = {
 
 
 @pytest.mark.parametrize("name", UNCHANGED)
-def test_other_operations_stay_as_they_are(name: str) -> None:
+def test_other_operations_are_unchanged(name: str) -> None:
     target, formula = UNCHANGED[name]
     op = te.compute(SHAPE, formula, name="Y").op
 

@@ -560,7 +560,7 @@ def test_kernels_beyond_the_caches_are_compared_with_copy_bandwidth() -> None:
     assert (row[6], row[-1]) == ("memory", f"{100 * kernel.achieved:.0f}%")
 
 
-def test_a_report_says_what_constants_are_packed_as() -> None:
+def test_a_report_shows_packed_constants() -> None:
     program, _ = perceptron(1)
     source, packed, result = program.report().edges
     (folded,) = program.kernels[0].packed

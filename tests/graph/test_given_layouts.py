@@ -244,7 +244,7 @@ def test_from_pages_to_shards() -> None:
     ([shards(8, 8), "default"],
      Diagnostic("layout-requirement", x="T", memory="l1")),
 ])
-def test_shards_that_cannot_be(layout: Any, message: Diagnostic) -> None:
+def test_impossible_shards(layout: Any, message: Diagnostic) -> None:
     (X, W), (T, Y, _) = chain_and_product()
 
     with pytest.raises(tecomp.LayoutError) as caught:

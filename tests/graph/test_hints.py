@@ -61,7 +61,7 @@ def test_hints_change_input_layouts() -> None:
     assert found.certificate.cost == 0
 
 
-def test_a_hint_on_what_is_in_no_memory_says_where_it_went() -> None:
+def test_a_hint_on_an_inlined_value_names_its_kernel() -> None:
     A, B, C = chain()
     program = tecomp.compile(C, [A], "stick128", hints=[tecomp.hint(B, stick=1)])
 
@@ -79,7 +79,7 @@ def test_requested_layouts_are_stored() -> None:
     assert_close(program(a), np.exp(a) + a, rtol=1e-2, magnitude=np.exp(a) + np.abs(a))
 
 
-def test_copies_that_are_to_be_made() -> None:
+def test_requested_copies() -> None:
     A, B, _ = chain()
     D = tecomp.restickify(B, 0)
     E = tecomp.relayout_to(D, ROWS, name="E")
@@ -212,7 +212,7 @@ def test_division_hints_over_cores_are_satisfied(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", MACHINES)
-def test_hints_about_what_is_fused_hold_for_the_kernel(target: str) -> None:
+def test_hints_on_fused_values_apply_to_the_kernel(target: str) -> None:
     wishes, cores = divided(
         target, ("B", {"cores": {"i": 2}}), ("C", {"num_tiles_per_dim": {"i": 2}})
     )
@@ -237,7 +237,7 @@ def test_infeasible_soft_division_hints_are_dropped() -> None:
     assert cores == [32]
 
 
-def test_a_processor_says_that_it_divides_nothing() -> None:
+def test_a_processor_reports_no_division() -> None:
     wishes, _ = divided("cpu", ("C", {"cores": {"i": 4}}))
 
     assert wishes == [
@@ -306,7 +306,7 @@ def test_division_hints_of_casts_are_satisfied() -> None:
     assert [wish.is_kept for wish in program.layouts.wishes] == [True]
 
 
-def test_hints_are_for_values_as_they_are_written() -> None:
+def test_hints_apply_to_source_values() -> None:
     """Hints apply to values as the user wrote them, also when legalization splits their formula."""
     A = te.placeholder((66, 66), name="A")
     Y = te.compute((64, 64), lambda i, j: A[i, j + 1] + A[i + 1, j], name="Y")

@@ -52,7 +52,7 @@ def pointwise(body: Callable[..., te.Expr]) -> Formula:
     )
 
 
-def test_a_residual_is_written_over_what_it_reads() -> None:
+def test_a_residual_is_computed_in_place() -> None:
     """The fused product and sum reads each row before the result overwrites it."""
     X, V, S = residual()
     program = tecomp.compile(S, [X, V])

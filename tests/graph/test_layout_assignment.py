@@ -104,7 +104,7 @@ def test_inputs_in_other_stick_layouts_need_no_relayout() -> None:
     assert found.of[B] is across
 
 
-def test_a_view_has_the_strides_of_what_it_shows() -> None:
+def test_a_view_has_the_strides_of_its_base() -> None:
     V = te.compute((30, 20), lambda i, j: A[2 * i + 1, j + 3], name="V")
     Y = te.compute((30, 20), lambda i, j: V[i, j] + 1.0, name="Y")
 
@@ -300,7 +300,7 @@ def test_an_operation_reads_copies_of_a_tensor_in_several_layouts(machine: str) 
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("is_view", [True, False])
-def test_outputs_whose_rows_are_scattered_are_relaid(
+def test_outputs_with_scattered_rows_are_relaid_out(
     machine: str, dtype: str, is_view: bool
 ) -> None:
     """An output with strided rows is relaid out on the device, as host element reads cost more."""

@@ -233,7 +233,7 @@ def test_relayouts_move_elements_of_other_lanes_only() -> None:
     assert found.certificate.cost == sum(copy.elements for copy in found.relayouts)
 
 
-def test_programs_of_which_each_operation_runs_are_as_they_were() -> None:
+def test_legal_programs_are_unchanged() -> None:
     """Programs without violations are unchanged; factors keep their source order."""
     A, B = given("A", N, M), given("B", M, N)
     k = te.reduce_axis((0, M), name="k")

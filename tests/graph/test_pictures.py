@@ -55,7 +55,7 @@ def test_calls_are_rows_and_values_are_lines() -> None:
 
 
 @pytest.mark.parametrize("is_alone", [False, True])
-def test_values_are_at_their_addresses_while_they_live(is_alone: bool) -> None:
+def test_live_values_are_drawn_at_their_addresses(is_alone: bool) -> None:
     """In the plan alone and beside the calls: addresses run to the right, kernels downwards."""
     program = residual()
     plan = program.memory
@@ -121,7 +121,7 @@ def test_relayouts_are_marked_and_layouts_written() -> None:
     assert "A: float16[70, 40] as [1, 128, 64]" in figure.texts
 
 
-def test_only_what_is_drawn_is_in_the_legend() -> None:
+def test_the_legend_lists_drawn_items_only() -> None:
     A, X, _, Y = transposed_sum()
     moved = tecomp.compile(Y, [A, X], "stick128").picture()
 
@@ -154,7 +154,7 @@ def test_a_trace_has_the_bytes_that_are_held() -> None:
     assert sizes == [4 * SIZE * SIZE, 8 * SIZE * SIZE, 8 * SIZE * SIZE, 4 * SIZE * SIZE, 0]
 
 
-def test_a_trace_of_what_was_measured() -> None:
+def test_a_trace_of_measurements() -> None:
     events = json.loads(residual().timeline(measured=True))["traceEvents"]
     kernels = [event for event in events if event["ph"] == "X"]
 

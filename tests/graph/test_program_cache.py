@@ -164,7 +164,7 @@ def test_errors_at_run_time_say_where_the_program_is_written(compiled: list[str]
 
 
 @pytest.mark.exhaustive
-def test_crafted_entries_are_made_again(compiled: list[str], store: Store) -> None:
+def test_crafted_entries_are_rebuilt(compiled: list[str], store: Store) -> None:
     """Entries with a valid checksum but malformed content are recompiled."""
     program: Any = network()[0]
     keys = list(serialization._keys(program._asked))
@@ -198,7 +198,7 @@ def _entry(text: bytes, images: bytes) -> bytes:
     return len(text).to_bytes(8, "little") + text + images
 
 
-def test_damaged_entries_are_made_again(compiled: list[str], store: Store) -> None:
+def test_damaged_entries_are_rebuilt(compiled: list[str], store: Store) -> None:
     program: Any = network()[0]
     for entry in store.folder.iterdir():
         entry.write_bytes(entry.read_bytes()[:-9])

@@ -296,7 +296,7 @@ def test_published_costs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_published_costs_of_given_layouts(name: str) -> None:
+def test_published_costs_of_explicit_layouts(name: str) -> None:
     make, known, cost = GIVEN[name]
     inputs = Inputs()
     output = make(inputs)
@@ -306,7 +306,7 @@ def test_published_costs_of_given_layouts(name: str) -> None:
     assert counted(found) == found.certificate.cost == cost
 
 
-def test_a_result_that_stays_as_it_is() -> None:
+def test_a_result_without_relayout() -> None:
     """A value of another program keeps its default layout: `sin(x) + y'` needs one relayout."""
     x, y = (te.placeholder((S, S), "float16", name=name) for name in "xy")
     result = te.compute((S, S), lambda i, j: te.sin(x[i, j]), name="made")

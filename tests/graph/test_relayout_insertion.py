@@ -104,7 +104,7 @@ def test_layouts_print_as_the_document_has_them() -> None:
     )
 
 
-def test_given_layouts() -> None:
+def test_explicit_layouts() -> None:
     A, X, _, Y = transposed_sum()
     across = StickLayout((128, 40), HALF, [1, 0], size=(70, 40))
     a, x = half(70, 40), half(40, 70)

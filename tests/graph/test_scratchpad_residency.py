@@ -58,7 +58,7 @@ def names(program: CompiledProgram) -> list[str]:
 
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("machine", "rows"), [("stick128", 96), ("tensix_wh", 2048), (ACME, 96)])
-def test_values_stay_where_cores_read_what_they_made(
+def test_values_read_by_their_producers_stay_resident(
     machine: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = given(rows)
@@ -97,7 +97,7 @@ def test_products_stay(machine: str) -> None:
     assert names(program) == ["H", "S"]
 
 
-def test_a_kernel_is_cut_along_fewer_axes_for_what_it_reads() -> None:
+def test_a_kernel_is_split_along_fewer_axes_for_its_operands() -> None:
     """A batched product uses fewer division axes than optimal so that its factor stays resident."""
     heads, size, depth = 12, 128, 64
     X = te.placeholder((heads, size, size), name="X")

@@ -42,7 +42,7 @@ def test_a_value_of_two_kernels_stays(machine: str, shape: tuple[int, int]) -> N
     assert {spill.kind for spill in stored.memory.spills if spill.tensor.name == "E"} == {"requested"}
 
 
-def test_a_value_in_memory_because_of_its_cost() -> None:
+def test_a_value_spilled_for_its_cost() -> None:
     """Columns and rows of one value are reduced: whichever shards it has, one reader needs a copy."""
     A = te.placeholder((256, 256), name="A")
     E = te.compute(A.shape, lambda i, j: te.exp(A[i, j]), name="E")

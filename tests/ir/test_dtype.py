@@ -23,7 +23,7 @@ def test_a_name_without_a_width_has_32_bits(short: str, name: str) -> None:
     assert str(DType(short)) == name
 
 
-def test_a_type_is_its_own_name() -> None:
+def test_a_dtype_equals_its_name() -> None:
     kind = DType("float32x4")
 
     assert kind == "float32x4"
@@ -111,7 +111,7 @@ def values(dtype: DType) -> Any:
 
 
 @pytest.mark.parametrize(("source", "to"), list(product(SCALARS, SCALARS)))
-def test_a_type_holds_every_value_that_a_cast_to_it_keeps(source: str, to: str) -> None:
+def test_represents_all_matches_exact_casts(source: str, to: str) -> None:
     argument = values(DType(source))
     with np.errstate(all="ignore"):
         # ml_dtypes has no conversions between its own dtypes.

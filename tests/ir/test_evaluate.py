@@ -184,7 +184,7 @@ mask: Buffer("int64", ({lanes * each},))):
         np.testing.assert_array_equal(out, expected)
 
 
-def test_a_ramp_wraps_as_its_type_does() -> None:
+def test_a_ramp_wraps_around() -> None:
     for kind, base, step in (("int8", 100, 50), ("uint64", 2**64 - 2, 3), ("int64", 2**62, 2**61)):
         found = np.zeros(4, kind)
         run(f"""
@@ -390,7 +390,7 @@ broadcast(0, 4)))
 
 
 @pytest.mark.parametrize("text", [SCALAR, VECTOR])
-def test_a_run_time_check_counts_where_the_condition_before_it_holds(text: str) -> None:
+def test_guarded_run_time_checks(text: str) -> None:
     a, at, b = floats(4), np.array([3, 0, 4, -1]), np.full(4, 7, np.float32)
 
     run(text, a, at, b, 2)

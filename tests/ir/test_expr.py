@@ -143,7 +143,7 @@ def test_integer_literals_are_computed(op: BinOp, a: int, b: int, expected: int)
         (BinOp.ADD, 0.5, 0.25),
     ],
 )
-def test_literals_whose_result_is_not_plain_stay(op: BinOp, a: float, b: float) -> None:
+def test_operations_without_plain_results_are_not_folded(op: BinOp, a: float, b: float) -> None:
     assert isinstance(binary(op, a, b), Binary)
 
 
@@ -238,7 +238,7 @@ def test_types_that_follow_from_operands() -> None:
     assert Broadcast(V, 2).dtype == "float32x8"
 
 
-def test_special_values_print_as_they_are() -> None:
+def test_special_values_are_printed_exactly() -> None:
     assert str(const(math.nan, "float32")) == 'float32("nan")'
     assert str(const(-math.inf, "float16")) == 'float16("-inf")'
     assert str(const(-0.0, "float64")) == "float64(-0.0)"

@@ -127,7 +127,7 @@ def test_an_array_may_reach_outside_of_nothing() -> None:
     )
 
 
-def test_variables_of_an_array_are_its_own() -> None:
+def test_array_variables_are_distinct() -> None:
     func = parse(TEXT)
     call = call_of(func)
     inside = call.arrays[0].variables[0]

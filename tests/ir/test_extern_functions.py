@@ -124,7 +124,7 @@ def test_c_functions_that_are_not_there() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "float16", "const int32", "int32**", "", "char*"])
-def test_types_that_there_are_not(kind: str) -> None:
+def test_unknown_types(kind: str) -> None:
     with pytest.raises(TypeMismatchError):
         tecomp.CFunction(LIBC, "abs", [kind])
 

@@ -91,7 +91,7 @@ def test_results_are_computed_once() -> None:
     assert len({id(node) for node in nodes}) == len(nodes) == 3001
 
 
-def test_rewriting_keeps_what_is_shared() -> None:
+def test_rewriting_preserves_sharing() -> None:
     big = squared(i, 1000)
     requested: list[Any] = []
 
@@ -152,7 +152,7 @@ def test_the_text_of_a_large_graph_is_short() -> None:
     assert len(str(squared(i, 2000))) < 200_000
 
 
-def test_a_part_is_known_in_its_statement_alone() -> None:
+def test_bindings_are_local_to_a_statement() -> None:
     head = 'def f(X: Buffer("float32", (4,))):\n    '
 
     assert parse(head + "X[0] = (a := X[1] + X[2]) * a") == parse(

@@ -21,7 +21,7 @@ def values(interval: Interval) -> range:
 @pytest.mark.parametrize("factors", [(1, 1), (2, -3), (-1, -1), (5, 1)])
 @pytest.mark.parametrize("first", ENDS)
 @pytest.mark.parametrize("second", ENDS)
-def test_a_sum_is_between_what_its_terms_give(
+def test_interval_of_a_sum(
     factors: tuple[int, int], first: Interval, second: Interval
 ) -> None:
     ends = {"x": first, "y": second}

@@ -142,7 +142,7 @@ def test_whole_tensors_are_no_numbers(make: Callable[[], Any], use: str | None) 
 
 
 @pytest.mark.parametrize("name", ["round", "where", "linalg.det", "zeros_like"])
-def test_functions_of_whole_tensors_say_what_to_write(name: str) -> None:
+def test_functions_of_whole_tensors_name_the_replacement(name: str) -> None:
     function = operator.attrgetter(name)(np)
 
     with pytest.raises(TecompError) as caught:
@@ -206,7 +206,7 @@ def test_every_function_of_arrays_works_or_is_refused(name: str) -> None:
             X.__array_function__(function, (), argument, {})
 
 
-def test_an_array_is_made_of_what_was_refused_to_be_a_number_before() -> None:
+def test_arrays_after_a_refused_conversion() -> None:
     with pytest.raises(TecompError):
         [1, 2][i]
     assert np.array(i).dtype == object

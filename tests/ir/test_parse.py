@@ -109,7 +109,7 @@ def test_comparisons(op: CmpOp) -> None:
     assert survives(storing(Not(Compare(op, p, Binary(BinOp.AND, q, r))), p, q, r))
 
 
-def test_calls_whose_type_does_not_follow() -> None:
+def test_calls_without_an_inferable_dtype() -> None:
     x = Var("x", FLOAT32)
 
     assert survives(storing(Call("exp", (x,), DType("float64")), x))
@@ -293,7 +293,7 @@ HEAD = 'def f(A: Buffer("float32", (4,)), n: "int64"):\n    '
         (HEAD + "store(n, n)", Diagnostic("text", line=2, column=11, source="n")),
     ],
 )
-def test_wrong_text_is_refused_with_its_place(text: Any, expected: Diagnostic) -> None:
+def test_syntax_errors_have_positions(text: Any, expected: Diagnostic) -> None:
     with pytest.raises(ParseError) as error:
         parse(text)
 

@@ -210,7 +210,7 @@ def test_every_statement() -> None:
     assert parse(EVERYTHING) == func
 
 
-def test_a_buffer_of_the_body_that_a_decorator_names_keeps_its_name_to_itself() -> None:
+def test_decorator_names_do_not_shadow_buffers() -> None:
     def local() -> Buffer:
         return Buffer("T", (4,))
 

@@ -110,7 +110,7 @@ def test_substitution_keeps_types_and_binding_places() -> None:
     assert str(substitute(four, {four: I})) == "broadcast(i, 4)"
 
 
-def test_free_variables_are_those_that_nothing_inside_binds() -> None:
+def test_free_variables() -> None:
     x = Var("x", FLOAT32)
     value = BufferLoad(A, (J,))
     stmt = seq(

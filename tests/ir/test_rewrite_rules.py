@@ -91,7 +91,7 @@ def sums(draw: st.DrawFn) -> tuple[IndexReader, list[range], QuasiAffine, int]:
 
 @settings(max_examples=10 * settings().max_examples)
 @given(sums())
-def test_operations_have_the_values_that_they_are_named_for(
+def test_operations_have_their_documented_values(
     case: tuple[IndexReader, list[range], QuasiAffine, int],
 ) -> None:
     reader, values, total, d = case

@@ -177,7 +177,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize("expr", KEPT, ids=[str(expr) for expr in KEPT])
-def test_kept(expr: Expr) -> None:
+def test_unchanged_expressions(expr: Expr) -> None:
     """Arithmetic on data and conditions that guard reads are not changed."""
     assert str(simplify(expr, RANGES)) == str(expr)
 
@@ -236,7 +236,7 @@ def test_extents_of_memory_follow_their_variables() -> None:
     assert result == expected
 
 
-def test_products_of_what_is_loaded_know_the_simpler_extents() -> None:
+def test_products_of_loads_use_simplified_extents() -> None:
     """Conditions inspect products before simplification; loads still get the simplified shape."""
     table = Buffer("table", ((n + 3) * 4,), INT64)
     product = BufferLoad(table, (j,)) * n + i
@@ -346,7 +346,7 @@ def grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 EXPRESSIONS = st.recursive(ATOMS, grow, max_leaves=12)
 
 
-def test_buffer_attributes_are_kept() -> None:
+def test_buffer_attributes_are_preserved() -> None:
     """Removing an empty loop removes the layout map and pad value of the stage that it computes."""
     func = parse("""
 @layout_transform_map(A=[lambda i: [i // 4, i % 4]], T=[lambda i: [i // 4, i % 4]])

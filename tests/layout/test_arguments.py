@@ -129,7 +129,7 @@ def test_integers_of_any_kind() -> None:
     assert ANY.element([np.int8(2), 3, 2]) == (3, 130)
 
 
-def test_a_type_is_given_by_its_name() -> None:
+def test_dtype_by_name() -> None:
     numbers = np.array([0.0, 1.0, -1.5, 448.0], "float32")
     layout = made_of(
         (4,), "float32", tecomp.IndexMap.from_func(lambda i: [3 - i]),

@@ -56,7 +56,7 @@ LAYOUTS: dict[str, Layout] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_lengths_are_those_of_brute_force(layout: Layout) -> None:
+def test_lengths_match_brute_force(layout: Layout) -> None:
     runs = layout.runs()
 
     assert dict(runs.lengths) == run_lengths(layout.offsets(), host_offsets(layout.shape))
@@ -224,7 +224,7 @@ def test_refusals(ask: Callable[[], object], expected: Diagnostic) -> None:
     assert diagnostic(caught.value) == expected
 
 
-def test_offsets_are_those_of_numpy() -> None:
+def test_offsets_match_numpy() -> None:
     """The reference offsets of the tests above equal those of a NumPy formula."""
     i, j = np.indices((20, 200))
 

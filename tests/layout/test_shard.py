@@ -66,7 +66,7 @@ def test_memref(
     assert ShardLayout(shape, "float32", grid=grid, tile=tile).memref_shape == memref
 
 
-def test_collapsed_extents_are_those_of_the_values() -> None:
+def test_collapsed_extents_match_the_values() -> None:
     """Collapsed extents count from the minimum to the maximum value, for any signs."""
     layout = ShardLayout((4, 10), "float32", lambda i, j: [7 - 2 * i, j % 16 + 3], grid=(2, 3))
 
@@ -140,7 +140,7 @@ def sharded(draw: st.DrawFn) -> ShardLayout:
 
 
 @given(sharded())
-def test_padding_of_each_core_is_what_no_element_takes(layout: ShardLayout) -> None:
+def test_padding_of_each_core_has_no_elements(layout: ShardLayout) -> None:
     selected = np.zeros(layout.physical_shape, bool)
     selected.reshape(-1)[layout.offsets()] = True
     inside = tuple(range(len(layout.grid), selected.ndim))

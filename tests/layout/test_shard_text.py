@@ -81,7 +81,7 @@ FORMULAS = st.recursive(
 
 
 @given(FORMULAS)
-def test_formulas_mean_what_they_say(formula: tuple[str, str]) -> None:
+def test_formulas_match_index_maps(formula: tuple[str, str]) -> None:
     text, python = formula
     d0, d1 = np.ogrid[-5:40:3, 0:30:4]
     expected = np.broadcast_to(eval(python, {}, {"d0": d0, "d1": d1}), (15, 8))

@@ -51,7 +51,7 @@ def test_conversion_to_dlfloat16_leaves_halves_by_turns() -> None:
     assert layout.element((1, 2, 12)) == (2, 64 + 32 + 4)
 
 
-def test_an_arrangement_is_a_layout_of_its_own() -> None:
+def test_dim_order_changes_equality() -> None:
     def layout(arrangement: ElementArrangement) -> StickLayout:
         return StickLayout((3, 128), "float32", arrangement=arrangement)
 

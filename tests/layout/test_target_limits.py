@@ -17,7 +17,7 @@ WORMHOLE = Target.load("tensix_wh")
 BLACKHOLE = Target.load("tensix_bh")
 
 
-def test_sticks_are_those_of_the_target() -> None:
+def test_sticks_match_the_target() -> None:
     half = STICK.overridden(stick={"bytes": 64, "padding": "stick"})
 
     assert StickLayout.for_target(STICK, (5, 100, 150), "float16") == StickLayout(

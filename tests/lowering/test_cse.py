@@ -116,7 +116,7 @@ def test_index_checks_are_not_moved() -> None:
     )
 
 
-def test_outputs_share_what_they_have_in_common() -> None:
+def test_outputs_share_common_subexpressions() -> None:
     def both(i: Any) -> Any:
         x = te.exp(X[i])
         return x + 1.0, x * 2.0

@@ -124,7 +124,7 @@ def test_padding_of_one_map_is_none_that_the_map_before_cannot_reach() -> None:
     np.testing.assert_array_equal(u, (p + 1) * 2)
 
 
-def test_a_layout_whose_places_repeat_in_other_steps_is_lowered_at_once() -> None:
+def test_a_layout_with_repeated_positions_is_lowered_at_once() -> None:
     # isl would take minutes to compute the indices of the positions outside of the tensor.
     T = te.compute((7, 17), lambda i, j: i * 17 + j, name="T")
     U = te.compute((7, 17), lambda i, j: T[i, j] + 1, name="U")
@@ -198,7 +198,7 @@ def test_symbolic_sizes() -> None:
         np.testing.assert_array_equal(c, a * 2 + 1)
 
 
-def test_an_axis_whose_operand_is_packed_is_whole_even_if_the_other_is_not() -> None:
+def test_the_axis_of_a_packed_operand_is_complete() -> None:
     A = te.placeholder((3, 5), name="A")
     B = te.placeholder((5, 11), name="B")
     k = te.reduce_axis((0, 5), name="k")
@@ -240,7 +240,7 @@ def test_places_that_a_remainder_declares_are_no_tile() -> None:
 
 
 @pytest.mark.parametrize("columns", [8, 9])
-def test_one_element_whose_block_is_a_case_distinction(columns: int) -> None:
+def test_one_element_with_a_conditional_block(columns: int) -> None:
     """The block index (i + j) % 8 // 3 is piecewise, so any block of the tensor may be needed."""
     A = te.placeholder((8,), name="A")
     T = te.compute((8,), lambda i: A[i] * 2.0, name="T")

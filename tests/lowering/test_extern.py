@@ -252,7 +252,7 @@ def test_variables_are_arguments() -> None:
     )
 
 
-def test_primitives_that_it_has_no_loops_or_expressions_for() -> None:
+def test_extern_stages_refuse_loop_primitives() -> None:
     s = te.create_schedule(both)
 
     def message(call: Any, *args: Any) -> Diagnostic:

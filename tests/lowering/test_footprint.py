@@ -102,7 +102,7 @@ def test_footprint_at_a_leaf(access: str, leaf: str, run: Any, count: Any) -> No
 
 
 @pytest.mark.parametrize("leaf", LEAVES)
-def test_guarded_reads_count_only_where_they_happen(leaf: str, count: Any) -> None:
+def test_guarded_reads_count_under_their_condition(leaf: str, count: Any) -> None:
     P_shape = (ROWS, COLUMNS)
     A = te.placeholder(P_shape, name="A")
     P = te.compute(P_shape, lambda i, j: A[i, j] * 2.0, name="P")
@@ -200,7 +200,7 @@ def test_a_chain_is_needed_only_as_far_as_the_last_stage_reads(count: Any) -> No
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_two_consumers_in_one_loop_share_what_they_need(nested: bool, count: Any) -> None:
+def test_two_consumers_in_one_loop_share_a_footprint(nested: bool, count: Any) -> None:
     n = 10
     A = te.placeholder((n + 5,), name="A")
     P = te.compute((n + 5,), lambda i: A[i] + 1.0, name="P")

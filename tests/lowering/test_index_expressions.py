@@ -79,7 +79,7 @@ GATHERS: dict[str, tuple[Callable[[Any, Expr], Any], Callable[[Any, Any], Any]]]
 @pytest.mark.parametrize("depth", [1, 60])
 @pytest.mark.parametrize("is_vector", [False, True])
 @pytest.mark.parametrize("kind", GATHERS)
-def test_reads_at_what_was_read(kind: str, is_vector: bool, depth: int) -> None:
+def test_indirect_reads(kind: str, is_vector: bool, depth: int) -> None:
     A = te.placeholder((SIZE,), "int32", name="A")
     read, expected = GATHERS[kind]
 

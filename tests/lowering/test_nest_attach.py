@@ -156,7 +156,7 @@ def test_an_output_can_be_computed_inside_another(run: Any) -> None:
     np.testing.assert_array_equal(d, 2 * a + 1)
 
 
-def test_a_start_that_is_computed_after_it_is_used_is_refused(nest: Any, run: Any) -> None:
+def test_an_init_computed_after_its_use_is_refused(nest: Any, run: Any) -> None:
     S = te.compute((N,), lambda i: te.sum(A[i, k], axis=k, init=P[i, 0]), name="S")
     s = te.create_schedule(S)
     s[P].compute_at(s[S], k)
@@ -221,7 +221,7 @@ def test_an_argument_that_is_updated_again_in_parallel_is_refused(nest: Any) -> 
     )
 
 
-def test_a_producer_with_two_readers_of_which_one_is_attached_later(run: Any) -> None:
+def test_a_producer_with_a_reader_attached_later(run: Any) -> None:
     D = te.compute((N, N), lambda i, j: P[i, j] - 1.0, name="D")
     E = te.compute((N, N), lambda i, j: D[i, j] * P[i, j], name="E")
     s = te.create_schedule(E)

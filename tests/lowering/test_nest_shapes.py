@@ -374,7 +374,7 @@ def test_fused_symbolic_axes_are_read_in_a_row(nest: Any) -> None:
     ]
 
 
-def test_loops_follow_a_layout_whose_inverse_names_a_size() -> None:
+def test_loops_of_a_layout_with_a_symbolic_inverse() -> None:
     # The last column, `n - 1`, determines which of the wrapped rows a position belongs to.
     n = te.var("n", "int32")
     A = te.placeholder((n,), name="A")

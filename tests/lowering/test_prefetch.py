@@ -159,7 +159,7 @@ def test_the_instruction() -> None:
     assert "prefetcht0" in text
 
 
-def test_a_condition_of_the_place_is_kept() -> None:
+def test_a_prefetch_keeps_its_condition() -> None:
     func = tecomp.parse('''def f(A: Buffer("float32", (8,)), B: Buffer("float32", (8,))):
     for i in range(8):
         prefetch(A.load(i + 1, where=i < 7))

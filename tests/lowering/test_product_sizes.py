@@ -138,14 +138,14 @@ def test_quotient_of_two_sizes(agrees: Agrees) -> None:
     agrees(te.create_schedule(last), [m, A, last], {m: 5, A: a, last: a[:15].reshape(3, 5)[:, 4]})
 
 
-def test_reads_that_leave_are_found_when_they_happen() -> None:
+def test_out_of_bounds_reads_are_reported_at_run_time() -> None:
     wrong = te.compute((n * m,), lambda i: F[i + 1], name="wrong")
     kernel = tecomp.build(te.create_schedule(wrong), [X, wrong])
 
     with pytest.raises(tecomp.CallError) as refused:
         kernel(np.zeros((2, 3), np.int32), np.zeros(6, np.int32))
 
-    line = test_reads_that_leave_are_found_when_they_happen.__code__.co_firstlineno + 1
+    line = test_out_of_bounds_reads_are_reported_at_run_time.__code__.co_firstlineno + 1
     assert diagnostic(refused.value) == (
         Diagnostic("out-of-bounds", value=6, text=f"{__file__}:{line}: F[i + 1] (axis 0 of F[n * m])")
     )

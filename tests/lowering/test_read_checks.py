@@ -284,7 +284,7 @@ def test_symbolic_bounds_are_checked_at_run_time(vectorized: bool) -> None:
     )
 
 
-def test_a_gather_is_checked_when_it_runs(run: Any) -> None:
+def test_a_gather_is_checked_at_run_time(run: Any) -> None:
     C = te.compute((5, 6), lambda i, j: M[IDX[i], j] * 2.0, name="C")
     s = te.create_schedule(C)
     m = np.arange(24, dtype=np.float32).reshape(4, 6)

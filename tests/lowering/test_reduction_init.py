@@ -67,7 +67,7 @@ def test_one_condition_takes_the_place_of_a_pass() -> None:
     assert text.index("for k_outer_v") < text.index("C[")
 
 
-def test_loops_fill_what_is_not_computed_in_tiles() -> None:
+def test_loops_initialize_elements_outside_tiles() -> None:
     text = text_of(*in_parts(12, tiles=False))
 
     assert "k_outer_v == 0" not in text

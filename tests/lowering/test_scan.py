@@ -399,7 +399,7 @@ def test_a_step_reads_earlier_ones() -> None:
 MIXED = "lambda t, i: [t ^ i % 4, i // 4, i % 4]"
 
 
-def test_a_layout_can_hide_which_step_follows_from_which() -> None:
+def test_a_layout_can_hide_step_dependences() -> None:
     """The recurrence is valid, but its cache has a layout that integer sets cannot represent."""
     s = te.create_schedule(S)
     s[rule].transform_layout(eval(MIXED))
@@ -419,7 +419,7 @@ def test_a_cache_from_before_the_layout_hides_nothing() -> None:
     check(s, [X, S], [x], x.cumsum(0))
 
 
-def test_what_readers_are_computed_from_goes_with_them_out_of_the_loop_over_steps() -> None:
+def test_producers_leave_the_step_loop_with_their_readers() -> None:
     """Two steps are computed at once, where each step depends on the step two before."""
     early = te.compute((STEPS, WIDTH), lambda t, i: state[t - 2, i] + X[t, i], name="early")
     two = te.compute((2, WIDTH), lambda t, i: X[t, i], name="two")
@@ -538,7 +538,7 @@ def test_a_state_belongs_to_one_scan() -> None:
     )
 
 
-def test_layouts_are_those_of_the_scan() -> None:
+def test_layouts_match_the_scan() -> None:
     s = te.create_schedule(S)
     s[state].transform_layout(lambda t, i: [i, t])
 

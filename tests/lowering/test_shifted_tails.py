@@ -38,7 +38,7 @@ def test_a_tile_inside_shifted_parts_has_their_size(golden: Callable[[object], N
     golden(tecomp.lower(s, [A, B], stop_after="lower_storage"))
 
 
-def test_its_numbers() -> None:
+def test_shifted_tail_values() -> None:
     s, _ = staged()
     array = np.random.default_rng(0).integers(0, 255, A.shape, np.uint8)
     out = np.zeros(B.shape, np.uint8)

@@ -143,7 +143,7 @@ def test_full_tiles_have_no_masks(golden: Golden, agrees: Agrees) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 8, 12, 100])
-def test_sizes_are_known_when_it_runs(n: int, agrees: Agrees) -> None:
+def test_sizes_are_known_at_run_time(n: int, agrees: Agrees) -> None:
     size = te.var("n")
     A = te.placeholder((size, 8), name="A")
     B = te.placeholder((8, 8), name="B")

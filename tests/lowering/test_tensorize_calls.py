@@ -180,7 +180,7 @@ def test_operands_of_matching_layout_are_not_copied() -> None:
     )
 
 
-def test_an_operation_is_not_run_before_its_functions_are_there() -> None:
+def test_missing_intrinsic_functions_are_refused() -> None:
     x = te.placeholder((4,), name="x")
     z = te.compute((4,), lambda i: x[i] + 1.0, name="z")
 
@@ -196,7 +196,7 @@ def test_an_operation_is_not_run_before_its_functions_are_there() -> None:
     )
 
 
-def test_strides_of_operands_are_those_of_the_arrays_that_calls_get() -> None:
+def test_strides_of_operands_match_the_arrays_that_calls_get() -> None:
     w = te.placeholder((2, 3, 4), name="w")
     z = te.compute((2, 3, 4), lambda i, j, k: w[i, j, k], name="z")
     requested = te.decl_buffer(

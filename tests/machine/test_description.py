@@ -397,7 +397,7 @@ def test_overrides_that_are_none(tables: dict[str, object], expected: Diagnostic
 
 
 @pytest.mark.parametrize("path", sorted(TARGETS.glob("*.toml")), ids=lambda path: path.stem)
-def test_a_target_is_what_its_table_says(path: Path) -> None:
+def test_a_target_matches_its_table(path: Path) -> None:
     target = Target.load(path)
 
     assert target.overridden() == target

@@ -17,7 +17,7 @@ NAMES = {"b": "bool", "i": "int", "u": "uint", "f": "float", "V": "float", "c": 
 
 
 @pytest.mark.parametrize("row", ELEMENT_TYPES, ids=lambda row: row.name)
-def test_rows_are_those_of_numpy(row: ElementType) -> None:
+def test_rows_match_numpy(row: ElementType) -> None:
     dtype = numpy_dtype(row.name)
 
     is_integer = dtype.kind == "V" and "float" not in row.name
@@ -33,7 +33,7 @@ def test_rows_are_those_of_numpy(row: ElementType) -> None:
 @pytest.mark.parametrize(
     "row", [row for row in ELEMENT_TYPES if row.kind == "float"], ids=lambda row: row.name
 )
-def test_formats_of_floats_are_those_of_numpy(row: ElementType) -> None:
+def test_formats_of_floats_match_numpy(row: ElementType) -> None:
     finfo: Any = ml_dtypes.finfo
     limits = finfo(numpy_dtype(row.name))
 
@@ -44,7 +44,7 @@ def test_formats_of_floats_are_those_of_numpy(row: ElementType) -> None:
         assert WHOLE[row.name] == np.promote_types("complex64", np.dtype(f"f{max(row.bits, 32) // 8}"))
 
 
-def test_parts_are_those_of_numpy() -> None:
+def test_parts_match_numpy() -> None:
     assert {name: np.ones((), name).real.dtype.name for name in PART} == PART
 
 

@@ -10,7 +10,7 @@ from tests.operations.stubs import ROOT, TABLES, path_of, stub
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_stubs_are_those_of_the_functions(name: str) -> None:
+def test_stubs_match_the_functions(name: str) -> None:
     """`python -m tests.operations.stubs` writes the files."""
     assert path_of(name).read_text(encoding="utf-8") == stub(import_module(name))
 

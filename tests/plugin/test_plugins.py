@@ -229,7 +229,7 @@ def test_failing_conformance_checks(
     assert output.endswith(f"acme.toml failed {len(failed)} of 17 checks\n")
 
 
-def test_checking_what_is_not_there() -> None:
+def test_checking_a_missing_target() -> None:
     known = ", ".join(tecomp.list_targets())
 
     assert run("check-target", "acmee") == (
@@ -357,7 +357,7 @@ def test_random_programs_on_a_new_target(seed: int, written: tecomp.Target) -> N
     np.testing.assert_allclose(program(*source), expected, rtol=2e-3, atol=2e-4)
 
 
-def test_a_machine_whose_cores_get_nothing_does_not_pass(written: tecomp.Target) -> None:
+def test_a_machine_with_idle_cores_does_not_pass(written: tecomp.Target) -> None:
     text = DESCRIPTION.replace("NAME", "quux").replace('from = "global"', 'from = "scratch"')
     path = Path("quux.toml")
     path.write_text(text.replace('memory = "scratch"', 'memory = "global"'))
@@ -393,7 +393,7 @@ def test_a_new_target_with_a_name_of_no_package(name: str) -> None:
     )  # fmt: skip
 
 
-def test_a_new_target_that_is_there() -> None:
+def test_an_existing_target_is_not_overwritten() -> None:
     assert run("new-target", "cpu") == (
         1, "Error: new-target: target `cpu` is already installed; use another name\n"
     )

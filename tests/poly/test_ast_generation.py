@@ -38,7 +38,7 @@ def test_ctrl_c_while_isl_makes_loops_arrives_as_such(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_loops_that_leave_points_out_are_made_again_or_refused(
+def test_incomplete_loops_are_regenerated_or_refused(
     monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     i, j = Var("i"), Var("j")

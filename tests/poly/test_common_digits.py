@@ -44,7 +44,7 @@ def test_an_axis_is_cut_where_one_of_the_layouts_cuts_it() -> None:
     assert [offset.remainder for offset in found.offsets] == [None, None, None]
 
 
-def test_cuts_that_do_not_fit_together_share_what_divides_both() -> None:
+def test_incompatible_splits_share_common_divisors() -> None:
     found, _ = cut((96,), lambda i: [i % 12, i // 12], lambda i: [i % 8, i // 8])
 
     assert units(found.axes[0]) == [(12, 8), (4, 3), (1, 4)]

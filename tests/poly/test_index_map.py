@@ -411,7 +411,7 @@ def test_box_holds_all_places(name: str) -> None:
             assert all(a <= p < a + e for a, p, e in zip(low, place, extents, strict=True))
 
 
-def test_answers_are_kept() -> None:
+def test_results_are_memoized() -> None:
     tiles = IndexMap.from_func(lambda i: [i // 4, i % 4])
 
     first = tiles.inverse([16])
@@ -433,7 +433,7 @@ def test_answers_are_kept() -> None:
         (lambda i, j: [i % 32, j], lambda a, b: [b, a // 4, a % 4], (5, 7), (7, 8, 4)),
     ],
 )
-def test_a_composed_map_has_the_places_of_its_parts(
+def test_a_composed_map_composes_positions(
     one: Any, other: Any, shape: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
     """A composed map has the physical shape of the second map applied to that of the first."""

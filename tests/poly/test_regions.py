@@ -96,7 +96,7 @@ def ends(points: Iterable[Point]) -> list[tuple[int, int]]:
 
 
 @given(areas())
-def test_regions_are_what_they_say(region: Region) -> None:
+def test_regions_match_enumeration(region: Region) -> None:
     assert points_of(region.as_set()) == region.points()
 
 

@@ -120,7 +120,7 @@ def run_lengths(pairs: Sequence[tuple[int, int]]) -> Counter[int]:
 
 
 @pytest.mark.exhaustive
-def test_runs_are_those_of_all_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_match_all_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     draw, methods = random.Random(3), Counter[str]()
     for k in range(200):
         first, second, axes, box = draw_copy(draw)

@@ -79,7 +79,7 @@ TEXTS = (
 
 @given(st.sampled_from(TEXTS), st.integers(1, 20), st.integers(1, 20))
 @example("(i * 8 + j % 8) ^ (i // 4 * 2)", 1, 1)  # `i` has no bits, like the number 0
-def test_greatest_values_are_those_of_all_elements(text: str, rows: int, columns: int) -> None:
+def test_greatest_values_match_all_elements(text: str, rows: int, columns: int) -> None:
     function = eval(f"lambda i, j: [{text}, i, j]")
     index_map = IndexMap.from_func(function)
     axes, expr = index_map.initial_indices, index_map.final_indices[0]

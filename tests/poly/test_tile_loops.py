@@ -110,7 +110,7 @@ TILES = Lines(
     2, "0 <= d0 < 3 and 0 <= d1 < 4 and 4d0 + d1 < p0 - 8p1", "4d0 + 4 <= p0 - 8p1")
 
 
-def test_a_chunk_of_a_line_has_full_tiles_and_one_that_is_begun() -> None:
+def test_a_chunk_has_full_tiles_and_a_partial_one() -> None:
     result = assert_visits(TILES, "p0 >= 0 and p1 >= 0 and 8p1 < p0",
                          [(n, m) for n, m in SIZES if 8 * m < n])
 

@@ -60,7 +60,7 @@ def test_digits_are_the_values_from_the_start(start: int, strides: tuple[int, in
             assert len(expected) < first * second or strides[1] < strides[0] * first
 
 
-def test_values_that_are_no_digits_or_have_no_bound_are_none() -> None:
+def test_unbounded_values_have_no_digits() -> None:
     space = Space((X,))
     odd = space.box([(0, 2)]).union(space.box([(5, 1)]))
 
@@ -148,7 +148,7 @@ def test_two_points_that_clash_and_views_where_none_do() -> None:
     assert min(clashes.values()) > 15
 
 
-def test_readable_elements_are_those_of_requested_points() -> None:
+def test_readable_elements_match_requested_points() -> None:
     indices = (Var("a"), Var("b"))
     for tile, box, requested in tiles_at_random(40):
         access = OperandAccess((X, Y // 2), tile.coordinates)

@@ -97,7 +97,7 @@ def test_text_of_conditions(points: str, text: str) -> None:
     assert str(set_to_condition(found, PLAIN.names)) == text
 
 
-def test_function_where_it_is_defined() -> None:
+def test_function_on_its_domain() -> None:
     """Exact division prints as `//`; values outside of the domain are arbitrary."""
     half = isl.PwAff.read_from_str(CONTEXT, "{ [x] -> [(x / 2)] : x mod 2 = 0 }")
     steps = isl.PwAff.read_from_str(CONTEXT, "{ [x] -> [(0)] : x = 0; [x] -> [(5)] : x = 1 }")
@@ -154,7 +154,7 @@ def test_space_without_dimensions() -> None:
     assert str(index_relation([3], nothing)) == "{ [] -> [3] }"
 
 
-def test_hull_keeps_what_is_affine() -> None:
+def test_hull_keeps_affine_constraints() -> None:
     table = Buffer("T", (10,), DType("int64"))
     loaded = BufferLoad(table, (x,))
 
@@ -286,7 +286,7 @@ def test_a_share_ends_and_the_budget_goes_on() -> None:
         within_budget(lambda: work(1000), 20_000)
 
 
-def test_numbers_of_isl_end_with_its_operations_too() -> None:
+def test_isl_numbers_respect_the_operation_limit() -> None:
     """If the operation limit ends while a number is read, isl's error is raised."""
     value = isl.Aff.read_from_str(CONTEXT, "{ [i] -> [(123456789 + 77 * floor((i) / 3))] }")
 

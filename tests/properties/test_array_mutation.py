@@ -185,7 +185,7 @@ class Program:
 
 @pytest.mark.exhaustive(keep=13)
 @pytest.mark.parametrize("seed", range(60))
-def test_arrays_share_what_numpys_share(seed: int) -> None:
+def test_arrays_share_memory_like_numpy(seed: int) -> None:
     program = Program(seed)
     program.run(25)
     program.check()

@@ -111,7 +111,7 @@ class Thread:
 
 @pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(4))
-def test_threads_see_what_they_wrote(seed: int) -> None:
+def test_threads_see_their_writes(seed: int) -> None:
     shape = (THREADS * ROWS, 5)
     shared = [xp.reshape(xp.arange(80.0), shape) * k for k in range(3)]
     constant = xp.reshape(xp.arange(80.0), shape) - 7

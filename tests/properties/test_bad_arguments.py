@@ -519,7 +519,7 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     )),
     ("xla_text", "layout", 3, Diagnostic("invalid-type", where="xla_text", value=3)),
 ])
-def test_messages_say_where_what_and_what_to_do(
+def test_messages_have_location_problem_and_remedy(
     name: str, argument: str, wrong: Any, expected: Diagnostic
 ) -> None:
     with pytest.raises(TecompError) as caught:

@@ -59,7 +59,7 @@ def arguments(draw: np.random.Generator, function: Callable[..., Any]) -> list[A
 
 @pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_anything_is_taken_or_refused(seed: int) -> None:
+def test_arbitrary_arguments_are_accepted_or_refused(seed: int) -> None:
     draw, known = np.random.default_rng(seed), functions()
     for _ in range(CALLS):
         name, function = known[draw.integers(len(known))]

@@ -149,7 +149,7 @@ def put(each: RegionGraph, leaves: Sequence[Array], into: dict[int, Array], time
 
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("first", range(0, 3000, 1000))
-def test_a_core_reads_what_is_there_and_borders_are_the_rest(first: int) -> None:
+def test_core_boxes_and_borders_partition_the_domain(first: int) -> None:
     """Each element is computed once, and the core reads only the local boxes."""
     cut = 0
     for seed in range(first, first + 1000):

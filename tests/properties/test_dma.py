@@ -70,7 +70,7 @@ def test_nests_copy_each_element_once(copy: Copy) -> None:
 
 
 @given(copies())
-def test_nests_give_what_packing_gives(copy: Copy) -> None:
+def test_nests_match_packing(copy: Copy) -> None:
     """A copy by loop nests equals a NumPy scatter to the addresses of all elements."""
     values = np.random.default_rng(0).integers(1, 100, copy.shape)
     expected, found = (np.zeros(copy.layout.physical_shape, np.int64) for _ in range(2))
@@ -83,7 +83,7 @@ def test_nests_give_what_packing_gives(copy: Copy) -> None:
 
 
 @given(copies())
-def test_runs_are_those_of_brute_force(copy: Copy) -> None:
+def test_runs_match_brute_force(copy: Copy) -> None:
     runs = copy.layout.runs(copy.strides)
 
     assert dict(runs.lengths) == run_lengths(copy.device, copy.host)
@@ -91,7 +91,7 @@ def test_runs_are_those_of_brute_force(copy: Copy) -> None:
 
 
 @given(copies(), st.data())
-def test_runs_between_layouts_are_those_of_brute_force(copy: Copy, data: st.DataObject) -> None:
+def test_runs_between_layouts_match_brute_force(copy: Copy, data: st.DataObject) -> None:
     other = Copy(copy.shape, draw_layout(data.draw, copy.shape, separated=False))
 
     runs = copy.layout.runs_to(other.layout)

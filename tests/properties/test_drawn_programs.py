@@ -14,7 +14,7 @@ from tests.bench.programs.in_arrays import oracle
 @pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("kind", BEGINNINGS)
 @pytest.mark.parametrize("seed", [100, 101])
-def test_a_program_is_what_numpy_says(kind: str, seed: int) -> None:
+def test_a_program_matches_numpy(kind: str, seed: int) -> None:
     program = draw(seed, kind, (1000, 1_500_000))
     inputs, output = in_te.tensors(program)
     source = program.values()

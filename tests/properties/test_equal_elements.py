@@ -88,7 +88,7 @@ def combiner_of(s: te.Schedule, tensor: te.Tensor) -> CommReducer:
     (lambda k, h: te.cast(k * 3 + h, "float32"), False),
     (lambda k, h: te.cast(k * 3 + h, "int64") * 2 + 1, True),
 ])  # fmt: skip
-def test_which_values_order_partial_results(index: Any, *, is_ordered: bool) -> None:
+def test_values_that_order_partial_results(index: Any, *, is_ordered: bool) -> None:
     A = te.placeholder((4, 3), "int32", name="A")
     k, h = te.reduce_axis((0, 4), name="k"), te.reduce_axis((0, 3), name="h")
     found, _ = te.compute(
@@ -101,7 +101,7 @@ def test_which_values_order_partial_results(index: Any, *, is_ordered: bool) -> 
     assert (combiner_of(s, found) is not before) is is_ordered
 
 
-def test_a_commutative_reducer_of_one_value_stays_as_it_is() -> None:
+def test_a_commutative_reducer_is_unchanged() -> None:
     A = te.placeholder((8,), "int64", name="A")
     k = te.reduce_axis((0, 8), name="k")
     total = te.compute((1,), lambda i: te.sum(te.cast(k, "int64") * A[k], axis=k), name="S")

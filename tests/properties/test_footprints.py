@@ -79,7 +79,7 @@ def _loops(s: te.Schedule, stage: te.Tensor, d: Draws) -> list[te.IterVar]:
 
 
 @given(chains())
-def test_memory_is_for_what_is_used(case: tuple[te.Schedule, list[te.Tensor]]) -> None:
+def test_allocations_match_footprints(case: tuple[te.Schedule, list[te.Tensor]]) -> None:
     s, args = case
     note(str(s.trace))
     func = tecomp.lower(s, args, stop_after="nest")
@@ -104,7 +104,7 @@ def worst(func: PrimFunc) -> list[tuple[str, int, int]]:
 
 @settings(max_examples=settings().max_examples // 2)
 @given(chains())
-def test_numbers_are_those_of_plain_loops(case: tuple[te.Schedule, list[te.Tensor]]) -> None:
+def test_numbers_match_plain_loops(case: tuple[te.Schedule, list[te.Tensor]]) -> None:
     s, args = case
     note(str(s.trace))
     shapes = [[int(str(n)) for n in tensor.shape] for tensor in args]

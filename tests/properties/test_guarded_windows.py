@@ -170,7 +170,7 @@ POINT = Taps("clamp", 7, 1, 1, 1, 0, 0)
 
 
 @given(windows())
-def test_rows_are_kept_under_guards(rows: Taps) -> None:
+def test_guarded_rows_are_retained(rows: Taps) -> None:
     if rows.windows < 2:
         return
     s, args = program(rows, POINT, 0)
@@ -190,7 +190,7 @@ def test_windows_of_two_dimensions(rows: Taps, columns: Taps, along: int) -> Non
 
 
 @pytest.mark.parametrize(("kind", "rows"), [("clamp", 3), ("zero", 3), ("mirror", 3)])
-def test_three_rows_are_kept_of_many(kind: str, rows: int) -> None:
+def test_three_rows_are_retained(kind: str, rows: int) -> None:
     taps = Taps(kind, 30, 3, 1, 1, 1, 1)
     s, args = program(taps, POINT, 0)
 

@@ -66,7 +66,7 @@ def value(expr: Expr, a: int, b: int) -> int:
     return int(out[0])
 
 
-def test_a_remainder_of_what_wraps_around_is_not_opened() -> None:
+def test_remainders_of_wrapping_values_are_not_expanded() -> None:
     x = BufferLoad(DATA, (index_value(0),))
     simple = simplify((x * 4 + 1) % 12 // 2)
     assert str(simple) == "(D[0] * 4 + 1) // 2 % 6"

@@ -15,7 +15,7 @@ from tests.strategies.operators import CPU, OPERATORS, Operation, draw_operation
 
 @pytest.mark.exhaustive
 @given(operations())
-def test_operators_compute_what_numpy_does(operation: Operation) -> None:
+def test_operators_match_numpy(operation: Operation) -> None:
     note(operation.text)
     operation.check()
 

@@ -19,7 +19,7 @@ from tests.strategies.schedules import Case, cases
 @pytest.mark.exhaustive
 @settings(max_examples=3 * settings().max_examples // 2)
 @given(cases())
-def test_every_stage_computes_what_the_definition_says(case: Case) -> None:
+def test_every_stage_matches_its_definition(case: Case) -> None:
     lowered = case.lower()
     note(f"after stages were moved to the root:\n{case.schedule.trace}")
     for func in lowered.functions.values():

@@ -13,7 +13,7 @@ from tests.strategies.te_programs import draw_program
 @pytest.mark.parametrize(("machine", "seed"), [
     *(("stick128", seed) for seed in (21, 23, 31, 32, 35, 36, 37, 38)), ("vtcm2d", 2),
 ])
-def test_programs_of_what_runs_in_no_layout_as_it_is_written(machine: str, seed: int) -> None:
+def test_programs_that_require_legalization(machine: str, seed: int) -> None:
     """Products with unit axes, strides along lanes and padded vectors are legalized."""
     drawn = draw_program(seed)
     output, expected = drawn.values[-1]

@@ -82,7 +82,7 @@ def _results(function: Function) -> list[tuple[str, ValueType]]:
 
 @pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("part", range(6))
-def test_operations_of_drawn_types_give_what_numpy_gives(part: int) -> None:
+def test_operations_of_drawn_types_match_numpy(part: int) -> None:
     dice = Random(part)
     for case in cases()[part::6]:
         check(case, dice)

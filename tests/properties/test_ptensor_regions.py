@@ -81,7 +81,7 @@ def test_regions_are_not_nested_and_neighbours_are_one(teams: tuple[int | None, 
 
 
 @pytest.mark.exhaustive
-def test_functions_on_several_devices_give_what_numpy_gives() -> None:
+def test_functions_on_several_devices_match_numpy() -> None:
     dice = Random(5)
     for _ in range(6):
         function = drawn_function(dice, (None, 1))

@@ -32,7 +32,7 @@ def test_shard_positions_match_integer_arithmetic(pair: tuple[Shards, Shards]) -
 
 
 @given(shard_pairs())
-def test_runs_between_shards_are_those_of_brute_force(pair: tuple[Shards, Shards]) -> None:
+def test_runs_between_shards_match_brute_force(pair: tuple[Shards, Shards]) -> None:
     source, target = pair
 
     start = time.process_time()

@@ -250,7 +250,7 @@ def test_iterations_of_one_loop_overlap(iterations: int, end: float) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from((1, 2, 3, 8, 50)),
                           st.integers(0, 7), st.integers(1, 9)), min_size=1, max_size=6))
-def test_slices_follow_what_they_wait_for(drawn: list[tuple[int, int, int, int, int]]) -> None:
+def test_slices_follow_their_dependences(drawn: list[tuple[int, int, int, int, int]]) -> None:
     parts = [
         Activity(f"T{k}", f"r{resource}", float(cycles), k, step,
              ((source % k, iterations),) if k else ())

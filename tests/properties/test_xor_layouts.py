@@ -74,7 +74,7 @@ def test_copies_bring_every_element_from_one_to_another(drawn: list[Swizzled]) -
 
 
 @given(swizzled(2))
-def test_nests_and_runs_are_those_of_brute_force(drawn: list[Swizzled]) -> None:
+def test_nests_and_runs_match_brute_force(drawn: list[Swizzled]) -> None:
     case, other = drawn
     host = host_offsets(case.shape)
 

@@ -73,7 +73,7 @@ func @f(%a: tuple<tensor<4xfloat32>, str, int64, int64>) {
 }"""
 
 
-def test_the_caller_ends_what_it_was_given() -> None:
+def test_the_caller_releases_results() -> None:
     lowered = dist_to_runtime(lower_ptensor(parse_module(TEXT.replace("PLACE", ", team=1"))))
     assert str(lowered.functions[1]) == """\
 func @f(%a: tuple<tensor<4xfloat32>, str, int64, int64>) {
@@ -88,7 +88,7 @@ func @f(%a: tuple<tensor<4xfloat32>, str, int64, int64>) {
 }"""
 
 
-def test_a_function_is_given_blocks_and_gives_back_what_it_was_given() -> None:
+def test_blocks_are_passed_and_returned() -> None:
     """A replicated sum is passed to a function whose parameter is sharded along axis 0."""
     assert str(parse_module(SEVERAL)) == SEVERAL
     assert str(lower_ptensor(parse_module(SEVERAL)).functions[1]).split("\n")[5:-2] == [
@@ -182,7 +182,7 @@ def test_a_number_of_a_tensor_may_be_left_open() -> None:
     assert str(parse_module(text)) == text
 
 
-def test_a_function_without_those_that_it_calls_is_refused() -> None:
+def test_a_function_with_missing_callees_is_refused() -> None:
     caller = parse_module(TEXT.replace("PLACE", "")).functions[1]
     assert parse(str(caller)) == caller
     with pytest.raises(ArrayValueError) as caught:

@@ -215,7 +215,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), MALFORMED)
-def test_malformed_text_is_refused_with_its_place(old: str, new: str, expected: Diagnostic) -> None:
+def test_malformed_text_errors_have_positions(old: str, new: str, expected: Diagnostic) -> None:
     text = TEXT.replace(old, new, 1) if old else new
     assert text != TEXT
     with pytest.raises(ParseError) as caught:

@@ -71,7 +71,7 @@ func @f(%x: tuple<tensor<4xfloat32>, str, int64, int64>) {
 }"""
 
 
-def test_teams_know_of_every_tensor_unless_they_are_ignored() -> None:
+def test_teams_are_checked_unless_ignored() -> None:
     assert str(lower_ptensor(chain(None, 7))) == """\
 func @f(%x: tuple<tensor<4xfloat32>, str, int64, int64>) {
   %gshape = $shape((4,))

@@ -160,7 +160,7 @@ def test_mismatched_operands_are_rejected(
 
 
 @pytest.mark.parametrize("kind", [Combine, ExtractTriangle])
-def test_kinds_that_there_are_not_are_refused(kind: type[Combine | ExtractTriangle]) -> None:
+def test_unknown_kinds_are_refused(kind: type[Combine | ExtractTriangle]) -> None:
     known = "concat, stack" if kind is Combine else "lower, upper"
     with pytest.raises(ArrayTypeError) as caught:
         kind("other", 0)

@@ -117,7 +117,7 @@ def test_a_function_without_results_is_read_back() -> None:
     assert parse(str(function)) == function
 
 
-def test_every_operation_says_how_many_operands_it_takes() -> None:
+def test_every_operation_declares_its_arity() -> None:
     for op, types in cases():
         result, *more = [Parameter("y", type) for type in results_of(op, types)]
         least, most = op.takes

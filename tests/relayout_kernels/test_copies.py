@@ -97,7 +97,7 @@ def test_a_result_of_many_bytes_is_shared_by_threads() -> None:
     np.testing.assert_array_equal(out.reshape(shape), array.reshape(shape).T)
 
 
-def test_places_without_an_element_stay_if_nothing_fills_them() -> None:
+def test_padding_is_preserved_without_a_fill() -> None:
     copy = CopySpec(SHAPE, DType("uint8"), side(ROWS, SHAPE), side(STICKS, SHAPE), None)
     out = np.full(copy.result.physical_extents, 7, np.uint8)
 

@@ -253,7 +253,7 @@ class TestLoops:
         assert param(applied, "placeholder").shape == (16 * 64, 32, 4)
         assert param(applied, "compute").shape == (4, 64 * 128, 4)
 
-    def test_the_numbers_are_those_of_the_definition(self, agrees: Agrees) -> None:
+    def test_the_numbers_match_the_definition(self, agrees: Agrees) -> None:
         """The example, at a small size, is correct in the interpreter after every pass."""
         A = te.placeholder(shape=[8, 3, 8])
         B = te.compute(A.shape, lambda i, j, k: 2 * A[i, j, k])

@@ -203,7 +203,7 @@ def test_snippet(snippet: str, make: Callable[[], ShardLayout]) -> None:
 
 
 @pytest.mark.parametrize("snippet", [text for text, _ in SNIPPETS.values()], ids=SNIPPETS)
-def test_every_element_is_where_the_document_says(snippet: str) -> None:
+def test_element_positions_match_the_document(snippet: str) -> None:
     """Addresses equal map, core and tile arithmetic in NumPy on the printed numbers."""
     layout = parsed(snippet)
     memref = [int(n) for n in re.findall(r"(\d+)x", snippet.partition("memref<")[2].partition("!")[0])]
@@ -384,7 +384,7 @@ def test_capacity_is_checked_on_construction() -> None:
     assert parsed(MULTI_CORE) == ShardLayout.parse(MULTI_CORE, capacity_bytes=192 * 32 * 4)
 
 
-def test_folded_and_kept_wastes_most_places() -> None:
+def test_folded_and_kept_wastes_most_memory() -> None:
     layout = parsed(FOLDED_AND_KEPT)
 
     assert (layout.num_elements, layout.num_places) == (24_576, 2_359_296)

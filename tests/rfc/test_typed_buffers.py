@@ -97,7 +97,7 @@ def arrays(func: PrimFunc) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float
     return [first, np.full(shapes[1], -1, "float32")]
 
 
-def test_the_type_is_that_of_the_buffer_times_the_lanes_of_the_index(
+def test_the_type_matches_the_buffer_times_the_lanes_of_the_index(
     program: tuple[PrimFunc, dict[str, str], list[int]]
 ) -> None:
     func, types, _ = program

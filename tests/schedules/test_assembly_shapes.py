@@ -72,7 +72,7 @@ def test_a_sum_of_arrays_takes_two_vectors_a_round(cpu: str) -> None:
 
 
 @pytest.mark.parametrize("cpu", CORES)
-def test_exp_is_a_part_of_its_loop(cpu: str) -> None:
+def test_exp_is_inlined_into_its_loop(cpu: str) -> None:
     """The inlined exp uses two-part range reduction by ln 2, 5 polynomial terms and two scales."""
     lines = elementwise_loop(cpu, te.exp, "vfmadd", 8192)
 

@@ -54,7 +54,7 @@ def test_one_operation_is_scheduled_as_that_of_the_library(name: str) -> None:
     assert auto(output, CPU).trace.to_json() == schedule(output, CPU).trace.to_json()
 
 
-def test_a_product_of_formulas_is_one_of_what_they_make() -> None:
+def test_formulas_of_products_are_materialized() -> None:
     A, B = te.placeholder((64, 300), "float16", name="A"), te.placeholder((900, 200), name="B")
     index, scale = te.placeholder((300,), "int32", name="I"), te.placeholder((200,), name="S")
     k = te.reduce_axis((0, 300), name="k")
@@ -109,7 +109,7 @@ def test_reductions_of_two_matrices_are_cut_as_products_are(m: int, n: int) -> N
     np.testing.assert_array_equal(c, np.abs(a[:, None] - b).max(-1))
 
 
-def test_reducers_of_the_user_combine_in_the_order_given() -> None:
+def test_user_reducers_combine_in_order() -> None:
     A, k = te.placeholder((40, 300), name="A"), te.reduce_axis((0, 300), name="k")
     best = te.comm_reducer(
         lambda x, y: [te.Select(x[1] >= y[1], x[n], y[n]) for n in (0, 1)],
@@ -137,7 +137,7 @@ def test_frequently_read_stages_are_stored() -> None:
     assert text.count("exp(") == 1
 
 
-def test_the_trace_can_be_taken_over() -> None:
+def test_the_trace_can_be_replayed() -> None:
     A, B = te.placeholder((64, 300), name="A"), te.placeholder((300, 200), name="B")
     C = product(A, B, "C")
     D = te.compute((64, 200), lambda i, j: C[i, j] + 1.0, name="D")
@@ -148,7 +148,7 @@ def test_the_trace_can_be_taken_over() -> None:
     assert str(tecomp.lower(replayed, [A, B, D])) == str(tecomp.lower(s, [A, B, D]))
 
 
-def test_scans_and_statements_of_the_user_stay_as_they_are() -> None:
+def test_user_scans_and_statements_are_unchanged() -> None:
     A = te.placeholder((20, 8), name="A")
     state = te.placeholder((20, 8), name="state")
     start = te.compute((1, 8), lambda _, i: A[0, i], name="start")
@@ -222,7 +222,7 @@ def test_rows_on_machines_with_scratchpads(name: str) -> None:
 @pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("name", ["cpu", "stick128", "tensix_wh", "vtcm2d"])
 @pytest.mark.parametrize("kind", ["product", "sum", "formula"])
-def test_layouts_of_what_the_caller_passes(name: str, kind: str) -> None:
+def test_layouts_of_arguments(name: str, kind: str) -> None:
     A, B = te.placeholder((40, 70), name="A"), te.placeholder((70, 50), name="B")
     k = te.reduce_axis((0, 40), name="k")
     C = {
@@ -268,7 +268,7 @@ def running(A: te.Tensor, n: int, m: int, name: str) -> te.Tensor:
 
 
 @pytest.mark.parametrize(("m", "n"), [(40, 50), (3, 7), (17, 1), (33, 200)])
-def test_steps_along_rows_are_made_for_blocks_of_rows(m: int, n: int) -> None:
+def test_scans_along_rows_process_blocks_of_rows(m: int, n: int) -> None:
     A = te.placeholder((m, n), name="A")
     sums = running(A, n, m, "sums")
     B = te.compute((m, n), lambda i, j: sums[j, i] * 2.0, name="B")
@@ -353,7 +353,7 @@ def test_permuted_factors_are_read_in_memory_order(n: int, is_given: bool) -> No
     assert_product(computed(C, inputs, *arrays), exact.T, exact if n == 40 else b)
 
 
-def test_a_result_whose_factors_are_a_stage_stays_a_result() -> None:
+def test_a_result_with_cached_factors_stays_a_result() -> None:
     A, B = te.placeholder((40, 30), name="A"), te.placeholder((30, 50), name="B")
     k = te.reduce_axis((0, 30), name="k")
     C = te.compute((40, 50), lambda i, j: te.sum(te.exp(A[i, k]) * B[k, j], axis=k), name="C")

@@ -198,7 +198,7 @@ def test_without_a_schedule_groups_of_rows_are_found(
 
 
 @pytest.mark.parametrize("also", ["sums", "formula", "groups"])
-def test_groups_with_external_readers_are_kept(also: str) -> None:
+def test_groups_with_external_readers_are_preserved(also: str) -> None:
     """Grouped scans are not fused if their parts are outputs or have other readers."""
     A = te.placeholder((5, 1000), name="A")
     B = cumsum.define(A)

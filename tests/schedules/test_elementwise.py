@@ -125,7 +125,7 @@ def test_gelu_is_the_share_below(most: float, fp_contract: bool) -> None:
     np.testing.assert_array_equal(y[x > 5.7], x[x > 5.7])
 
 
-def test_gelu_of_what_is_no_number() -> None:
+def test_gelu_of_nan() -> None:
     X = te.placeholder((4,), name="X")
     Y = elementwise.define(activations.gelu, X)
     x = np.array([np.nan, np.inf, -0.0, 0.0], np.float32)

@@ -213,7 +213,7 @@ def run(s: te.Schedule, tensors: list[te.Tensor]) -> CostReport:
     [("fill", ("dram", "pad"), 640, 10), ("fill", ("dram", "pad"), 600, 10),
      ("drain", ("pad", "dram"), 640, 80), ("down", ("global", "dram"), 640, 40)],
 )
-def test_a_burst_of_a_made_up_machine(
+def test_a_burst_of_a_custom_machine(
     link: str, scopes: tuple[str, str], size: int, pieces: int
 ) -> None:
     report = run(*copied(size, link, scopes))
@@ -280,7 +280,7 @@ def vector(operation: str, dtype: str, *, with_number: bool = False) -> Any:
      ("min", "float32", 6), ("div", "float32", 6 * 7), ("exp", "float32", 6 * 5),
      ("add", "int16", 4), ("min", "int16", 4)],
 )
-def test_vectors_of_a_made_up_machine(operation: str, dtype: str, cycles: int) -> None:
+def test_vectors_of_a_custom_machine(operation: str, dtype: str, cycles: int) -> None:
     report = vector(operation, dtype)
 
     lanes = 64 // DType(dtype).bytes
@@ -317,7 +317,7 @@ def test_the_same_number_for_all_lanes(operation: str) -> None:
          )),
     ],
 )
-def test_operations_that_a_unit_has_not(
+def test_operations_without_a_unit(
     unit: str, operation: str, dtype: str, with_number: bool, expected: Diagnostic
 ) -> None:
     with pytest.raises(TargetError) as error:

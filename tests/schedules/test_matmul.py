@@ -207,7 +207,7 @@ def test_no_number_of_columns_wastes_vectors(core: tecomp.Core, dtype: str) -> N
      ((2,), 5, 100, 101, {}, True), ((), 13, 30, 3, {}, True), ((), 4, 100, 101, {}, False),
      ((), 8, 300, 300, {}, False), ((), 1, 64, 64, {}, False)],
 )
-def test_few_columns_are_read_where_they_are(
+def test_few_columns_are_not_packed(
     batch: tuple[int, ...], m: int, k: int, n: int, options: dict[str, bool], *, is_read: bool
 ) -> None:
     target = replace(CPU, core=tecomp.Core(1, 64, 32, (32768, 1 << 20)))

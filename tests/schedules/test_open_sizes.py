@@ -49,7 +49,7 @@ def _lines(name: str, rows: te.Expr | int, columns: te.Expr | int) -> int:
     return len(str(tecomp.lower(auto(B, "cpu"), [A, B])).splitlines())
 
 
-def test_no_lane_divides_for_the_numbers_of_its_axes() -> None:
+def test_lane_indices_need_no_division() -> None:
     def upper(i: te.Expr, j: te.Expr) -> te.Expr:
         return te.select(te.cast(i, "int64") < te.cast(j, "int64"), A[i, j], 0.0)
 
@@ -71,7 +71,7 @@ SIZES = (1, 2, 3, 5, 7, 9, 13, 15, 17, 19, 23, 29, 31, 33, 37, 47, 59, 67, 71, 9
 
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
-def test_products_of_which_some_sizes_are_open(data: st.DataObject) -> None:
+def test_products_with_symbolic_sizes(data: st.DataObject) -> None:
     """Symbolic products have partial tiles along each axis, with packed and unpacked rows."""
     target = data.draw(st.sampled_from(CORES))
     dtype = data.draw(st.sampled_from(["float32", "float64"]))

@@ -68,7 +68,7 @@ def test_machines_without(change: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 70), (100, 257), (128, 128), (2, 3, 40), (70,), (1, 1)])
-def test_sticks_are_those_of_the_machine(shape: tuple[int, ...]) -> None:
+def test_sticks_match_the_machine(shape: tuple[int, ...]) -> None:
     where = placed("stick128")
     sticks = StickLayout.for_target(where.target, shape, "float16", memory="ddr")
 
@@ -77,7 +77,7 @@ def test_sticks_are_those_of_the_machine(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(layout.offsets(), sticks.offsets())
 
 
-def test_tiles_are_those_of_the_machine() -> None:
+def test_tiles_match_the_machine() -> None:
     where = placed("tensix_wh")
     shape = (100, 257)
     tiles = tecomp.ShardLayout.for_target(
@@ -103,7 +103,7 @@ def test_memory_of_two_axes_has_rows() -> None:
 
 @pytest.mark.parametrize("name", ACCELERATORS)
 @pytest.mark.parametrize("shape", [(1, 1), (7, 33), (40, 200)])
-def test_bytes_are_what_a_program_takes(name: str, shape: tuple[int, int]) -> None:
+def test_bytes_match_the_program(name: str, shape: tuple[int, int]) -> None:
     where = placed(name)
     A = te.placeholder(shape, name="A")
     B = te.compute(shape, lambda i, j: A[i, j] + 1.0, name="B")

@@ -78,7 +78,7 @@ def test_windows(form: tuple[tuple[int, int, int], Any, dict[str, Any]], op: str
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
-def test_a_mean_of_what_is_inside(layout: str, target: tecomp.Target) -> None:
+def test_a_mean_excluding_padding(layout: str, target: tecomp.Target) -> None:
     x = image(1, 11, 12, 7)
     options: dict[str, Any] = {"stride": 2, "padding": 1, "count_padding": False}
 

@@ -247,7 +247,7 @@ def test_no_axis_is_refused() -> None:
     assert str(error.value) == "reduce.define: got no axis to reduce; pass at least one axis"
 
 
-def test_the_roles_of_a_reduction_are_those_of_what_it_reads() -> None:
+def test_reduction_roles_match_operands() -> None:
     A = te.placeholder((7, 8, 9), name="A")
     b = te.placeholder((9,), name="b")
     i, j, k = (te.reduce_axis((0, n), name=x) for n, x in ((7, "i"), (8, "j"), (9, "k")))

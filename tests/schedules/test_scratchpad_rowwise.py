@@ -172,7 +172,7 @@ def test_scratchpad_too_small_for_a_block() -> None:
 @pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_the_rules_of_the_machine_are_kept(machine: str, operator: str, dtype: str) -> None:
+def test_machine_constraints_are_satisfied(machine: str, operator: str, dtype: str) -> None:
     """Target rules hold: operands share their lanes, and per-row values are in sparse sticks."""
     case = Case(operator, (40, 200), dtype)
     target = tecomp.Target.load(machine)

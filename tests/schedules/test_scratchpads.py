@@ -171,7 +171,7 @@ def test_tensors_without_elements(name: str, shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(tecomp.compile(C, [X], MACHINES[name])(x), x.sum(1))
 
 
-def test_products_of_a_program_are_those_of_the_unit() -> None:
+def test_products_of_a_program_match_the_unit() -> None:
     A, B = (te.placeholder((64, 64), "float16", name=name) for name in "AB")
     k, r = te.reduce_axis((0, 64), name="k"), te.reduce_axis((0, 64), name="r")
 
@@ -265,7 +265,7 @@ def test_scattered_reads_stay_in_memory() -> None:
 
 @pytest.mark.parametrize("kind", ["elementwise", "broadcast", "columns", "transpose"])
 @pytest.mark.parametrize("name", ["stick128", "tensix_wh", "vtcm2d"])
-def test_rules_of_the_machine_are_kept(kind: str, name: str) -> None:
+def test_constraints_of_the_machine_are_satisfied(kind: str, name: str) -> None:
     _, output, _ = KINDS[kind]
     target = Target.load(MACHINES[name])
 

@@ -88,7 +88,7 @@ def limited(size: int) -> Target:
         ((16, 64, 128), 8192),  # the columns
     ],
 )
-def test_a_product_that_cores_do_not_reach_whole(
+def test_a_product_partially_reachable_by_cores(
     shape: tuple[int, int, int], limit: int
 ) -> None:
     C, args = product(*shape)

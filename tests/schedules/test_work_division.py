@@ -51,7 +51,7 @@ def test_parts_are_even_and_the_longest_axis_is_cut_first(
     assert all(n % size == 0 for n, size in zip(pieces, found.part, strict=True))
 
 
-def test_uneven_parts_are_taken_where_no_even_ones_are_as_small() -> None:
+def test_uneven_parts_are_chosen_if_smaller() -> None:
     found = divide((37,), CORES)
 
     assert (found.part, found.count) == ((2,), (19,))
@@ -243,7 +243,7 @@ def test_stages_without_loops_are_not_divided() -> None:
     )
 
 
-def test_a_division_is_made_of_cuts() -> None:
+def test_a_division_consists_of_splits() -> None:
     _, C = squares(8, 64)
     with pytest.raises(TecompError) as error:
         auto(C, Target.load("stick128"), division={C: 4})

@@ -22,7 +22,7 @@ def product() -> tuple[te.Tensor, te.Tensor, te.Tensor, te.Tensor]:
     return A, B, d, C
 
 
-def test_factors_become_a_stage_in_the_order_of_what_they_read() -> None:
+def test_factor_stages_have_the_order_of_their_operands() -> None:
     A, B, d, C = product()
     s = te.create_schedule(C)
 
@@ -64,7 +64,7 @@ def test_windows_that_overlap_become_one_axis() -> None:
     )
 
 
-def test_axes_that_are_used_apart_stay_apart() -> None:
+def test_separately_used_axes_stay_separate() -> None:
     X, W = te.placeholder((9,), name="X"), te.placeholder((3, 2), name="W")
     r = te.reduce_axis((0, 3), name="r")
     Y = te.compute(

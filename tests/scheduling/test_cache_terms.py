@@ -48,7 +48,7 @@ def test_stages_before_the_reduction_read_the_terms() -> None:
     assert str(s[first].op) == "first[i, j] = total_terms[i, j] * float32(2.0)"
 
 
-def test_terms_of_columns_have_the_axes_of_what_they_read() -> None:
+def test_column_terms_have_the_axes_of_their_operands() -> None:
     s = te.create_schedule(column)
 
     assert str(s[s.cache_terms(column, "global", [])].op) == "column_terms[m, j] = exp(A[m, j])"

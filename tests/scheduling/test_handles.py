@@ -50,7 +50,7 @@ def test_all_outputs_of_an_operation_name_its_stage() -> None:
     assert len(s[T[0]].leaf_iter_vars) == 2
 
 
-def test_a_stage_shows_its_loops() -> None:
+def test_repr_shows_loops() -> None:
     s = te.create_schedule(C)
     s[C].split(C.op.axis[0], factor=2)
 
@@ -68,7 +68,7 @@ def test_stage_handles_are_unique() -> None:
     assert s[C] != C
 
 
-def test_a_stage_says_where_it_is_computed() -> None:
+def test_repr_shows_the_compute_location() -> None:
     s = te.create_schedule(C)
     assert (s[B].attach_stage, s[B].attach_ivar) == (None, None)
 
@@ -78,7 +78,7 @@ def test_a_stage_says_where_it_is_computed() -> None:
     assert [stage.is_output for stage in s.stages] == [False, False, True]
 
 
-def test_a_stage_knows_the_operation_that_it_was_made_of() -> None:
+def test_a_stage_has_its_operation() -> None:
     s = te.create_schedule(C)
     s.cache_write(C, "local")
 

@@ -52,7 +52,7 @@ def product(m: te.Expr | int, k: te.Expr | int, n: te.Expr | int, a: str, b: str
 @pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("depth", [1, 3, 8, 9])
 @pytest.mark.parametrize(("a", "b", "first", "second"), KINDS)
-def test_sums_are_those_of_the_terms(
+def test_sums_match_the_terms(
     a: str, b: str, first: str, second: str, depth: int
 ) -> None:
     C = product(5, depth, 6, a, b)
@@ -93,7 +93,7 @@ def test_sizes_known_at_the_call() -> None:
         np.testing.assert_array_equal(c, x.astype(int) @ y.astype(int))
 
 
-def test_windows_and_what_is_computed_inline() -> None:
+def test_windows_and_inlined_stages() -> None:
     X, W = te.placeholder((7, 6), "int8", "X"), te.placeholder((3, 6, 5), "int8", "W")
     widened = te.compute((7, 6), lambda y, c: te.cast(X[y, c], "int32"), name="X_wide")
     r, c = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 6), name="c")
@@ -185,7 +185,7 @@ def test_non_dot_products_are_rejected(
     assert s.state is before
 
 
-def test_a_sum_whose_loop_was_cut_is_refused() -> None:
+def test_a_sum_with_a_split_loop_is_refused() -> None:
     C = product(4, 8, 4, "int8", "int8")
     s = te.create_schedule(C)
     (axis,) = s[C].op.reduce_axis

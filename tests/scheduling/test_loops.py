@@ -306,7 +306,7 @@ def test_fuse_of_nothing_gives_a_0d_stage_a_loop() -> None:
     assert s[C].leaf_iter_vars == (single,)
 
 
-def test_reorder_permutes_only_the_given_loops() -> None:
+def test_reorder_permutes_only_its_arguments() -> None:
     s, C = elementwise()
     i, j = C.op.axis
     xo, yo, xi, yi = s[C].tile(i, j, 2, 3)

@@ -36,7 +36,7 @@ def test_the_terms_have_loops_of_their_own() -> None:
     assert tecomp.replay(s.trace.to_json(), C).trace.to_json() == s.trace.to_json()
 
 
-def test_stages_with_other_readers_are_kept() -> None:
+def test_stages_with_other_readers_are_preserved() -> None:
     s = te.create_schedule([C, D])
 
     s.merge_reduction(C)

@@ -64,7 +64,7 @@ def test_store_predicates_limit_writes(agrees: Any, predicate: Any, stored: Any,
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_one_thread_stores_what_all_compute(agrees: Any, inside: bool) -> None:
+def test_one_thread_stores_the_replicated_result(agrees: Any, inside: bool) -> None:
     """Partial sums are computed across threads, and the first thread stores the total."""
     k = te.reduce_axis((0, 64), name="k")
     B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")

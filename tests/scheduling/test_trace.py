@@ -354,7 +354,7 @@ def test_a_trace_fits_another_computation_of_the_same_form() -> None:
     assert [axis.extent for axis in replayed[C2].leaf_iter_vars] == [5, 5, 3, 2, 4]
 
 
-def test_lists_are_taken_as_they_were() -> None:
+def test_lists_are_copied_at_the_call() -> None:
     A = te.placeholder((8,), name="A")
     B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
     s = te.create_schedule(B)
@@ -389,7 +389,7 @@ def test_a_stage_is_found_by_the_name_that_the_trace_has_for_it() -> None:
     assert [s[name] for name in offered] == [s[A], s[first], s[second], s[cache]]
 
 
-def test_calls_say_where_the_user_made_them() -> None:
+def test_calls_have_user_source_locations() -> None:
     """Each call records the location of the caller; calls by a replay have no location."""
     A = te.placeholder((8,), name="A")
     B = te.compute((8,), lambda i: A[i] * 2.0, name="B")

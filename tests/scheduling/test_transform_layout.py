@@ -401,7 +401,7 @@ def test_refused(case: str, refusal: Any) -> None:
     assert Path(error.location.file) == Path(__file__)
 
 
-def test_a_composed_map_is_a_call_for_each_of_its_parts() -> None:
+def test_a_composed_map_is_traced_as_calls() -> None:
     wide = te.IndexMap.from_func(lambda i, j: [i, j % 16])
     sticks = te.IndexMap.from_func(lambda i, j: [j // 8, i, j % 8])
     whole, apart = te.create_schedule(C.op), te.create_schedule(C.op)

@@ -97,7 +97,7 @@ def test_attached_stages_are_computed_for_all_copies() -> None:
     np.testing.assert_array_equal(c, (a + 1) * (a + 1)[:, ::-1])
 
 
-def test_reduction_loops_inside_which_no_other_is() -> None:
+def test_innermost_reduction_loops() -> None:
     s, A, B, C = product(4, 4, 10)
     (k,) = C.op.reduce_axis
     s[C].reorder(k, *C.op.axis)

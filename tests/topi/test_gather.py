@@ -225,7 +225,7 @@ def test_symbolic_sizes() -> None:
             np.testing.assert_array_equal(result, right)
 
 
-def test_places_outside_are_refused_when_it_runs() -> None:
+def test_places_outside_are_refused_at_run_time() -> None:
     a, i = values((6,), "float32"), np.array([0, 6], "int32")
     A, Index = given(a), given(i, "i")
     program = tecomp.compile(topi.take(A, Index, 0, mode="fast"), [A, Index])

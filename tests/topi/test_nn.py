@@ -142,7 +142,7 @@ def test_norms_of_images() -> None:
 
 @pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("order", [lambda c: 2 * c, lambda c: c * 2, lambda c: c * 6])
-def test_norms_of_groups_of_channels_that_the_call_says(order: Callable[[Any], Any]) -> None:
+def test_group_norms_with_symbolic_groups(order: Callable[[Any], Any]) -> None:
     n, c = te.var("n"), te.var("c")
     channels = order(c)
     count = order(2)

@@ -118,7 +118,7 @@ def test_elements_that_differ(dtype: str, is_sorted: bool) -> None:
                     four[2]: expected[2].astype("int32"), four[3]: expected[3].astype("int32")}, {A: a})
 
 
-def test_compiled_with_what_goes_before_and_after() -> None:
+def test_compiled_with_producers_and_consumers() -> None:
     a = values((4, 6), "float32")
     A = given(a)
     best, places = topi.topk(topi.negative(A), 2)
@@ -142,7 +142,7 @@ def test_symbolic_sizes() -> None:
 
 
 @pytest.mark.parametrize("ret_type", ["values", "indices", "both"])
-def test_the_greatest_of_as_many_as_the_call_says(ret_type: str) -> None:
+def test_top_k_with_symbolic_k(ret_type: str) -> None:
     n = te.var("n")
     A = te.placeholder((n, 5), name="A")
     created = topi.topk(A, 2, 0, ret_type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.topi.table import DOCUMENT, GROUPS, NOTES, functions, written
 
 
-def test_the_table_is_that_of_the_functions() -> None:
+def test_the_table_matches_the_functions() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
 
     assert text == written(text), "run `python -m tests.topi.table`"

@@ -211,7 +211,7 @@ def test_transposed(rank: int, step: int, pad: int, more: int, groups: int) -> N
 
 
 @pytest.mark.parametrize("groups", [2, 4])
-def test_groups_of_channels_that_the_call_says(groups: int) -> None:
+def test_symbolic_channel_groups(groups: int) -> None:
     c, o = te.var("c"), te.var("o")
     x = values((1, 2 * groups, 5, 4), "float32", low=-3, high=3)
     w = values((2 * groups, 3, 3, 2), "float32", low=-3, high=3, seed=1)

@@ -57,7 +57,7 @@ def test_pending_operations_are_drawn() -> None:
         ("sum", "divide", "sum")}
 
 
-def test_an_array_that_is_there() -> None:
+def test_a_computed_array() -> None:
     found = check_figure(array(np.ones((3, 4), "float32")).picture()).texts
 
     assert found[:3] == ["array float32[3, 4]", "48 B on the processor, computed",

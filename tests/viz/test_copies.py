@@ -61,7 +61,7 @@ def test_both_sides_are_in_the_colours_of_rows(src: Layout, dst: Layout) -> None
     (ROWS, STICKS), (STICKS, ROWS), (ROWS, CORES), (CORES, STICKS),
     (Layout.row_major((100, 70), "int32"), StickLayout((100, 70), "int32")),
 ])
-def test_runs_are_those_of_the_layouts(src: Layout, dst: Layout) -> None:
+def test_runs_match_the_layouts(src: Layout, dst: Layout) -> None:
     figure = check_figure(relayout(src, dst).picture())
     bars = figure.boxes_titled(r"([\d,]+) runs? of ([\d,]+) elements?")
 
@@ -80,7 +80,7 @@ def test_runs_are_those_of_the_layouts(src: Layout, dst: Layout) -> None:
     [(1, ["row 0"]), (3, ["row 0", "row 1", "row 2"]),
      (5, ["rows 0 to 1", "row 2", "row 3", "row 4"]), (4096, ["rows 0 to 1,023", "rows 3,072 to 4,095"])],
 )
-def test_colours_are_those_of_rows_that_are_shown(rows: int, message: list[str]) -> None:
+def test_colours_match_visible_rows(rows: int, message: list[str]) -> None:
     src, dst = (Layout.of((rows, 4), "int8", item)
                 for item in (lambda i, j: [i, j], lambda i, j: [i, j // 2, j % 2]))
     found = words(relayout(src, dst).picture())
@@ -166,7 +166,7 @@ def test_any_index_map(data: st.DataObject) -> None:
     check_figure(index_map.picture())
 
 
-def test_an_index_map_shows_what_each_place_takes() -> None:
+def test_an_index_map_shows_elements_of_positions() -> None:
     index_map = IndexMap.from_func(lambda i, j: [j // 64, te.AXIS_SEPARATOR, i, j % 64])
     figure = check_figure(index_map.picture())
     indices = {found[1]: box for found, box in figure.boxes_titled("index (.*)")}

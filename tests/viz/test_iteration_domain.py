@@ -207,7 +207,7 @@ def test_many_points_are_left_out() -> None:
     ]
 
 
-def test_threads_count_for_themselves_and_sizes_are_given() -> None:
+def test_thread_local_counters_with_explicit_sizes() -> None:
     n = te.var("n")
     A = te.placeholder((n,), name="A")
     B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
@@ -260,7 +260,7 @@ def test_without_axes_there_is_one_point() -> None:
 @pytest.mark.parametrize("choose", [
     lambda i, j, k: (i, i), lambda i, j, k: (i, j, k), lambda i, j, k: (j, "i"),
 ])
-def test_slices_that_there_are_not(choose: Callable[..., tuple[Any, ...]]) -> None:
+def test_unknown_slices(choose: Callable[..., tuple[Any, ...]]) -> None:
     s, C = product()
     axes = choose(*C.op.axis, C.op.reduce_axis[0])
     with pytest.raises(ScheduleError) as caught:

@@ -296,7 +296,7 @@ def test_a_row_of_a_tensor_is_a_row_of_sticks() -> None:
         "physical [4, 1000, 64] in global; 512,000 B"]
 
 
-def test_each_core_has_a_panel_of_its_own() -> None:
+def test_each_core_has_a_panel() -> None:
     figure = check_figure(LAYOUTS["cores"].picture())
     titles = [frame.title for frame in figure.frames if frame.title.startswith("core (")]
 

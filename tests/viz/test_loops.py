@@ -102,7 +102,7 @@ def printed(func: PrimFunc) -> list[tuple[int, str]]:
     return [((len(line) - len(line.lstrip())) // 4 - 1, line.strip()) for line in lines]
 
 
-def test_the_loops_of_a_kernel_are_those_of_its_text() -> None:
+def test_the_loops_of_a_kernel_match_its_text() -> None:
     """Rows of the figure are lines of the printed function, as deep and in the same order."""
     built = kernel()
     figure = check_figure(built.picture())
@@ -127,7 +127,7 @@ def test_the_loops_of_a_kernel_are_those_of_its_text() -> None:
     assert all(row.label == row.box.title or row.label.endswith("…") for row in rows)
 
 
-def test_each_row_says_how_often_it_runs() -> None:
+def test_rows_show_trip_counts() -> None:
     """The numbers of the figure are the products of the extents of the loops around a row."""
     figure = check_figure(kernel().picture())
     rows = rows_of(figure, right=figure.line("Buffers").left)
@@ -216,7 +216,7 @@ def test_drawn(golden: Golden) -> None:
     golden(without_style(rectified()[0].step_picture(2)))
 
 
-def test_a_function_says_how_often_statements_run() -> None:
+def test_functions_show_trip_counts() -> None:
     lines = words(kernel().func.picture())
 
     assert lines.count("16 lanes, 4,096 times") == 4
@@ -240,7 +240,7 @@ def test_the_loops_of_a_stage() -> None:
         "i.outer: 4", "j.outer: 4", "i.inner: 16", "j.inner: 16"]
 
 
-def test_only_what_a_call_changes_is_shown() -> None:
+def test_only_changes_of_a_call_are_shown() -> None:
     s, _ = rectified()
     lines = words(s.step_picture(2))
 
@@ -249,7 +249,7 @@ def test_only_what_a_call_changes_is_shown() -> None:
     assert lines.index("Before") < lines.index("After") < lines.index("k.outer: 16")
 
 
-def test_calls_that_there_are_not() -> None:
+def test_unknown_calls() -> None:
     s, _ = rectified()
     count = len(s.trace.steps)
     for schedule, step, seen in ((s, count, count), (s, -count - 1, count), (loads(dumps(s)), 0, 0)):

@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "pictures.md"
 SHOWN = re.compile(r"!\[`([^`]+)`\]\((pictures/[\w-]+\.svg)\)")
 
 
-def test_the_page_shows_what_its_lines_make(
+def test_page_examples_match_their_output(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """The page shows the output of its examples; `pytest --update-golden` updates the files."""

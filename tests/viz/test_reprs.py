@@ -42,7 +42,7 @@ def test_large_reprs_are_one_line(name: str) -> None:
     assert re.sub(r"[0-9_]+ characters", "N characters", repr(result())) == line
 
 
-def test_a_picture_is_its_whole_text_in_text() -> None:
+def test_text_repr_is_complete() -> None:
     picture = kernel().picture()
 
     assert f"{picture}" == str(picture) == picture[:]

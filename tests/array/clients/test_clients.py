@@ -40,7 +40,7 @@ CALLS = {
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("module", CALLS)
-def test_calls_give_what_they_give_with_numpy(module: str) -> None:
+def test_calls_match_numpy(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.array.clients", module, *CALLS[module]],
         cwd=ROOT, capture_output=True, text=True, timeout=300,

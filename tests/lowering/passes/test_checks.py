@@ -61,7 +61,7 @@ def test_verification_after_each_pass_finds_transient_errors(monkeypatch: pytest
     )
 
 
-def test_a_failure_over_a_sound_function_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_in_valid_functions_propagate(monkeypatch: pytest.MonkeyPatch) -> None:
     A = te.placeholder((4,), name="A")
     B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
     monkeypatch.setattr(pipeline, "PASSES", (pipeline.Pass("later", _fails),))

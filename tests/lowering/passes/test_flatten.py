@@ -246,7 +246,7 @@ def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
         ('(9, 8), axis_separators=(0,)', "`V` has 9 rows, and its memory `A` has 8"),
     ],
 )
-def test_views_that_address_their_memory_in_another_way_are_refused(view: str, problem: str) -> None:
+def test_views_with_another_addressing_are_refused(view: str, problem: str) -> None:
     """A view with other rows would read a table of rows as elements, or past the end of a row."""
     func = parse(f"""
 def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):

@@ -275,7 +275,7 @@ def f(A: Buffer("float32", (4, 8))):
     assert error.value.kind == kind
 
 
-def test_separators_of_a_map_are_those_of_its_buffer() -> None:
+def test_separators_of_a_map_match_its_buffer() -> None:
     text = """
 @layout_transform_map(A=[lambda i, j: [i, AXIS_SEPARATOR, j], lambda i, j: [j // 4, i, j % 4]])
 def f(A: Buffer("float32", (4, 8){separators})):

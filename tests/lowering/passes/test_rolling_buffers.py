@@ -182,7 +182,7 @@ def test_the_first_iteration_computes_all_of_its_window(count: Any) -> None:
     assert times[:, 0].tolist() == [1] * 5 + [2] * 2 + [1] * 3 + [2] * 2 + [1] * 3
 
 
-def test_without_it_windows_are_computed_anew(count: Any) -> None:
+def test_windows_are_recomputed_without_rolling(count: Any) -> None:
     s = te.create_schedule(C)
     rows(s)
     plain = te.create_schedule(C)
@@ -213,7 +213,7 @@ def of_columns(s: Schedule, D: Tensor) -> None:
     s[P].rolling_buffer()
 
 
-def test_a_loop_farther_out_keeps_what_none_inside_of_it_does(count: Any) -> None:
+def test_outer_loops_roll_buffers_inner_loops_cannot(count: Any) -> None:
     D = te.compute((H, W), lambda i, j: P[i, j] + P[i + 2, j], name="D")
     s = te.create_schedule(D)
     of_columns(s, D)
@@ -330,7 +330,7 @@ def test_several_outputs() -> None:
     check(s, [X, Z], [x], (x[:8] + 1) * (x[2:] * 2))
 
 
-def test_a_scan_whose_steps_are_kept() -> None:
+def test_a_scan_with_stored_steps() -> None:
     X = te.placeholder((9, 4), name="X")
     state = te.placeholder((9, 4), name="state")
     start = te.compute((1, 4), lambda _, i: X[0, i], name="start")
@@ -395,7 +395,7 @@ def test_iterations_of_no_loop_overlap() -> None:
     )
 
 
-def test_memory_is_its_own() -> None:
+def test_rolling_memory_is_private() -> None:
     assert refused(rows, [A, Q, C]) == (
         Diagnostic("loop-carried", where="s[Q].rolling_buffer", name="Q")
     )
@@ -505,7 +505,7 @@ def test_windows_with_many_corners_become_one_piece(m: int) -> None:
 
 
 @pytest.mark.parametrize("m", [1, 3, 6])
-def test_loops_and_memory_are_those_of_one_window(m: int) -> None:
+def test_loops_and_memory_match_one_window(m: int) -> None:
     """The bound of the window has two cases, so that a window of the window would be larger."""
     n = te.var("n")
     size = te.min(n, 4)

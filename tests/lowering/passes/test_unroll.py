@@ -107,7 +107,7 @@ def f(A: Buffer("float32", (n,)), M: Buffer("float32", (m,)), *, n: "int64", m: 
 """, {"n": 0, "m": 4}, {"n": 5, "m": 4}, {"n": 4, "m": 0})
 
 
-def test_extents_that_conditions_around_bound_are_copies_where_they_index_registers(
+def test_conditionally_bounded_register_indices_are_unrolled(
     check: Check
 ) -> None:
     check(unroll_loops, """
@@ -163,7 +163,7 @@ def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
 """, {"n": 0}, {"n": 1}, {"n": 2}, {"n": 3}, {"n": 7}, {"n": 8})
 
 
-def test_vectors_that_are_cut_short_stay_in_a_loop(check: Check) -> None:
+def test_partial_vectors_stay_in_a_loop(check: Check) -> None:
     """A loop-invariant mask is bound once, before the loop; divisions stay in place."""
     check(unroll_loops, """
 def f(A: Buffer("float32", (32,)), M: Buffer("float32", (n, m)), *, n: "int64", m: "int64"):

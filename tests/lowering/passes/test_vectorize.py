@@ -287,7 +287,7 @@ def f(A: Buffer("float32x4", (8,)), B: Buffer("float32x4", (8,))):
 """)
 
 
-def test_index_checks_are_made_in_the_lanes_that_take_part(check: Check) -> None:
+def test_index_checks_apply_to_active_lanes(check: Check) -> None:
     check(vectorize_loops, """
 @sites("t.py:1: A[idx[i]]")
 def f(A: Buffer("float32", (9,)), idx: Buffer("int64", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
@@ -332,7 +332,7 @@ def f(A: Buffer("float32", (8,))):
     assert str(vectorize_loops(func)) == str(func).replace("vectorized", "range")
 
 
-def test_checks_of_what_all_lanes_read_are_made_in_the_lanes_that_take_part(check: Check) -> None:
+def test_checks_of_uniform_reads_apply_to_active_lanes(check: Check) -> None:
     """One index differs between lanes and the other does not; inactive lanes read nothing."""
     check(vectorize_loops, """
 @sites("t.py:1: A[idx[i], at[0]]")
