@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from sys import getrefcount
+from sys import getrefcount, maxsize
 
 import numpy as np
 
 from tecomp.array.graph.node import Buffer, Node, empty, materialized_node
+from tecomp.array.graph.reference_counts import COUNTS_ARE_EXACT
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.types import PTensorType
 
@@ -134,7 +135,8 @@ def _held_here() -> int:
     return _references([materialized_node(np.empty(()), PTensorType((), "float64"))])[0]
 
 
-_OURS = _held_here()
+_OURS = _held_here() if COUNTS_ARE_EXACT else -maxsize
+"""References to a node from this module; without exact counts, every node is an output."""
 
 
 @dataclass(frozen=True, slots=True)

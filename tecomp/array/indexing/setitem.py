@@ -23,6 +23,7 @@ from tecomp.array.graph.node import (
     tracing,
     type_of,
 )
+from tecomp.array.graph.reference_counts import COUNTS_ARE_EXACT
 from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.data_dependent import copy_row_major, copy_to, write_at
 from tecomp.array.indexing.getitem import (
@@ -231,11 +232,19 @@ def _references(holder: Any) -> tuple[int, int, int]:
     return getrefcount(node), getrefcount(data), getrefcount(owner_of(data))
 
 
-_OF_OWNER = _references(NodeHolder(materialized_node(np.empty(2), PTensorType((2,), "float64"))))
+def _references_of_one(size: int, step: int) -> tuple[int, int, int]:
+    """Return the reference counts of an array without other owners; no counts equal zeros."""
+    if not COUNTS_ARE_EXACT:
+        return 0, 0, 0
+    # A local variable would count as an owner.
+    return _references(NodeHolder(
+        materialized_node(np.empty(size)[::step], PTensorType((2,), "float64"))
+        if step > 1 else materialized_node(np.empty(size), PTensorType((2,), "float64"))
+    ))
 
-_OF_VIEW = _references(
-    NodeHolder(materialized_node(np.empty(4)[::2], PTensorType((2,), "float64"))))
-"""Reference counts that `_references` itself causes."""
+
+_OF_OWNER, _OF_VIEW = _references_of_one(2, 1), _references_of_one(4, 2)
+"""Reference counts of an array with memory of its own, and of a view, without other owners."""
 
 
 WHERE = "x[...] = value"

@@ -12,6 +12,7 @@ import numpy as np
 
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Buffer, Node
+from tecomp.array.graph.reference_counts import COUNTS_ARE_EXACT
 from tecomp.array.indexing.data_dependent import copy_row_major
 from tecomp.array.indexing.setitem import is_borrowed
 from tecomp.array.validation import check_copy
@@ -98,7 +99,8 @@ def _references_in_frame() -> int:
     return getrefcount(data)
 
 
-_HELD_ONCE = _references_in_frame()
+_HELD_ONCE = _references_in_frame() if COUNTS_ARE_EXACT else 0
+"""Reference count of an array without other owners; no count equals 0."""
 
 
 def dlpack_of(
