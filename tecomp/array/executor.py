@@ -217,12 +217,11 @@ def _(value: ScalarCall, values: Values) -> Any:
 def _part(tensor: Node, part: Any) -> Node:
     """Return the elements of a local slice."""
     return apply_view(
-        ExtractSlice(tuple([(span.start, span.step, _length(span)) for span in part])), tensor
+        ExtractSlice(tuple([
+            (span.start, span.step, len(range(span.start, span.stop, span.step or 1)))
+            for span in part
+        ])), tensor
     )
-
-
-def _length(part: Any) -> int:
-    return len(range(part.start, part.stop, part.step or 1))
 
 
 def _stop(start: int, stop: int, step: int) -> int:

@@ -361,7 +361,8 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     parts = tuple([_part(factor, op.axis) for factor in written]) if len(written) > 1 else ()
     all_reads = tuple(reads.values())
     return Accesses(
-        op.axis, op.reduce_axis, reducer, all_reads, factors, is_plain, has_start, _work(bodies),
+        op.axis, op.reduce_axis, reducer, all_reads, factors, is_plain, has_start,
+        sum(map(_cost, _outside_of_indices(bodies))),
         _paths(bodies),
         written=parts, repeated=_repeated_work(op),
         rising=_monotonic_index(body) if isinstance(body, Reduce) else None,
@@ -427,11 +428,6 @@ def _cost(node: Any) -> int:
     if not isinstance(node, Expr) or isinstance(node, TensorLoad | Const | Var | Reduce | Cast):
         return 0
     return Accesses.FUNCTION_COST if isinstance(node, Call) else 1
-
-
-def _work(body: tuple[Expr, ...]) -> int:
-    """Return the number of operations on elements, without index arithmetic."""
-    return sum(map(_cost, _outside_of_indices(body)))
 
 
 def _paths(body: tuple[Expr, ...]) -> Mapping[Tensor | None, int]:

@@ -476,7 +476,9 @@ def extern(
     )
     statement = _statement(fcompute, buffers, len(read), where)
     location = user_location()
-    loads = tuple(TensorLoad(t, tuple(_unknown_indices(t)), location) for t in read)
+    loads = tuple(
+        TensorLoad(t, tuple(Call(_ANYWHERE, (), INT64) for _ in t.shape), location) for t in read
+    )
     body: tuple[Expr, ...] = tuple(Call("extern", loads, kind) for kind in types)
     outputs = ExternOp(
         name, axis, body, tag_of(tag, where), attributes_of(attrs, where), location,
@@ -514,11 +516,6 @@ def _name_buffers(base: Sequence[Buffer], decls: Sequence[Buffer], where: str) -
             )
         check_without_gaps(decl, f"{where}: {decl.name}")
         yield Buffer(decl.name, buffer.shape, buffer.dtype, "")
-
-
-def _unknown_indices(tensor: Tensor) -> Iterator[Expr]:
-    """Return unknown indices for each axis of a tensor."""
-    return (Call(_ANYWHERE, (), INT64) for _ in tensor.shape)
 
 
 def _shapes(shape: Any, where: str) -> list[tuple[Extent, ...]]:

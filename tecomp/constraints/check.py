@@ -344,7 +344,7 @@ def candidates(use: OperandUse, view: AnalyzedOperation, rule: Rule) -> Iterator
             yield _lanes_along(layout, dim)
         if use is view.out and isinstance(layout, StickLayout):
             for dim in range(len(layout.shape)):
-                yield _sparse(layout, dim)
+                yield _sticks(layout, dim, StickFormat.Sparse)
 
 
 def _with(layout: Layout, **fields: Any) -> Layout:
@@ -388,10 +388,6 @@ def _lanes_along(layout: Layout, dim: int) -> Layout:
     return Layout(
         layout.shape, layout.dtype, index_map, layout.storage, layout.pad_value, layout.memory
     )
-
-
-def _sparse(layout: StickLayout, dim: int) -> Layout:
-    return _sticks(layout, dim, StickFormat.Sparse)
 
 
 def _sticks(layout: StickLayout, dim: int, form: StickFormat) -> Layout:

@@ -300,7 +300,10 @@ def _dimensions(use: OperandUse, view: AnalyzedOperation) -> list[int]:
         return [dim - len(use.layout.shape) for dim in use.dims_along_lanes()]
     is_first = use is view.inputs[0]
     reduced = set(view.op.reduce_axis)
-    shared_vars = set.intersection(*(_used_variables(other) for other in view.inputs))
+    shared_vars = set.intersection(*(
+        {var for index in operand.indices for var in free_variables(index)}
+        for operand in view.inputs
+    ))
     found = []
     for axis in _lane_axes(use):
         if axis not in reduced and axis in shared_vars:
@@ -308,10 +311,6 @@ def _dimensions(use: OperandUse, view: AnalyzedOperation) -> list[int]:
         else:
             found.append(-1 if (axis in reduced) == is_first else -2)
     return found
-
-
-def _used_variables(use: OperandUse) -> set[Var]:
-    return {var for index in use.indices for var in free_variables(index)}
 
 
 def _constrained_axes(

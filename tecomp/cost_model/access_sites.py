@@ -527,7 +527,7 @@ class _Finder:
         """Return the condition as frames; data-dependent parts and bounds checks are dropped."""
         frames = []
         for part in conjuncts(condition):
-            if _is_check(part):
+            if isinstance(part, Call) and part.name == "check_index":
                 continue
             if contains_load(part):
                 self.unknown.append(str(part))
@@ -558,7 +558,3 @@ def _scalars(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Frame, 
         case Broadcast(value):
             return (*indices[:-1], value), (lanes,)
     return (*indices[:-1], Const(0, INT64)), (lanes,)
-
-
-def _is_check(node: Expr) -> bool:
-    return isinstance(node, Call) and node.name == "check_index"

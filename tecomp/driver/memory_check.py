@@ -367,7 +367,10 @@ def _allocated_around_cores(func: PrimFunc) -> list[Buffer]:
     for node in _allocations(func.body):
         nodes = walk(node.body, parts=statements_in)
         inner = (loop for loop in nodes if isinstance(loop, For) and loop.thread)
-        if any(buffer.data is node.buffer.data for loop in inner for buffer in _buffers(loop)):
+        if any(
+            isinstance(access, BufferLoad | BufferStore) and access.buffer.data is node.buffer.data
+            for loop in inner for access in walk(loop)
+        ):
             found.append(node.buffer)
     return found
 
@@ -375,10 +378,6 @@ def _allocated_around_cores(func: PrimFunc) -> list[Buffer]:
 def _allocations(root: Stmt) -> Iterator[Allocate]:
     # Visit statements only: most nodes are expressions, which contain no allocations.
     return (n for n in walk(root, parts=statements_in) if isinstance(n, Allocate))
-
-
-def _buffers(root: Stmt) -> Iterator[Buffer]:
-    return (n.buffer for n in walk(root) if isinstance(n, BufferLoad | BufferStore))
 
 
 def _check_capacities(

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tecomp.graph.memory_plan import ArenaPlan
     from tecomp.graph.report import ProgramDetails, ProgramReport
     from tecomp.graph.symbolic_memory import SymbolicArenaPlan
-    from tecomp.ir.nodes.stmt import Buffer
     from tecomp.layout.core.layout import Layout
 
 
@@ -161,13 +160,11 @@ class Program(Pictured):
 
     def _results(self, arrays: Sequence[Any], out: Any) -> Sequence[Any]:
         if out is None:
-            buffers = self._native.run.params[len(self.inputs) : -1]
-            if not self._sizes:
-                return [_empty(buffer, {}) for buffer in buffers]
             sizes = {
                 name: self._extent(arrays, k, axis) for name, (k, axis) in self._sizes.items()
             }
-            return [_empty(buffer, sizes) for buffer in buffers]
+            buffers = self._native.run.params[len(self.inputs) : -1]
+            return [np.empty(sizes_of(x, sizes), x.dtype.numpy) for x in buffers]
         results = list(out) if isinstance(out, list | tuple) else [out]
         if len(results) != len(self.outputs):
             names = ", ".join(tensor.name for tensor in self.outputs)
@@ -296,7 +293,3 @@ class Program(Pictured):
         outputs = ", ".join(tensor.name for tensor in self.outputs)
         kernels = format_count(self._native.calls, "kernel")
         return f"<Program {self._kernel.name}({inputs}) -> {outputs}: {kernels}>"
-
-
-def _empty(buffer: Buffer, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
-    return np.empty(sizes_of(buffer, sizes), buffer.dtype.numpy)

@@ -127,9 +127,9 @@ defines the padding value; `hint`: a division hint applies to it or to its reade
 computed or read sequentially, step by step; `reduction`: several cores share the reduction that
 computes or reads it; `gather`: the elements read depend on data; `copied`: its reader packs it
 first; `division`: the cores of its reader read other parts than cores compute; `readers`: several
-kernels with different divisions read it; `capacity`: it does not fit into a scratchpad; `limit`: its
-reader already has the maximum number of resident values; `cost`: the program would take at least as
-many modelled cycles with the value in scratchpads from kernel to kernel.
+kernels with different divisions read it; `capacity`: it does not fit into a scratchpad; `limit`:
+its reader already has the maximum number of resident values; `cost`: the program would take at
+least as many modelled cycles with the value in scratchpads from kernel to kernel.
 """
 
 

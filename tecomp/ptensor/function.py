@@ -333,7 +333,10 @@ def callees_first(module: Module) -> tuple[Function, ...]:
         ArrayValueError: If a function is directly or indirectly recursive.
     """
     known = {function.name: function for function in module.functions}
-    pending = {name: _callees(function) for name, function in known.items()}
+    pending = {
+        name: {apply.op.function for apply in function.body if isinstance(apply.op, CallOp)}
+        for name, function in known.items()
+    }
     done: dict[str, Function] = {}
     while pending:
         ready = [name for name, callees in pending.items() if callees <= done.keys()]
@@ -348,10 +351,6 @@ def callees_first(module: Module) -> tuple[Function, ...]:
             done[name] = known[name]
             del pending[name]
     return tuple(done.values())
-
-
-def _callees(function: Function) -> set[str]:
-    return {apply.op.function for apply in function.body if isinstance(apply.op, CallOp)}
 
 
 def _check_call(

@@ -85,7 +85,8 @@ class _Maker:
                 yield from (self._fill(dims, start) for start, dims in boxes)
         guarded = _guarded_axes(cut)
         for values in product(*(
-            [_full_box(axis)] if axis in guarded else list(axis.boxes()) for axis in cut.axes
+            [tuple((0, digit.size) for digit in axis.digits)] if axis in guarded
+            else list(axis.boxes()) for axis in cut.axes
         )):
             yield self._box(cut, values, guarded)
 
@@ -167,10 +168,6 @@ def _guarded_axes(cut: CommonDigits) -> list[DigitAxis]:
     while prod(box_counts[id(axis)] for axis in unchecked) > _MAX_BOXES:
         guarded.append(unchecked.pop(0))
     return guarded
-
-
-def _full_box(axis: DigitAxis) -> Box[int]:
-    return tuple((0, digit.size) for digit in axis.digits)
 
 
 def _index(axis: DigitAxis) -> Expr:

@@ -311,7 +311,10 @@ def _inside(
     state: ScheduleState, body: Sequence[Expr], states: frozenset[Tensor], reaching: set[Operation],
     known: Mapping[Var, Expr], outer: tuple[Expr, ...],
 ) -> Iterator[StepRead]:
-    parts = [part for expr in body for part in _sources(expr)]
+    parts = [
+        part for expr in body
+        for part in (expr.source if isinstance(expr, Reduce) else (expr,))
+    ]
     guards = PathConditions(parts)
     for node in walk(*parts):
         if not isinstance(node, TensorLoad):
@@ -326,10 +329,6 @@ def _inside(
         elif stage is not None and stage.key in reaching and not isinstance(stage.op, ScanOp):
             inner: dict[Var, Expr] = dict(zip(stage.compute.axis, indices, strict=True))
             yield from _inside(state, stage.compute.body, states, reaching, inner, conditions)
-
-
-def _sources(value: Expr) -> Sequence[Expr]:
-    return value.source if isinstance(value, Reduce) else (value,)
 
 
 _STEP, _DOT = 34.0, 11.0

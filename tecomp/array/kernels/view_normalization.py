@@ -16,7 +16,7 @@ from tecomp.ptensor.formulas.tables import is_elementwise
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.manipulation import BroadcastOp, ExpandDims, PermuteDims
 from tecomp.ptensor.operations.reduction import AxisReduction, FindIndex
-from tecomp.ptensor.types import PTensorType, Shape, axes_of
+from tecomp.ptensor.types import Shape, axes_of
 
 _MAX_GROWTH = 2
 """Maximum growth of the number of operations when several views of one value are required."""
@@ -256,7 +256,10 @@ def permute_to_memory_order(work: PendingGraph) -> PermutedGraph | None:
     if any(node.type.rank != len(perm) for node, perm in zip(work.nodes, orders, strict=True)):
         return None
     nodes = [
-        Node(_type(node.type, perm), None, (), None, 0, 0)
+        Node(
+            replace(node.type, shape=tuple([node.type.shape[k] for k in perm])),
+            None, (), None, 0, 0,
+        )
         for node, perm in zip(work.nodes, orders, strict=True)
     ]
     views = [
@@ -311,7 +314,3 @@ def _view(order: Order, rank: int) -> Chain:
     """Return the view chain that adds missing leading axes and permutes the axes."""
     missing = len(order) - rank
     return (*([ExpandDims(tuple(range(missing)))] if missing else ()), PermuteDims(order))
-
-
-def _type(ptype: PTensorType, order: Order) -> PTensorType:
-    return replace(ptype, shape=tuple([ptype.shape[k] for k in order]))

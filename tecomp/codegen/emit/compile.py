@@ -106,7 +106,10 @@ def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
 def _source(module: ModuleBuilder, functions: Sequence[LlvmFunction]) -> LlvmSource:
     """Return the module with the given functions and its own."""
     functions = [*functions, *module.functions.values()]
-    inlined = tuple([f.name for f in functions if f.is_helper and _is_small(f, module)])
+    inlined = tuple([
+        f.name for f in functions
+        if f.is_helper and (f.body.count("\n") + 1) * module.calls[f.name] <= _INLINED_LINES
+    ])
     definitions = "\n".join([f.text(is_inlined=f.name in inlined) for f in functions])
     constants = "".join([f"{name} = {value}\n" for name, value in module.constants.items()])
     declarations = "".join([f"{line}\n" for line in module.declarations])
@@ -118,11 +121,6 @@ def _source(module: ModuleBuilder, functions: Sequence[LlvmFunction]) -> LlvmSou
         inlined=inlined,
         handed_over=tuple([f.name for f in functions if f.passes is PassSelection.NONE]),
     )
-
-
-def _is_small(helper: LlvmFunction, module: ModuleBuilder) -> bool:
-    """Return whether a helper is small enough to be inlined at all its calls."""
-    return (helper.body.count("\n") + 1) * module.calls[helper.name] <= _INLINED_LINES
 
 
 def arguments_of(func: PrimFunc) -> tuple[Var, ...]:

@@ -121,7 +121,7 @@ def _conjunction(code: FunctionBuilder, node: Binary) -> Rule:
     kind = register_type(node.dtype)
     joined: str | None = None
     for term in conjuncts(node):
-        if joined is None or not _is_check(term):
+        if joined is None or not (isinstance(term, Call) and term.name == "check_index"):
             operand = yield term
             joined = operand if joined is None else code.op(f"and {kind} {joined}, {operand}")
         elif node.dtype.lanes == 1:
@@ -132,10 +132,6 @@ def _conjunction(code: FunctionBuilder, node: Binary) -> Rule:
             operand = yield from check_index(code, term, joined)
             joined = code.op(f"and {kind} {joined}, {operand}")
     return joined or "true"
-
-
-def _is_check(node: Expr) -> bool:
-    return isinstance(node, Call) and node.name == "check_index"
 
 
 def _compare(code: FunctionBuilder, node: Compare) -> Rule:

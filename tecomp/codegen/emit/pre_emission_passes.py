@@ -293,7 +293,9 @@ def _places(terms: TermTable, node: Stmt, stores: Sequence[BufferStore]) -> _Pla
     """
     if not stores:
         return {}
-    memory = {store.buffer.data for store in stores} - _escaping_memory(node)
+    # External calls may access any element of their arguments.
+    escaping = {n.element.buffer.data for n in nodes_of(ArrayArgument, node)}
+    memory = {store.buffer.data for store in stores} - escaping
     bound: set[Var] = set()
     spans: dict[Var, dict[_Row, dict[_Span, bool]]] = {}
     for inner in walk(node):
@@ -324,11 +326,6 @@ def _places(terms: TermTable, node: Stmt, stores: Sequence[BufferStore]) -> _Pla
             full_lanes = (Ramp(index_value(0), index_value(1), lanes),)
             found[where] = _PromotedVector(store, local, full_lanes)
     return found
-
-
-def _escaping_memory(node: Stmt) -> set[Var]:
-    """Return the memory passed to external calls, which may access any element."""
-    return {n.element.buffer.data for n in nodes_of(ArrayArgument, node)}
 
 
 def _is_alone(span: _Span, known: Iterable[_Span]) -> bool:

@@ -188,7 +188,9 @@ def _sequence(facts: ConstraintContext, stmt: SeqStmt) -> Task:
     parts: list[Stmt] = []
     for part in stmt.stmts:
         parts.append((yield _statement(facts, part)))
-    return stmt if _are_identical(parts, stmt.stmts) else seq(*parts)
+    # By identity, because `==` compares whole trees.
+    is_unchanged = all(map(is_, parts, stmt.stmts)) and SeqStmt not in map(type, parts)
+    return stmt if is_unchanged else seq(*parts)
 
 
 def _place(facts: ConstraintContext, stmt: Prefetch | OperandTransfer) -> Task:
@@ -278,11 +280,6 @@ def _simplify_declaration(facts: ConstraintContext, buffer: Buffer) -> Task:
         extents.append(simple)
     facts.buffers[key] = buffer.with_entries(extents)
     return facts.buffers[key]
-
-
-def _are_identical(parts: list[Stmt], stmts: tuple[Stmt, ...]) -> bool:
-    """Return whether all parts are unchanged, by identity because `==` compares whole trees."""
-    return all(map(is_, parts, stmts)) and SeqStmt not in map(type, parts)
 
 
 def _is_empty(stmt: Stmt | None) -> bool:

@@ -299,12 +299,9 @@ def _call(source: ParseContext, node: ast.Call) -> Plan:
         return _intrinsic(source, node, name, node.args)
     if name.split("x")[0] in SCALARS:
         source.arguments(node, 1)
-        return _leaf(_literal(source, node.args[0], _type_of(source, node.func, name)))
+        dtype = source.dtype(ast.copy_location(ast.Constant(name), node.func))
+        return _leaf(_literal(source, node.args[0], dtype))
     source.refuse(node.func, "unknown function")
-
-
-def _type_of(source: ParseContext, node: ast.expr, name: str) -> DType:
-    return source.dtype(ast.copy_location(ast.Constant(name), node))
 
 
 def _masked_load(source: ParseContext, node: ast.Call, name: ast.expr) -> Plan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -452,11 +451,7 @@ class Squeeze(PTensorOp):
                     "axes of size 1",
                     kind="array-shapes", shape=x.shape, extent=x.shape[axis], axis=axis,
                 )
-        return x.like(_remaining_shape(x.shape, self.axis))
-
-
-def _remaining_shape(shape: Shape, out: Sequence[int]) -> Shape:
-    return tuple([extent for axis, extent in enumerate(shape) if axis not in out])
+        return x.like(tuple([n for axis, n in enumerate(x.shape) if axis not in self.axis]))
 
 
 @dataclass(frozen=True)
