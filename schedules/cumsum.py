@@ -90,7 +90,7 @@ def define(
     accum = wide_type(dtype)
     if axis == 0 and rank > 1 and dtype == accum:
         return _by_steps(A, exclusive, dtype, name)
-    if axis == rank - 1 and (are_long_rows_transposed(A) or _are_open(A)):
+    if axis == rank - 1 and (are_long_rows_transposed(A) or _has_symbolic_rows(A)):
         return _by_rows(A, exclusive, dtype, accum, name)
     extent = A.shape[axis]
     if axis == rank - 1 and isinstance(extent, int) and extent > _SIDE * _GROUP_MULTIPLE:
@@ -106,7 +106,7 @@ def define(
     return _cumulative_sums(A, axis, accum, before, dtype, not exclusive, name)
 
 
-def _are_open(A: te.Tensor) -> bool:
+def _has_symbolic_rows(A: te.Tensor) -> bool:
     """Return whether rows have symbolic length and there are enough rows to use one per lane.
 
     Groups of groups, with enough levels for rows of any length, take several times as long.
@@ -129,13 +129,13 @@ def _by_groups(
     *rows, _ = A.shape
     full, shift = round_up(extent, _SIDE * _GROUP_MULTIPLE), int(exclusive)
 
-    def moved(*i: te.Expr) -> te.Expr:
+    def shifted(*i: te.Expr) -> te.Expr:
         position = i[-1] - shift
         inside = te.all(position >= 0, position < extent)
         return te.if_then_else(inside, A(*i[:-1], position), te.const(0, A.dtype))
 
     is_copied = exclusive or full > extent
-    padded = te.compute((*rows, full), moved, name=f"{name}_padded") if is_copied else A
+    padded = te.compute((*rows, full), shifted, name=f"{name}_padded") if is_copied else A
     columns = te.compute(
         (_SIDE, *rows, full // _SIDE),
         lambda t, *i: te.cast(padded(*i[:-1], i[-1] * _SIDE + t), accum), name=f"{name}_transposed",
@@ -260,10 +260,10 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     scans = [x for x in (output, *output.op.input_tensors) if is_scan(x)]
     if scans:
         # The scan is either the result itself or an input that is transposed into the result.
-        walk_scan = walk_steps if scans[0] is output else _walk_rows
-        walk_scan(s, output, target)
+        schedule_scan = walk_steps if scans[0] is output else _schedule_transposed_rows
+        schedule_scan(s, output, target)
         return s
-    axis = _axis_of(output)
+    axis = _summed_axis(output)
     is_last = axis == len(output.shape) - 1
     stage, axes = s[output], list(s[output].op.axis)
     if is_last:
@@ -274,7 +274,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
         stage.reorder(*outer, strip, axes[axis], axes[-1])
         fused = stage.fuse(*outer, strip)
     stage.parallel(fused)
-    walk = _schedule_vector_groups if is_last else _across
+    walk = _schedule_vector_groups if is_last else _schedule_row_groups
     walk(s, output, axes, axis, target)
     for groups, before in _levels(output):
         for x in (groups, before):
@@ -284,7 +284,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     return s
 
 
-def _axis_of(output: te.Tensor) -> int:
+def _summed_axis(output: te.Tensor) -> int:
     """Return the axis of the cumulative sum, along which the reads inside a group move."""
     group_sums, _ = _parts(output)
     (t,) = group_sums.op.reduce_axis
@@ -352,7 +352,7 @@ def groups_at_root(s: te.Schedule, d: GroupedScan, target: Target) -> None:
     s[before].unroll(step)
 
 
-def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
+def _schedule_transposed_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     """Schedule a block of rows with one row per lane."""
     (sums,), stage = output.op.input_tensors, s[output]
     for part in sums.op.input_tensors:
@@ -412,7 +412,7 @@ def _schedule_vector_groups(
     s[group_sums].vectorize(s[group_sums].op.axis[-1])
 
 
-def _across(
+def _schedule_row_groups(
     s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], axis: int, target: Target
 ) -> None:
     """Schedule groups across memory as a few rows each, one vector of every row at a time."""

@@ -133,7 +133,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
     "float": (
         lambda: float(x4),
         "ArrayTypeError",
-        Diagnostic("array-type", form="float", shape=(4,)),
+        Diagnostic("array-type", function="float", shape=(4,)),
     ),
     "index": (
         lambda: operator.index(xp.asarray(1.5)),

@@ -24,15 +24,15 @@ def dot_types(a: str, b: str, total: str, target: Target) -> tuple[str, str] | N
     >>> dot_types("int8", "int8", "int32", cpu), dot_types("int8", "int16", "int32", cpu)
     (('uint8x4', 'int8x4'), ('int16x2', 'int16x2'))
     """
-    has = core_of(target).dots
+    supported = core_of(target).dots
     if total == "int32" and {a, b} <= set(_BYTES):
-        if f"{a}*{b}" in has or f"{b}*{a}" in has:
+        if f"{a}*{b}" in supported or f"{b}*{a}" in supported:
             return f"{a}x4", f"{b}x4"
-        if "uint8*int8" in has:
+        if "uint8*int8" in supported:
             return ("uint8x4", "int8x4") if b == "int8" else ("int8x4", "uint8x4")
     if total == "int32" and {a, b} <= {*_BYTES, "int16"}:
         return "int16x2", "int16x2"
-    if total == "float32" and a == b == "bfloat16" and "bfloat16*bfloat16" in has:
+    if total == "float32" and a == b == "bfloat16" and "bfloat16*bfloat16" in supported:
         return "bfloat16x2", "bfloat16x2"
     return None
 

@@ -221,15 +221,15 @@ class Array(Drawable):
     def _scalar(self, kind: str) -> Any:
         if self._node.type.shape:
             raise ArrayTypeError(
-                "{form}(x): x has shape {shape}, but only an array with 0 axes converts to a "
+                "{function}(x): x has shape {shape}, but only an array with 0 axes converts to a "
                 "scalar; select an element, x[0]",
-                form=kind, shape=self.shape,
+                function=kind, shape=self.shape,
             )
         if kind in ("int", "float") and self._node.type.dtype in COMPLEX:
             raise ArrayTypeError(
-                "{form}(x): cannot convert dtype {dtype}; extract a part with xp.real(x), or use "
-                "complex(x)",
-                form=kind, dtype=self.dtype,
+                "{function}(x): cannot convert dtype {dtype}; extract a part with xp.real(x), or "
+                "use complex(x)",
+                function=kind, dtype=self.dtype,
             )
         return data_of(self._node)[()].item()
 

@@ -63,8 +63,8 @@ def _transform_over(
     lengths = (None,) * len(dims) if sizes is None else sizes
     if not dims:
         raise ArrayValueError(
-            "{form}: no axis to transform for x of shape {shape}; pass at least one axis",
-            kind="array-shapes", form=kind, shape=node.type.shape,
+            "{where}: no axis to transform for x of shape {shape}; pass at least one axis",
+            kind="array-shapes", where=kind, shape=node.type.shape,
         )
     return _transform(
         FourierTransformOp(kind, lengths, dims, check_choice(norm, NORMS, kind, "norm")), node)

@@ -241,8 +241,8 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
     kind = dtype_of(dtype, f"te.var {name}")
     if kind.lanes != 1:
         raise TypeMismatchError(
-            "te.var {name}: dtype must be a scalar, got {form}",
-            kind="invalid-type", name=name, form=kind,
+            "te.var {name}: dtype must be a scalar, got {dtype}",
+            kind="invalid-type", name=name, dtype=kind,
         )
     return Var(name, kind)
 

@@ -57,9 +57,9 @@ def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         kind = value.dtype if isinstance(value, Expr) else type(value).__name__
         raise TypeMismatchError(
-            "{where} is {value!r} ({form}); pass an integer, or an integer expression of te.var "
-            "sizes",
-            kind="extent", where=where, value=value, form=kind,
+            "{where} is {value!r} ({type_name}); pass an integer, or an integer expression of "
+            "te.var sizes",
+            kind="extent", where=where, value=value, type_name=kind,
         )
     if value < least:
         raise DefinitionError(

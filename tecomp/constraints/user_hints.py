@@ -71,30 +71,30 @@ def division_hint(
     check_kind(parts, Mapping, f"hint: {kind}", remedy, LayoutError)
     if not isinstance(tensor.op, ComputeOp):
         raise LayoutError(
-            "hint: {tensor} is not computed by loops, so {form} is not supported; pass a result of "
-            "te.compute",
-            kind="layout-requirement", tensor=tensor.name, form=kind,
+            "hint: {tensor} is not computed by loops, so {parameter} is not supported; pass a "
+            "result of te.compute",
+            kind="layout-requirement", tensor=tensor.name, parameter=kind,
         )
     if not parts:
         raise LayoutError(
-            "hint: {form} of {tensor} is empty; {remedy}",
-            kind="layout-requirement", form=kind, tensor=tensor.name, remedy=remedy,
+            "hint: {parameter} of {tensor} is empty; {remedy}",
+            kind="layout-requirement", parameter=kind, tensor=tensor.name, remedy=remedy,
         )
     found: dict[int, int] = {}
     for axis, count in parts.items():
         number = _number(tensor, axis, kind)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise LayoutError(
-                "hint: {form} along {tensor} of {tensor_name} must be a positive integer, got "
+                "hint: {parameter} along {tensor} of {tensor_name} must be a positive integer, got "
                 "{count!r}",
-                kind="invalid-value", form=kind, tensor=axes_of(tensor)[number].name,
+                kind="invalid-value", parameter=kind, tensor=axes_of(tensor)[number].name,
                 tensor_name=tensor.name, count=count,
             )
         if found.setdefault(number, count) != count:
             raise LayoutError(
-                "hint: {form} along {tensor} of {tensor_name} is specified twice ({found}, "
+                "hint: {parameter} along {tensor} of {tensor_name} is specified twice ({found}, "
                 "{count}); pass it once",
-                kind="duplicate-argument", form=kind, tensor=axes_of(tensor)[number].name,
+                kind="duplicate-argument", parameter=kind, tensor=axes_of(tensor)[number].name,
                 tensor_name=tensor.name, found=found[number], count=count,
             )
     return DivisionHint(tensor, kind, tuple(sorted(found.items())), is_hard)
@@ -109,10 +109,10 @@ def _number(tensor: Tensor, axis: object, kind: Kind) -> int:
     names = ", ".join(candidate.name for candidate in axes) or "none"
     flaw = "is no axis" if not matches else f"names {len(matches)} axes"
     raise LayoutError(
-        "hint: {form}: {name} {how} of {tensor} (its axes: {listed}); pass one of its "
+        "hint: {parameter}: {name} {how} of {tensor} (its axes: {listed}); pass one of its "
         "op.axis{reduce_axes}",
-        kind="layout-requirement", form=kind, name=name, how=flaw, tensor=tensor.name, listed=names,
-        reduce_axes=" or op.reduce_axis" if tensor.op.reduce_axis else "",
+        kind="layout-requirement", parameter=kind, name=name, how=flaw, tensor=tensor.name,
+        listed=names, reduce_axes=" or op.reduce_axis" if tensor.op.reduce_axis else "",
     )
 
 

@@ -296,9 +296,9 @@ def _head(folder: Path) -> Mapping[str, Any]:
         raise corrupted_program_error(folder, f"{_HEAD} is incomplete") from None
     if not isinstance(head, dict) or head.get("form") != _FORM:
         raise CacheError(
-            "load: {path} does not have the format `{form}`; compile the program and save it "
+            "load: {path} does not have the format `{version}`; compile the program and save it "
             "again",
-            kind="saved-program", path=folder, form=_FORM,
+            kind="saved-program", path=folder, version=_FORM,
         )
     files = head.get("files")
     if not isinstance(files, dict) or set(files) != {_CODE, _DEFINITIONS, _CONSTANTS} or not all(

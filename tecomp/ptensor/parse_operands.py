@@ -133,8 +133,8 @@ def named_attributes(
         if item.name not in hints:
             names = ", ".join(hints) or "none"
             reader.refuse(
-                "{form} supports the attributes {names}",
-                item.start, form=kind.name, names=names,
+                "{op} supports the attributes {names}",
+                item.start, op=kind.name, names=names,
             )
         if item.name in found:
             reader.refuse("duplicate attribute {item}=", item.start, item=item.name)
@@ -149,13 +149,13 @@ def _check_value(reader: Reader, kind: type[PTensorOp], name: str, item: Operati
     if isinstance(item.value, AttributeOperand):
         if name not in kind.open:
             reader.refuse(
-                "{form}: {name} must be {hint}, because the result type depends on it",
-                item.value_start, form=kind.name, name=name, hint=type_text(hint),
+                "{op}: {name} must be {hint}, because the result type depends on it",
+                item.value_start, op=kind.name, name=name, hint=type_text(hint),
             )
     elif not fits_type(item.value, hint):
         reader.refuse(
-            "{form}: {name} must be {hint}",
-            item.value_start, form=kind.name, name=name, hint=type_text(hint),
+            "{op}: {name} must be {hint}",
+            item.value_start, op=kind.name, name=name, hint=type_text(hint),
         )
 
 
@@ -167,13 +167,13 @@ def check_complete(
     missing = [name for name in hints if name not in attributes]
     if missing:
         reader.refuse(
-            "{form}: missing attributes {missing}",
-            start, form=kind.name, missing=", ".join(missing),
+            "{op}: missing attributes {missing}",
+            start, op=kind.name, missing=", ".join(missing),
         )
     if "kind" in attributes and "kind" not in hints:
         reader.refuse(
-            "{form} has no kinds, remove {{{given!r}}}",
-            start, form=kind.name, given=attributes["kind"],
+            "{op} has no kinds, remove {{{given!r}}}",
+            start, op=kind.name, given=attributes["kind"],
         )
 
 
@@ -232,8 +232,8 @@ def positional_attributes(
         if name is None:
             names = ", ".join(attr for attr in order if attr != "dtype") or "no attributes"
             reader.refuse(
-                "too many positional attributes, {form} supports {names}",
-                item.start, form=kind.name, names=names,
+                "too many positional attributes, {op} supports {names}",
+                item.start, op=kind.name, names=names,
             )
         if name in named:
             reader.refuse(
@@ -279,8 +279,8 @@ def _positional_value(
             return AttributeOperand(item.value)
         if value is None or (name == "shape" and None in value):
             reader.refuse(
-                "{form}: the result type must specify the {name} that %{item} represents",
-                item.start, form=kind.name, name=name, item=item.value,
+                "{op}: the result type must specify the {name} that %{item} represents",
+                item.start, op=kind.name, name=name, item=item.value,
             )
         return value
     else:

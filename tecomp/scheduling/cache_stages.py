@@ -189,9 +189,9 @@ def _check_cached(
     if missing:
         kind = "reduction axis" if is_reduction(missing[0]) else "axis"
         raise ScheduleError(
-            "{where}: {form} {missing} was already split or fused; call cache_write first and "
+            "{where}: {axis_kind} {missing} was already split or fused; call cache_write first and "
             "split the axes of the cache stage",
-            kind="primitive-order", where=where, form=kind, missing=missing[0].name,
+            kind="primitive-order", where=where, axis_kind=kind, missing=missing[0].name,
         )
 
 

@@ -165,9 +165,9 @@ def _required_names(schedule: Schedule, required: dict[str, Any]) -> dict[str, A
     axes = getattr(op, kind)
     if len(names) != len(axes):
         raise ScheduleError(
-            "replay: the trace has {name_count} axes in {owner}.op.{form}, but the computation has "
-            "{axis_count}; replay it on a computation of the same form",
-            kind="replay", name_count=len(names), owner=owner, form=kind, axis_count=len(axes),
+            "replay: the trace has {name_count} axes in {owner}.op.{attribute}, but the "
+            "computation has {axis_count}; replay it on a computation of the same form",
+            kind="replay", name_count=len(names), owner=owner, attribute=kind, axis_count=len(axes),
         )
     return dict(zip(names, axes, strict=True))
 

@@ -241,16 +241,16 @@ def _factors(
     first, second = found
     if dot_type(first.kind, second.kind) != source.dtype:
         raise ScheduleError(
-            "{where}: te.dot of {form} and {second_kind} does not return {dtype}, the dtype of the "
-            "sum",
-            kind="pattern-mismatch", where=where, form=first.kind, second_kind=second.kind,
+            "{where}: te.dot of {first_dtype} and {second_dtype} does not return {dtype}, the "
+            "dtype of the sum",
+            kind="pattern-mismatch", where=where, first_dtype=first.kind, second_dtype=second.kind,
             dtype=source.dtype,
         )
     if first.is_moved and second.is_moved:
         raise ScheduleError(
-            "{where}: {form} and {second_kind} would bias both factors by 128; use the original "
-            "dtype for one of them",
-            kind="pattern-mismatch", where=where, form=first.kind, second_kind=second.kind,
+            "{where}: {first_dtype} and {second_dtype} would bias both factors by 128; use the "
+            "original dtype for one of them",
+            kind="pattern-mismatch", where=where, first_dtype=first.kind, second_dtype=second.kind,
         )
     return first, second
 
@@ -286,8 +286,10 @@ def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
     group = 32 // packed.bits
     if str(packed.scalar) not in _HOLDERS.get(str(dtype), ()) or packed.lanes != group:
         raise ScheduleError(
-            "{where}: {form} is not a 32-bit vector dtype that can hold {tensor}, which is {dtype}",
-            kind="pattern-mismatch", where=where, form=kind, tensor=value.tensor.name, dtype=dtype,
+            "{where}: {vector_dtype} is not a 32-bit vector dtype that can hold {tensor}, which "
+            "is {dtype}",
+            kind="pattern-mismatch", where=where, vector_dtype=kind, tensor=value.tensor.name,
+            dtype=dtype,
         )
     dims = [k for k, index in enumerate(value.indices) if index is axis]
     used = [k for k, index in enumerate(value.indices) if any(n is axis for n in walk(index))]

@@ -62,11 +62,11 @@ def scatter_elements(
         for k, (n, m) in enumerate(zip(one, data.shape, strict=True)))
     if not fits:
         raise DefinitionError(
-            "{where}: {data} has shape {shape}, indices {one} and updates {other}; the shapes of "
-            "indices and updates must be equal, and must not exceed {data} except along axis "
-            "{axis}",
+            "{where}: {data} has shape {shape}, indices {indices_shape} and updates "
+            "{updates_shape}; the shapes of indices and updates must be equal, and must not "
+            "exceed {data} except along axis {axis}",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            one=shape_text(one), other=shape_text(other), axis=dim,
+            indices_shape=shape_text(one), updates_shape=shape_text(other), axis=dim,
         )
 
     def body(ins: Sequence[Any], out: Any) -> Any:

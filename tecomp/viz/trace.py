@@ -16,8 +16,8 @@ from tecomp.drawing.panels import format_short, head, legend, sample_indices, ti
 from tecomp.drawing.svg import Svg, write_figure
 from tecomp.ir.nodes.printer import format_count
 
-_WIDE, _ROW, _HIGH = 820.0, 20.0, 40.0
-_MOST_BARS, _MOST_NAMES, _MOST_LANES = 880, 24, 24
+_WIDTH, _ROW_HEIGHT, _COUNTER_HEIGHT = 820.0, 20.0, 40.0
+_MAX_BARS, _MAX_NAMES, _MAX_LANES = 880, 24, 24
 """Maximum number of bars in total (divided evenly among lanes), of names and of lanes."""
 _UNITS = ((1e6, "s"), (1e3, "ms"), (1.0, "us"), (1e-3, "ns"))
 _MAX_MERGED_GAP = 1e-6
@@ -55,10 +55,10 @@ def draw_trace(trace: ChromeTrace) -> Svg:
         canvas.text(MARGIN, y + 14, "no event has a duration", style="soft")
         return canvas.finished(title)
     left = MARGIN + 14 + max(text_width(lane.name, 10, "mono") for lane in lanes)
-    y, remarks, fills = _draw_lanes(canvas, lanes, left, end, y, is_titled=len(titles) > 1)
-    y = _draw_levels(canvas, events, left, end, y)
-    ticks(canvas, left, _WIDE, y, end / size, unit)
-    legend(canvas, y + 34, fills[:_MOST_NAMES], remarks)
+    y, notes, fills = _draw_lanes(canvas, lanes, left, end, y, is_titled=len(titles) > 1)
+    y = _draw_counters(canvas, events, left, end, y)
+    ticks(canvas, left, _WIDTH, y, end / size, unit)
+    legend(canvas, y + 34, fills[:_MAX_NAMES], notes)
     return canvas.finished(f"the timeline of {title}")
 
 
@@ -90,57 +90,57 @@ def _lanes(events: Sequence[dict[str, Any]]) -> list[_Lane]:
 def _draw_lanes(
     canvas: Canvas, lanes: Sequence[_Lane], left: float, end: float, y: float, *, is_titled: bool
 ) -> tuple[float, list[str], list[tuple[str, str]]]:
-    """Draw the lanes; return the bottom y coordinate, remarks and legend entries."""
+    """Draw the lanes; return the bottom y coordinate, notes and legend entries."""
     selected = _select_lanes(lanes)
     names = dict.fromkeys(bar.name for k in selected if k is not None for bar in lanes[k].bars)
     colours = {name: colour(n % 8, n // 8) for n, name in enumerate(names)}
-    title, too_many = "", 0
+    title, omitted_bars = "", 0
     for k in selected:
         if k is None:
             canvas.text(MARGIN, y + 14, "⋮", style="soft")
-            y += _ROW
+            y += _ROW_HEIGHT
             continue
         lane = lanes[k]
         if is_titled and lane.process != title:
             title = lane.process
             canvas.text(MARGIN, y + 14, title, size=11, style="bold")
-            y += _ROW
+            y += _ROW_HEIGHT
         canvas.text(left - 8, y + 13, lane.name, size=10, style="mono soft", anchor="end")
         bars = sorted(_merge_bars(lane.bars, end), key=lambda bar: bar.start - bar.stop)
-        limit = _MOST_BARS // len(selected)
-        too_many += len(bars[limit:])
+        limit = _MAX_BARS // len(selected)
+        omitted_bars += len(bars[limit:])
         for bar in sorted(bars[:limit], key=lambda bar: bar.start):
             _draw_bar(canvas, bar, left, end, y, colours[bar.name])
-        canvas.line([(left, y + _ROW), (_WIDE, y + _ROW)], style="faint", width=0.5)
-        y += _ROW
-    remarks = ["Bars without a label show it on hover."]
+        canvas.line([(left, y + _ROW_HEIGHT), (_WIDTH, y + _ROW_HEIGHT)], style="faint", width=0.5)
+        y += _ROW_HEIGHT
+    notes = ["Bars without a label show it on hover."]
     if None in selected:
-        remarks.append(f"Omitted: {len(lanes) - len(selected) + 1} of {len(lanes)} lanes.")
-    if too_many:
-        remarks.append(f"Omitted: {format_count(too_many, 'bar')}, the shortest of their lanes.")
-    if len(names) > _MOST_NAMES:
-        remarks.append(f"Not in this list: {format_count(len(names) - _MOST_NAMES, 'name')}.")
-    return y, remarks, [(fill, name) for name, fill in colours.items()]
+        notes.append(f"Omitted: {len(lanes) - len(selected) + 1} of {len(lanes)} lanes.")
+    if omitted_bars:
+        notes.append(f"Omitted: {format_count(omitted_bars, 'bar')}, the shortest of their lanes.")
+    if len(names) > _MAX_NAMES:
+        notes.append(f"Not in this list: {format_count(len(names) - _MAX_NAMES, 'name')}.")
+    return y, notes, [(fill, name) for name, fill in colours.items()]
 
 
 def _select_lanes(lanes: Sequence[_Lane]) -> list[int | None]:
     """Select the lanes to draw: if too many, the first processes and the last one."""
-    if len(lanes) <= _MOST_LANES:
+    if len(lanes) <= _MAX_LANES:
         return list(range(len(lanes)))
     groups = [list(group) for _, group in groupby(range(len(lanes)), lambda k: lanes[k].process)]
     *before, last = groups
     first: list[int | None] = []
     for group in before:
-        if len(first) + len(group) + len(last) > _MOST_LANES:
+        if len(first) + len(group) + len(last) > _MAX_LANES:
             break
         first += group
-    return [*first, None, *last] if first else sample_indices(len(lanes), _MOST_LANES)
+    return [*first, None, *last] if first else sample_indices(len(lanes), _MAX_LANES)
 
 
 def _draw_bar(
     canvas: Canvas, bar: _Bar, left: float, end: float, y: float, fill: str
 ) -> None:
-    scale = (_WIDE - left) / end
+    scale = (_WIDTH - left) / end
     label = f"{bar.name}: {bar.start:,.4g} to {bar.stop:,.4g} us"
     canvas.box(left + bar.start * scale, y + 2, max((bar.stop - bar.start) * scale, 0.6), 14,
                fill, f"{label}; {bar.label}" if bar.label else label, bar.name)
@@ -158,25 +158,25 @@ def _merge_bars(bars: Sequence[_Bar], end: float) -> list[_Bar]:
     return merged
 
 
-def _draw_levels(
+def _draw_counters(
     canvas: Canvas, events: Sequence[dict[str, Any]], left: float, end: float, y: float
 ) -> float:
     """Draw the counters over time; return the bottom y coordinate."""
-    levels: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    counters: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for event in events:
         if event["ph"] == "C":
             (value,) = event["args"].values()
-            levels[event["name"]].append((event["ts"], value))
-    for name, steps in levels.items():
+            counters[event["name"]].append((event["ts"], value))
+    for name, steps in counters.items():
         peak = max(value for _, value in steps)
         if not peak:
             continue
         canvas.text(MARGIN, y + 16, f"{name}, at most {format_short(peak)}", size=11, style="bold")
-        y += _ROW + _HIGH
+        y += _ROW_HEIGHT + _COUNTER_HEIGHT
         for (start, value), (stop, _) in zip(steps, [*steps[1:], (end, 0)], strict=True):
-            high = (_HIGH - 4) * value / peak
-            x, width = left + start * (_WIDE - left) / end, (stop - start) * (_WIDE - left) / end
-            if high and width > 0:
-                canvas.box(x, y - high, width, high, NEUTRAL, f"{name}: {value:,}")
-        canvas.line([(left, y), (_WIDE, y)], style="faint", width=0.5)
+            height = (_COUNTER_HEIGHT - 4) * value / peak
+            x, width = left + start * (_WIDTH - left) / end, (stop - start) * (_WIDTH - left) / end
+            if height and width > 0:
+                canvas.box(x, y - height, width, height, NEUTRAL, f"{name}: {value:,}")
+        canvas.line([(left, y), (_WIDTH, y)], style="faint", width=0.5)
     return y

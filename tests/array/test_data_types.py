@@ -123,7 +123,7 @@ def test_conversion_without_copy_gives_the_array_itself() -> None:
      Diagnostic("array-type", dtype="complex128", subject_dtype="float32")),
     (lambda: xp.isdtype(xp.int8, "integer"), ArrayValueError,
      Diagnostic(
-         "unknown-choice", form="integer",
+         "unknown-choice", name="integer",
          kinds="'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex floating', 'numeric'",
      )),
     (lambda: xp.result_type(1, 2.0), ArrayValueError,

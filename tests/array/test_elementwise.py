@@ -85,7 +85,7 @@ def test_unsupported_dtypes_are_refused_with_supported_ones(kind: str) -> None:
             getattr(xp, kind)(*data)
         assert diagnostic(caught.value) == (
             Diagnostic(
-                "array-type", form=kind, dtype=' and '.join([dtype] * op.arity),
+                "array-type", where=kind, dtype=' and '.join([dtype] * op.arity),
                 supported=', '.join(taken),
             )
         )

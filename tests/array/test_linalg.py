@@ -161,7 +161,7 @@ def test_refusals() -> None:
     no_mode: Any = "raw"
     refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: xp.linalg.inv(x), ArrayValueError,
-         Diagnostic("array-shapes", form="inv", shape=(2, 3))),
+         Diagnostic("array-shapes", where="inv", shape=(2, 3))),
         (lambda: xp.linalg.inv(s), ArrayValueError,
          Diagnostic(
              "array-value", where="inv", library="numpy.linalg.inv", shapes="(2, 2)",

@@ -164,15 +164,15 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
         "array-shapes", shape=(2, 3), subject_shape=(3,),
     )),
     (ArrayValueError, lambda: xp.concat([X, X[:, :2]]), Diagnostic(
-        "array-shapes", form="concat", shape=(2, 3), k=1, other_shape=(2, 2),
+        "array-shapes", where="concat", shape=(2, 3), k=1, other_shape=(2, 2),
         but=" except along axis 0",
     )),
     (ArrayValueError, lambda: xp.concat([X, X[:, 0]], axis=1), Diagnostic(
-        "array-shapes", form="concat", shape=(2, 3), k=1, other_shape=(2,),
+        "array-shapes", where="concat", shape=(2, 3), k=1, other_shape=(2,),
         but=" except along axis 1",
     )),
     (ArrayValueError, lambda: xp.stack([X, X[0]]), Diagnostic(
-        "array-shapes", form="stack", shape=(2, 3), k=1, other_shape=(3,), but="",
+        "array-shapes", where="stack", shape=(2, 3), k=1, other_shape=(3,), but="",
     )),
     (ArrayValueError, lambda: xp.concat([]), Diagnostic("missing-input", where="concat")),
     (ArrayTypeError, lambda: xp.concat(X),  # type: ignore[arg-type]

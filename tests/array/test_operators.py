@@ -105,12 +105,12 @@ def test_in_place_operators_keep_referenced_values() -> None:
      Diagnostic("array-shapes", where="add", texts="(2,) and (3,)", axis=-1, extents="2 and 3")),
     (lambda x: x + (x == x), ArrayTypeError,
      Diagnostic(
-         "array-type", form="add", dtype="int64 and bool",
+         "array-type", where="add", dtype="int64 and bool",
          supported="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
      )),
     (lambda x: (x == x) ** 2, ArrayTypeError,
      Diagnostic(
-         "array-type", form="pow", dtype="bool and int64",
+         "array-type", where="pow", dtype="bool and int64",
          supported="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
      )),
 ])

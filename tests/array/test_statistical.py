@@ -54,7 +54,7 @@ def test_reductions_of_few_elements_and_of_none(name: str, shape: tuple[int, ...
         with pytest.raises(ArrayValueError) as refused:
             function(name)(array(x))
         assert diagnostic(refused.value) == (
-            Diagnostic("array-shapes", form=name, shape=shape, empty=axis)
+            Diagnostic("array-shapes", where=name, shape=shape, empty=axis)
         )
         x = x.reshape(0, 4)
         check(function(name)(array(x), axis=1), np.zeros(0, "float32"))
@@ -189,7 +189,7 @@ def test_the_first_of_several_extremes_is_found(name: str) -> None:
     with pytest.raises(ArrayValueError) as refused:
         function(name)(array(np.zeros((2, 0))), axis=1)
     assert diagnostic(refused.value) == (
-        Diagnostic("array-shapes", form=name, shape=(2, 0), empty=1)
+        Diagnostic("array-shapes", where=name, shape=(2, 0), empty=1)
     )
 
 
@@ -214,7 +214,7 @@ def test_refusals() -> None:
         (lambda: xp.any(zeros), ArrayTypeError,
          Diagnostic("not-an-array", where="any", subject="x", type="ndarray")),
         (lambda: xp.var(array(np.zeros(3)), correction=no_number), ArrayTypeError,
-         Diagnostic("array-type", form="var", correction="1")),
+         Diagnostic("array-type", where="var", correction="1")),
         (lambda: xp.sum(array(np.zeros(3, "complex64")), dtype=np.float32),
          ArrayTypeError,
          Diagnostic("array-type", where="sum", dtype="complex64", expected="float32")),

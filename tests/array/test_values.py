@@ -76,7 +76,7 @@ def test_real_and_imag_of_complex_arrays(make: type) -> None:
         make(xp.asarray(1 + 2j))
 
     assert diagnostic(caught.value) == (
-        Diagnostic("array-type", form=make.__name__, dtype="complex128")
+        Diagnostic("array-type", function=make.__name__, dtype="complex128")
     )
 
 

@@ -37,39 +37,39 @@ SHAPES: list[tuple[Any, Diagnostic]] = [
     ),
     (
         (2.5,),
-        Diagnostic("extent", where="te.placeholder P: axis 0 of the shape", value=2.5, form="float"),
+        Diagnostic("extent", where="te.placeholder P: axis 0 of the shape", value=2.5, type_name="float"),
     ),
     (
         3.5,
-        Diagnostic("extent", where="te.placeholder P: the shape", value=3.5, form="float"),
+        Diagnostic("extent", where="te.placeholder P: the shape", value=3.5, type_name="float"),
     ),
     (
         (math.nan,),
         Diagnostic(
-            "extent", where="te.placeholder P: axis 0 of the shape", value="nan", form="float",
+            "extent", where="te.placeholder P: axis 0 of the shape", value="nan", type_name="float",
         ),
     ),
     (
         (True,),
-        Diagnostic("extent", where="te.placeholder P: axis 0 of the shape", value=True, form="bool"),
+        Diagnostic("extent", where="te.placeholder P: axis 0 of the shape", value=True, type_name="bool"),
     ),
     (
         (3, None),
         Diagnostic(
-            "extent", where="te.placeholder P: axis 1 of the shape", value=None, form="NoneType",
+            "extent", where="te.placeholder P: axis 1 of the shape", value=None, type_name="NoneType",
         ),
     ),
     (
         (te.var("x", "float32"),),
         Diagnostic(
-            "extent", where="te.placeholder P: axis 0 of the shape", value="x", form="float32",
+            "extent", where="te.placeholder P: axis 0 of the shape", value="x", type_name="float32",
         ),
     ),
     (
         (n > 2,),
         Diagnostic(
             "extent", where="te.placeholder P: axis 0 of the shape", value="n > int32(2)",
-            form="bool",
+            type_name="bool",
         ),
     ),
     (
@@ -285,11 +285,11 @@ def test_varargs_names_that_do_not_fit() -> None:
         ),
         (
             lambda: te.reduce_axis((0, 2.5), name="r"),
-            Diagnostic("extent", where="te.reduce_axis r: the high end", value=2.5, form="float"),
+            Diagnostic("extent", where="te.reduce_axis r: the high end", value=2.5, type_name="float"),
         ),
         (
             lambda: te.reduce_axis("k"),
-            Diagnostic("extent", where="te.reduce_axis rv: the extent", value="k", form="str"),
+            Diagnostic("extent", where="te.reduce_axis rv: the extent", value="k", type_name="str"),
         ),
         (
             lambda: te.reduce_axis(Range(te.const(0), te.const(-4)), name="r"),
@@ -309,7 +309,7 @@ def test_varargs_names_that_do_not_fit() -> None:
         ),
         (
             lambda: te.var("x", "float32x4"),
-            Diagnostic("invalid-type", name="x", form="float32x4"),
+            Diagnostic("invalid-type", name="x", dtype="float32x4"),
         ),
     ],
 )

@@ -348,7 +348,7 @@ def test_tiles_of_a_cache_are_where_axes_say() -> None:
     s[C].split(C.op.axis[0], 4)
 
     assert refused(lambda: s.cache_write(C, "local"), ScheduleError) == (
-        Diagnostic("primitive-order", where="s.cache_write(C, 'local')", form="axis", missing="i")
+        Diagnostic("primitive-order", where="s.cache_write(C, 'local')", axis_kind="axis", missing="i")
     )
 
 

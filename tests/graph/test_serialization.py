@@ -318,7 +318,7 @@ COMPILE_AGAIN = "compile the program here and save it again"
         ),
         (
             _say("form", "tecomp program 9"),
-            {"form": "tecomp program 3"},
+            {"version": "tecomp program 3"},
         ),
         (
             _say("cpu", "abacus"),

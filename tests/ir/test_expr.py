@@ -163,10 +163,10 @@ def test_a_literal_has_the_value_of_its_type() -> None:
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        (lambda: I / 2, Diagnostic("dtype", form="int64")),
-        (lambda: X & 1, Diagnostic("dtype", op="&", form="float32")),
+        (lambda: I / 2, Diagnostic("dtype", dtype="int64")),
+        (lambda: X & 1, Diagnostic("dtype", op="&", dtype="float32")),
         (lambda: ~X, Diagnostic("dtype", dtype="float32")),
-        (lambda: binary(BinOp.AND, I, P), Diagnostic("dtype", op="and", form="int64")),
+        (lambda: binary(BinOp.AND, I, P), Diagnostic("dtype", op="and", dtype="int64")),
         (lambda: H + H, Diagnostic("dtype", op="+")),
         (lambda: Var("a", DType("float16")) + Var("b", DType("bfloat16")),
          Diagnostic("dtype", subject="`+`", dtype="float16", y_dtype="bfloat16")),

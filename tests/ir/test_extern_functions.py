@@ -146,5 +146,5 @@ def test_the_types_are_named() -> None:
     library = ctypes.CDLL(None)
     library.abs.argtypes = [ctypes.c_char_p]
     assert refusal(tecomp.CFunction, library.abs) == (
-        Diagnostic("external-function", where="CFunction abs: arguments", getattr="c_char_p")
+        Diagnostic("external-function", where="CFunction abs: arguments", type_name="c_char_p")
     )

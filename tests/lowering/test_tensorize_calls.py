@@ -231,7 +231,7 @@ def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> 
     [
         ({"strides": 4}, Diagnostic("invalid-type", where="te.decl_buffer W", value=4)),
         ({"strides": [4, 1.5]}, Diagnostic(
-            "extent", where="te.decl_buffer W: the stride of axis 1", value=1.5, form="float",
+            "extent", where="te.decl_buffer W: the stride of axis 1", value=1.5, type_name="float",
         )),
         ({"strides": [1]}, Diagnostic(
             "count-mismatch", where="te.decl_buffer W", extent_count=2, given_count=1,
@@ -241,7 +241,7 @@ def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> 
         ({"data_alignment": 1.5},
          Diagnostic("invalid-type", where="te.decl_buffer W", subject="data_alignment", number=1.5)),
         ({"elem_offset": "a"},
-         Diagnostic("extent", where="te.decl_buffer W: elem_offset", value="a", form="str")),
+         Diagnostic("extent", where="te.decl_buffer W: elem_offset", value="a", type_name="str")),
         ({"elem_offset": -1},
          Diagnostic("extent", where="te.decl_buffer W: elem_offset", value=-1, minimum=0)),
     ],

@@ -221,7 +221,7 @@ def test_mismatched_operands_are_rejected(refused: object, error: type[TecompErr
           "%n = ptensor.reshape(%x, shape=%s, copy=None): "
           "(ptensor<4x5xfloat32, device='stick128', team=1>) -> ptensor<20xint8>"),
          Diagnostic(
-             "ptensor", line=4, column=34, found="got `%s`", form="reshape", name="shape",
+             "ptensor", line=4, column=34, found="got `%s`", op="reshape", name="shape",
              hint="a tuple",
          )),
     ],

@@ -233,17 +233,17 @@ def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
     [
         (_of_one(f"elementwise_unary_op{{'abs'}}(%x, 3): ({T}, int64)"),
          Diagnostic(
-             "ptensor", line=2, column=48, found="got `3`", form="elementwise_unary_op",
+             "ptensor", line=2, column=48, found="got `3`", op="elementwise_unary_op",
              names="no attributes",
          )),
         (_of_one(f"cast(%x, 'f32', 3): ({T}, type, bool)"),
          Diagnostic(
-             "ptensor", line=2, column=32, found="got `3`", form="cast", name="copy",
+             "ptensor", line=2, column=32, found="got `3`", op="cast", name="copy",
              hint="True or False",
          )),
         (_of_one(f"cast(%x, 'f32', %b): ({T}, type, bool)"),
          Diagnostic(
-             "ptensor", line=2, column=32, found="got `%b`", form="cast", name="copy",
+             "ptensor", line=2, column=32, found="got `%b`", op="cast", name="copy",
              hint="True or False",
          )),
         (_of_one(f"sort(%x, False, True, axis=0, stable=True): ({T}, bool, bool)"),
@@ -252,12 +252,12 @@ def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
          Diagnostic("ptensor", line=2, column=21, found="got `%x`", item_count=3, type_count=4)),
         (_of_one(f"reshape(%x, %s, True): ({T}, shape.shape, bool)", "ptensor<?x?xf32>"),
          Diagnostic(
-             "ptensor", line=2, column=28, found="got `%s`", form="reshape", name="shape",
+             "ptensor", line=2, column=28, found="got `%s`", op="reshape", name="shape",
              item="s",
          )),
         (_of_one("create(%s, %n): (shape.shape, int64)", "ptensor<?x3xf32>"),
          Diagnostic(
-             "ptensor", line=2, column=23, found="got `%s`", form="create", name="shape",
+             "ptensor", line=2, column=23, found="got `%s`", op="create", name="shape",
              item="s",
          )),
         (_of_one("create(%n, shape=%n, dtype='f32', device=None, team=None): (int64)"),
@@ -270,7 +270,7 @@ def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
          Diagnostic("ptensor")),
         (_of_one(f"sort{{'bubble'}}(%x): ({T})"),
          Diagnostic(
-             "ptensor", line=2, column=16, found="got `sort`", form="sort",
+             "ptensor", line=2, column=16, found="got `sort`", op="sort",
              missing="descending, stable",
          )),
         (_of_one(f"flip(%x, axis): ({T}, array)"),

@@ -163,10 +163,10 @@ MALFORMED = [
         subject="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
     )),
     (", copy=True", "", Diagnostic(
-        "ptensor", line=4, column=16, found="got `cast`", form="cast", missing="copy",
+        "ptensor", line=4, column=16, found="got `cast`", op="cast", missing="copy",
     )),
     (", copy=True", ", copy=1", Diagnostic(
-        "ptensor", line=4, column=49, found="got `1`", form="cast", name="copy",
+        "ptensor", line=4, column=49, found="got `1`", op="cast", name="copy",
         hint="True or False",
     )),
     (", copy=True", ", copy=(True", Diagnostic(
@@ -179,7 +179,7 @@ MALFORMED = [
         "ptensor", line=4, column=55, found="got `copy`", item="copy",
     )),
     (", copy=True", ", cope=True", Diagnostic(
-        "ptensor", line=4, column=44, found="got `cope`", form="cast", names="dtype, copy",
+        "ptensor", line=4, column=44, found="got `cope`", op="cast", names="dtype, copy",
     )),
     ("'complex64', ", r"'\d', ", Diagnostic(
         "ptensor", line=4, column=31, found="got `'\\d'`", text="\\d",
@@ -192,7 +192,7 @@ MALFORMED = [
         subject="after the kind of an operation",
     )),
     ("ptensor.cast(", "ptensor.cast{'x'}(", Diagnostic(
-        "ptensor", line=4, column=16, found="got `cast`", form="cast", given="x",
+        "ptensor", line=4, column=16, found="got `cast`", op="cast", given="x",
     )),
     ("%c, dtype", "c, dtype", Diagnostic(
         "ptensor", line=4, column=22, found="got `,`", token="=", subject="after the attribute c",
@@ -322,7 +322,7 @@ def test_creation_functions_accept_positional_numbers() -> None:
         )),
         ("%team) : (int64, int64, int64, str, int64)", "%team, %1) : (int64, int64, int64, str, int64, int64)",
          Diagnostic(
-             "ptensor", line=2, column=53, found="got `%1`", form="arange",
+             "ptensor", line=2, column=53, found="got `%1`", op="arange",
              names="start, stop, step, device, team",
          )),
         (": (int64", ": (float64", Diagnostic(

@@ -326,7 +326,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
         split,
         lambda s: s.cache_write(R, "local"),
         Diagnostic(
-            "primitive-order", where="s.cache_write(R, 'local')", form="reduction axis", missing="k",
+            "primitive-order", where="s.cache_write(R, 'local')", axis_kind="reduction axis", missing="k",
         ),
     ),
     "cache_write of a stage that another is computed in": (

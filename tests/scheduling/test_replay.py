@@ -66,7 +66,7 @@ REFUSED: dict[str, tuple[Callable[[], str], type[Exception], Diagnostic]] = {
     "axes of another rank": (
         lambda: changed(needs=[{"owner": "C", "kind": "axis", "names": ["i", "j", "k"]}]),
         ScheduleError,
-        Diagnostic("replay", name_count=3, owner="C", form="axis", axis_count=2),
+        Diagnostic("replay", name_count=3, owner="C", attribute="axis", axis_count=2),
     ),
     "too many arguments": (
         lambda: changed(args=[{"axis": "i"}, 1, 2, 3, 4, 5], kwargs={}), ParseError,

@@ -210,7 +210,7 @@ def test_refusals() -> None:
         Diagnostic("dtype", subject="`+`", dtype="float16", y_dtype="bfloat16")
     )
     assert refused(lambda: topi.left_shift(A, 1)) == Diagnostic(
-        "dtype", op="<<", form="float32",
+        "dtype", op="<<", dtype="float32",
     )
     assert refused(lambda: topi.logical_and(A, A)) == (
         Diagnostic("dtype", caller="te.all", dtype="float32")

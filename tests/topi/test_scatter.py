@@ -134,8 +134,8 @@ def test_refusals() -> None:
 
     assert refused(lambda: topi.scatter_elements(A, i, A)) == (
         Diagnostic(
-            "shapes", where="topi.scatter_elements", data="A", shape="(4, 6)", one="(2, 6)",
-            other="(4, 6)", axis=0,
+            "shapes", where="topi.scatter_elements", data="A", shape="(4, 6)", indices_shape="(2, 6)",
+            updates_shape="(4, 6)", axis=0,
         )
     )
     assert refused(lambda: topi.scatter_elements(A, i, D)) == (

@@ -199,8 +199,8 @@ def _kind(kind: Any) -> Sequence[str]:
     if kind in KINDS:
         return KINDS[kind]
     raise ArrayValueError(
-        "isdtype: unknown dtype kind {form!r}; valid kinds: {kinds}",
-        kind="unknown-choice", form=kind, kinds=", ".join(map(repr, KINDS)),
+        "isdtype: unknown dtype kind {name!r}; valid kinds: {kinds}",
+        kind="unknown-choice", name=kind, kinds=", ".join(map(repr, KINDS)),
     )
 
 
@@ -323,8 +323,8 @@ class Info:
         for kind_name in kinds:
             if not isinstance(kind_name, str) or kind_name not in _KINDS:
                 raise ArrayValueError(
-                    "dtypes: unknown dtype kind {one!r}; valid kinds: {kinds}",
-                    one=kind_name, kinds=", ".join(_KINDS),
+                    "dtypes: unknown dtype kind {name!r}; valid kinds: {kinds}",
+                    name=kind_name, kinds=", ".join(_KINDS),
                 )
         target_device = device_name(device, "dtypes")
         names = dict.fromkeys(name for kind_name in kinds for name in _KINDS[kind_name])

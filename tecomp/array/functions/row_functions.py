@@ -170,8 +170,8 @@ def _define_reduction(row: Reduction) -> Callable[..., Array]:
         node = node_of(x, kind)
         if not isinstance(correction, int | float):
             raise ArrayTypeError(
-                "{form}: correction must be a Python number, got {correction!r}",
-                form=kind, correction=correction,
+                "{where}: correction must be a Python number, got {correction!r}",
+                where=kind, correction=correction,
             )
         float64_of(correction, kind, "correction")
         axes = axes_of(axis, node.type.rank, kind)

@@ -99,15 +99,15 @@ def simplify(node: N, ranges: Ranges | None = None, *, since: PrimFunc | None = 
         facts = function_facts(node)
         if since is not None:
             facts.simple = frozenset(map(id, walk(since.body)))
-        func = map_body(node, lambda body: _without_unused(run_trampoline(_statement(facts, body))))
-        result = _of_its_memory(func)
+        func = map_body(node, lambda body: _remove_unused(run_trampoline(_statement(facts, body))))
+        result = _remove_buffer_metadata(func)
     else:
-        result = _without_unused(run_trampoline(_statement(facts, node)))
+        result = _remove_unused(run_trampoline(_statement(facts, node)))
     simple: N = result
     return simple
 
 
-def _of_its_memory(func: PrimFunc) -> PrimFunc:
+def _remove_buffer_metadata(func: PrimFunc) -> PrimFunc:
     """Remove layout maps and pad values of buffers that no longer exist from `func`."""
     if not func.layout_maps and not func.pad_values:
         return func
@@ -181,7 +181,7 @@ def _statement(facts: ConstraintContext, stmt: Stmt) -> Task:
     if id(stmt) in facts.simple and not facts.values and not facts.buffers:
         return stmt
     facts.begin()
-    return (yield _STATEMENTS.get(type(stmt), _memory)(facts, stmt))
+    return (yield _STATEMENTS.get(type(stmt), _declaration)(facts, stmt))
 
 
 def _sequence(facts: ConstraintContext, stmt: SeqStmt) -> Task:
@@ -193,18 +193,18 @@ def _sequence(facts: ConstraintContext, stmt: SeqStmt) -> Task:
     return stmt if is_unchanged else seq(*parts)
 
 
-def _place(facts: ConstraintContext, stmt: Prefetch | OperandTransfer) -> Task:
+def _transfer(facts: ConstraintContext, stmt: Prefetch | OperandTransfer) -> Task:
     simple = yield expression(facts, stmt.element)
     if simple is stmt.element:
         return stmt
     return replace(stmt, element=simple) if isinstance(simple, BufferLoad) else EMPTY
 
 
-def _outside(facts: ConstraintContext, stmt: ExternCall) -> Task:
+def _extern_call(facts: ConstraintContext, stmt: ExternCall) -> Task:
     args: list[Passed] = []
     for arg in stmt.arguments:
         if isinstance(arg, ArrayArgument):
-            args.append((yield _array(facts, arg)))
+            args.append((yield _array_argument(facts, arg)))
         elif isinstance(arg, Expr):
             args.append((yield expression(facts, arg)))
         else:
@@ -217,7 +217,7 @@ def _outside(facts: ConstraintContext, stmt: ExternCall) -> Task:
     return replace(stmt, arguments=tuple(args), multiply_adds=work)
 
 
-def _array(facts: ConstraintContext, stmt: ArrayArgument) -> Task:
+def _array_argument(facts: ConstraintContext, stmt: ArrayArgument) -> Task:
     """Simplify an array argument, whose indices are within its shape; the array may be empty."""
     shape: list[Expr] = []
     for extent in stmt.shape:
@@ -237,7 +237,7 @@ def _array(facts: ConstraintContext, stmt: ArrayArgument) -> Task:
         buffer, stmt.variables, tuple(shape), tuple(indices), is_written=stmt.is_written)
 
 
-def _operation(facts: ConstraintContext, stmt: TensorOp) -> Task:
+def _tensor_op(facts: ConstraintContext, stmt: TensorOp) -> Task:
     body = yield _statement(facts, stmt.body)
     if _is_empty(body):
         return EMPTY
@@ -247,7 +247,7 @@ def _operation(facts: ConstraintContext, stmt: TensorOp) -> Task:
     return replace(stmt, operands=operands, body=body)
 
 
-def _memory(facts: ConstraintContext, stmt: Stmt) -> Task:
+def _declaration(facts: ConstraintContext, stmt: Stmt) -> Task:
     """Simplify `Allocate`, `BufferRealize` and `DeclBuffer`, including symbolic extents."""
     if not isinstance(stmt, Allocate | BufferRealize | DeclBuffer):
         return stmt
@@ -397,25 +397,25 @@ _STATEMENTS: dict[type, Callable[[ConstraintContext, Any], Task]] = {
     IfThenElse: _branch,
     BufferStore: _store,
     Let: _let,
-    Prefetch: _place,
-    OperandTransfer: _place,
-    TensorOp: _operation,
-    ExternCall: _outside,
+    Prefetch: _transfer,
+    OperandTransfer: _transfer,
+    TensorOp: _tensor_op,
+    ExternCall: _extern_call,
     SeqStmt: _sequence,
 }
 
 
-def _without_unused(root: Stmt) -> Stmt:
+def _remove_unused(root: Stmt) -> Stmt:
     """Remove buffers that are never accessed and variables that are never used from `root`."""
     while True:
-        used, scopes = _uses(root)
-        if not any(_drop(used, scope) for scope in scopes):
+        used, scopes = _used_variables(root)
+        if not any(_without_unused(used, scope) for scope in scopes):
             return root
         root = bottom_up(
-            root, partial(_drop, used), kind=(Allocate, BufferRealize, Let, SeqStmt))
+            root, partial(_without_unused, used), kind=(Allocate, BufferRealize, Let, SeqStmt))
 
 
-def _uses(root: Stmt) -> tuple[set[Var], list[Stmt]]:
+def _used_variables(root: Stmt) -> tuple[set[Var], list[Stmt]]:
     """Return the used variables and buffer addresses, and the statements that introduce one."""
     used: set[Var] = set()
     scopes: list[Stmt] = []
@@ -438,7 +438,7 @@ def _uses(root: Stmt) -> tuple[set[Var], list[Stmt]]:
     return used, scopes
 
 
-def _drop(used: set[Var], node: Any) -> Stmt | None:
+def _without_unused(used: set[Var], node: Any) -> Stmt | None:
     match node:
         case Allocate(buffer, body) | BufferRealize(buffer, _, body) if buffer.data not in used:
             return body

@@ -156,14 +156,14 @@ class SymbolicBounds:
                     return _exact(Polynomial({(self._number(node),): 1}))
                 case Binary(op):
                     a, b = operands
-                    found = None if a is None or b is None else self._combined(op, a, b)
+                    found = None if a is None or b is None else self._binary_bounds(op, a, b)
                     is_large = found and max(len(bound.terms) for bound in found) > _MAX_TERMS
                     return None if is_large else found
             return None
 
         return fold(root, rule, lambda node: (node.a, node.b) if isinstance(node, Binary) else ())
 
-    def _combined(self, op: BinOp, a: Bounds, b: Bounds) -> Bounds | None:
+    def _binary_bounds(self, op: BinOp, a: Bounds, b: Bounds) -> Bounds | None:
         is_exact = a[0] is a[1] and b[0] is b[1]
         match op:
             case BinOp.ADD:
@@ -191,7 +191,7 @@ class SymbolicBounds:
 
     def _quotient(self, a: Polynomial, d: Polynomial) -> Polynomial:
         """Return `a // d` for `d >= 1`; a remainder that is not resolved gives a new symbol."""
-        if (found := self._resolved(a, d)) is not None:
+        if (found := self._exact_quotient(a, d)) is not None:
             return found
         quotient, remainder = _divide(a, d)
         number = self._number((remainder.key(), d.key()))
@@ -200,7 +200,7 @@ class SymbolicBounds:
             self._lower_bounds.setdefault(number, 0)
         return quotient.plus(Polynomial({(number,): 1}))
 
-    def _resolved(self, a: Polynomial, d: Polynomial) -> Polynomial | None:
+    def _exact_quotient(self, a: Polynomial, d: Polynomial) -> Polynomial | None:
         """Return `a // d` as a polynomial in the known symbols, or None."""
         quotient, rest = _divide(a, d)
         if self._is_natural(rest) and self._is_natural(d.plus(rest, -1).shifted(-1)):
@@ -211,11 +211,11 @@ class SymbolicBounds:
 
     def _largest_quotient(self, a: Polynomial, d: Polynomial) -> Polynomial:
         """Return an upper bound of `a // d` for `d >= 1`."""
-        if (found := self._resolved(a, d)) is not None:
+        if (found := self._exact_quotient(a, d)) is not None:
             return found
         # Replace `divisor * (top // divisor)` by `top`.
         upper = self._relaxed(a.times(_MINUS))
-        found = None if upper is None else self._resolved(upper.times(_MINUS), d)
+        found = None if upper is None else self._exact_quotient(upper.times(_MINUS), d)
         return self._quotient(a, d) if found is None else found
 
     def _assume_positive(self, a: Polynomial) -> None:
@@ -228,7 +228,7 @@ class SymbolicBounds:
             self._assume_affine(a)
             return
         for number in set.intersection(*map(set, expanded.terms)) if expanded.terms else ():
-            self._set_least(number, self._lower_bounds[number] + 1)
+            self._raise_lower_bound(number, self._lower_bounds[number] + 1)
 
     def _assume_factors(self, product: Monomial) -> None:
         """Record that all factors of a positive product are positive.
@@ -239,9 +239,9 @@ class SymbolicBounds:
         if len(unknown) > 1 or any(product.count(number) % 2 == 0 for number in unknown):
             return
         for number in set(product):
-            self._set_least(number, 1)
+            self._raise_lower_bound(number, 1)
 
-    def _set_least(self, number: int, lower: int) -> None:
+    def _raise_lower_bound(self, number: int, lower: int) -> None:
         self._lower_bounds[number] = max(self._lower_bounds.get(number, lower), lower)
         if number in self._quotients and lower >= 1:
             top, d = self._quotients[number]
@@ -255,7 +255,7 @@ class SymbolicBounds:
         (product,) = products
         lower = -((a.terms.get((), 0) - 1) // a.terms[product])
         if len(product) == 1:
-            self._set_least(product[0], lower)
+            self._raise_lower_bound(product[0], lower)
         elif lower >= 1:
             self._assume_factors(product)
 

@@ -82,7 +82,7 @@ class CFunction:
     >>> absolute = CFunction(ctypes.CDLL(None), "abs", ["int32"], "int32")
     >>> absolute, absolute(-3)
     (CFunction(abs(int32)), 3)
-    >>> absolute.name, [str(each) for each in absolute.arguments], absolute.result
+    >>> absolute.name, [str(argument) for argument in absolute.arguments], absolute.result
     ('abs', ['int32'], 'int32')
     >>> absolute.address > 0
     True
@@ -207,9 +207,9 @@ def _of_ctypes(kind: Any, where: str) -> CArgument:
     if isinstance(kind, type) and issubclass(kind, ctypes._Pointer) and target in _OF_CTYPES:
         return CArgument(_OF_CTYPES[target], is_pointer=True)
     raise TypeMismatchError(
-        "{where}: ctypes type {getattr} is neither a number nor a pointer to numbers; pass "
+        "{where}: ctypes type {type_name} is neither a number nor a pointer to numbers; pass "
         "arguments=",
-        kind="external-function", where=where, getattr=getattr(kind, "__name__", kind),
+        kind="external-function", where=where, type_name=getattr(kind, "__name__", kind),
     )
 
 
@@ -242,8 +242,7 @@ def math_function(name: str) -> CFunction | None:
     # Import lazily: `ctypes.util` imports subprocess, shutil and further modules.
     from ctypes.util import find_library
 
-    find = find_library
-    path = find("m") or find("c")
+    path = find_library("m") or find_library("c")
     library = None if path is None else ctypes.CDLL(path)
     if library is None or not hasattr(library, name):
         return None

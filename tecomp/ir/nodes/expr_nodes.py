@@ -548,13 +548,13 @@ def binary(op: BinOp, a: Like, b: Like) -> Expr:
     x, y = match_types(a, b, f"`{op.value}`")
     kind = x.dtype
     if op in LOGIC and not kind.is_bool:
-        raise TypeMismatchError("`{op}` expects booleans, got {form}", op=op.value, form=kind)
+        raise TypeMismatchError("`{op}` expects booleans, got {dtype}", op=op.value, dtype=kind)
     if op in BITS and kind.is_float:
-        raise TypeMismatchError("`{op}` expects integers, got {form}", op=op.value, form=kind)
+        raise TypeMismatchError("`{op}` expects integers, got {dtype}", op=op.value, dtype=kind)
     if op is BinOp.DIV and not kind.is_float:
         raise TypeMismatchError(
-            "`/` of {form} is ambiguous; write // for floor division, or convert to a float first",
-            form=kind,
+            "`/` of {dtype} is ambiguous; write // for floor division, or convert to a float first",
+            dtype=kind,
         )
     if kind.kind == "handle":
         raise TypeMismatchError("`{op}` is not supported for addresses", op=op.value)

@@ -132,8 +132,8 @@ def _check_ready(func: PrimFunc) -> None:
         kind, step = ("layout maps", "apply_buffer_transforms") if func.layout_maps else (
             "a pad value", "fill_padding")
         raise LowerError(
-            "flatten_buffer: `{data}` still has {form}; run {step} first",
-            data=data.name, form=kind, step=step,
+            "flatten_buffer: `{data}` still has {unlowered}; run {step} first",
+            data=data.name, unlowered=kind, step=step,
         )
     for node in nodes_of(BufferRealize, func.body):
         raise LowerError(

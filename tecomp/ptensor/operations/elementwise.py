@@ -88,9 +88,9 @@ class Elementwise(PTensorOp):
             return "float64" if dtype in INTEGERS and self.kind in _TO_FLOAT else dtype
         dtype_text = " and ".join(dtypes)
         raise ArrayTypeError(
-            "{form}: unsupported dtype {dtype}; supported dtypes: {supported}; convert with "
+            "{where}: unsupported dtype {dtype}; supported dtypes: {supported}; convert with "
             "xp.astype(x, dtype)",
-            form=self.kind, dtype=dtype_text, supported=", ".join(supported),
+            where=self.kind, dtype=dtype_text, supported=", ".join(supported),
         )
 
     def result_dtype(self, dtype: str) -> str:

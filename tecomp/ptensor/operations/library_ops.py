@@ -62,13 +62,13 @@ class FourierTransformOp(Kinded, LibraryOperation):
         super().__post_init__()
         if self.norm not in NORMS:
             raise ArrayValueError(
-                "{form}: norm must be one of {norms}, got {norm!r}",
-                form=self.kind, norm=self.norm, norms=", ".join(NORMS),
+                "{where}: norm must be one of {norms}, got {norm!r}",
+                where=self.kind, norm=self.norm, norms=", ".join(NORMS),
             )
         if len(self.sizes) != len(self.axes):
             raise ArrayValueError(
-                "{form}: s {sizes!r} and axes {axes} differ in length; pass one size per axis",
-                form=self.kind, sizes=self.sizes, axes=self.axes,
+                "{where}: s {sizes!r} and axes {axes} differ in length; pass one size per axis",
+                where=self.kind, sizes=self.sizes, axes=self.axes,
             )
 
     @property
@@ -92,9 +92,9 @@ class FourierTransformOp(Kinded, LibraryOperation):
             count = size if size is not None else 2 * (shape[dim] - 1) if grows else shape[dim]
             if count < 1:
                 raise ArrayValueError(
-                    "{form}: cannot transform {count} elements along axis {axis} of shape "
+                    "{where}: cannot transform {count} elements along axis {axis} of shape "
                     "{shape}; at least 1 element is required",
-                    form=self.kind, count=count, axis=axis, shape=x.shape,
+                    where=self.kind, count=count, axis=axis, shape=x.shape,
                 )
             shape[dim] = count // 2 + 1 if is_last and self.kind in self.halved else count
         return tuple(shape)
@@ -184,9 +184,9 @@ class Matrices(Kinded, LibraryOperation):
         need_matrices(x, self.kind)
         if self.kind in _SQUARE and x.shape[-1] != x.shape[-2]:
             raise ArrayValueError(
-                "{form}: x must be a square matrix or a stack of square matrices, got shape "
+                "{where}: x must be a square matrix or a stack of square matrices, got shape "
                 "{shape}",
-                kind="array-shapes", form=self.kind, shape=x.shape,
+                kind="array-shapes", where=self.kind, shape=x.shape,
             )
         return tuple([x.like(shape, dtype) for shape, dtype in _RULES[self.kind](self, x)])
 

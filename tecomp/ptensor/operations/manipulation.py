@@ -287,9 +287,9 @@ class Combine(Kinded):
             if _drop_axes(other.shape, dropped) != _drop_axes(first.shape, dropped):
                 clause = "" if dropped is None else f" except along axis {axis}"
                 raise ArrayValueError(
-                    "{form}: array 0 has shape {shape}, but array {k} has shape {other_shape}; "
+                    "{where}: array 0 has shape {shape}, but array {k} has shape {other_shape}; "
                     "pass arrays of equal shape{but}",
-                    kind="array-shapes", form=self.kind, shape=first.shape, k=k,
+                    kind="array-shapes", where=self.kind, shape=first.shape, k=k,
                     other_shape=other.shape, but=clause,
                 )
         extents = [x.shape[axis] for x in operands] if dropped is not None else [1] * len(operands)

@@ -112,9 +112,9 @@ class AxisReduction(PTensorOp):
         empty = [k for k in axes if x.shape[k] == 0]
         if empty and row.needs_elements:
             raise ArrayValueError(
-                "{form}: cannot reduce an empty axis without an identity, got shape {shape} with "
+                "{where}: cannot reduce an empty axis without an identity, got shape {shape} with "
                 "size 0 along axis {empty}; pass at least 1 element",
-                kind="array-shapes", form=row.name, shape=x.shape, empty=empty[0],
+                kind="array-shapes", where=row.name, shape=x.shape, empty=empty[0],
             )
         return x.like(drop_axes(x.shape, axes, self.keepdims), self._result_dtype(x.dtype))
 

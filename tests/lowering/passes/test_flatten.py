@@ -189,8 +189,8 @@ def f(A: Buffer("float32", (4, 8))):
     pass
 """)
     for func, expected in [
-        (mapped, Diagnostic("lower", data="A", form="layout maps", step="apply_buffer_transforms")),
-        (padded, Diagnostic("lower", data="A", form="a pad value", step="fill_padding")),
+        (mapped, Diagnostic("lower", data="A", unlowered="layout maps", step="apply_buffer_transforms")),
+        (padded, Diagnostic("lower", data="A", unlowered="a pad value", step="fill_padding")),
         (realized, Diagnostic("lower", buffer="T")),
     ]:
         with pytest.raises(LowerError) as error:
