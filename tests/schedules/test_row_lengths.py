@@ -1,7 +1,7 @@
 """Row reductions execute about as many instructions as those of rows one element longer.
 
-Times differ less than counts: neighbours from four elements on are to take at most 1.5 times as
-long. Rows of two and three elements take less than a nanosecond, in proportion to their elements.
+Counts are independent of the load of the machine. A bound on them does not bound times: at lengths
+where rows stop being transposed, times of neighbours differ by up to 2.3 (`any` of int64).
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ ratio is 2.52, of `any` of 128 and 129 int16.
 MOST_OF_TRANSPOSED = 2.7
 """Largest ratio where the longer row is the first that is not transposed.
 
-A transposed row takes fewer instructions, but they wait for the same units: sums of 16 and 17
-float64 execute 21 and 48 instructions with AVX2, in 2.3 and 2.6 ns. The largest ratio is 2.58, of
-argmax of float64 rows of 32 and 33 elements, with AVX-512.
+A transposed row takes fewer instructions, but they wait for the same units. The largest ratio is
+2.58, of argmax of float64 rows of 32 and 33 elements, with AVX-512.
 """
 _LONGEST_TRANSPOSED = 32
 """Longest row of a reduction other than a search that is transposed."""
