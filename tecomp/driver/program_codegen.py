@@ -154,6 +154,12 @@ class ProgramKernel:
         return bool(self.lowered.final.sites)
 
     @property
+    def sizes(self) -> tuple[Var, ...]:
+        """Size variables that a call passes after the arrays: scalar parameters, then extents."""
+        func = self.lowered.final
+        return (*(param for param in func.params if isinstance(param, Var)), *func.sizes)
+
+    @property
     def rows(self) -> tuple[RowPitch | None, ...]:
         """Row layout of each array parameter with several physical axes; None for others."""
         params = (p for p in self.lowered.final.params if isinstance(p, Buffer))
@@ -165,7 +171,7 @@ class ProgramKernel:
         Raises:
             LowerError: If there are too many iterations to count.
         """
-        known = {var.name: sizes[var.name] for var in self.lowered.final.sizes}
+        known = {var.name: sizes[var.name] for var in self.sizes}
         assert self.build.target is not None
         import tecomp.driver.profiling as reporting
         report: CostReport = reporting.report_of(
@@ -185,7 +191,8 @@ class ProgramKernel:
         # which stays in the first-level cache.
         shapes = [[extent_at(n, sizes) or 0 for n in p.shape] for p in params]
         arrays = [np.full(n, 0, p.dtype.numpy) for n, p in zip(shapes, params, strict=True)]
-        return kernel.timeit(*arrays, seconds=_MEASURE_SECONDS).min
+        scalars = [sizes[var.name] for var in self.lowered.final.params if isinstance(var, Var)]
+        return kernel.timeit(*arrays, *scalars, seconds=_MEASURE_SECONDS).min
 
 
 def copy_rate(target: Target) -> float:
@@ -239,7 +246,7 @@ def sequence_of(
     steps = [
         SequenceCall(
             part.module.entry,
-            (*args, *(positions[var.name] for var in part.lowered.final.sizes)),
+            (*args, *(positions[var.name] for var in part.sizes)),
             part.module.sites, part.rows,
         )
         for part, args in calls

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from tecomp.codegen.llvm.ir_builder import Options
+from tecomp.compute.access_relations import variables_in, variables_of
 from tecomp.compute.define import placeholder
 from tecomp.compute.expression_analysis import substitute_inputs
 from tecomp.compute.operation import Operation
@@ -25,6 +26,7 @@ from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.graph.value_placement import ValueLocations
 from tecomp.graph.work_division import KernelDivision, compile_with_hints
 from tecomp.ir.arith.extents import round_up
+from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.printer import identifier
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.pipeline import LoweringResult
@@ -215,7 +217,7 @@ class KernelBuilder:
         division |= {} if cut is None else {results[0]: cut}
         target = _with_less_room(self.target, self.resident_bytes.get(group.result, 0))
         schedule = build_default_schedule(results, target, maps, division, near=intermediates)
-        args = [*inputs.values(), *results]
+        args = [*inputs.values(), *results, *_free_sizes(group)]
         request = BuildRequest(schedule, args, group.result.name, target, Options())
         request, folds = fold(request, [inputs[x] for x in border if x in constants])
         folded = tuple(FoldedOperand(self._part(self._named(x)), sources) for x, sources in folds)
@@ -234,6 +236,16 @@ class KernelBuilder:
 
     def _part(self, build: BuildRequest, lowered: LoweringResult | None = None) -> ProgramKernel:
         return part_of(build, lowered)
+
+
+def _free_sizes(group: FusionGroup) -> list[Var]:
+    """Return the size variables of a group that no extent of its arguments equals."""
+    arguments = (*group_inputs(group), *group.result.outputs)
+    extents = [extent for x in arguments for extent in x.shape]
+    used = [var for extent in extents for var in variables_in(extent)]
+    used += [var for op in group.operations for var in variables_of(op)]
+    bound = {extent for extent in extents if isinstance(extent, Var)}
+    return [var for var in dict.fromkeys(used) if var not in bound]
 
 
 def _with_less_room(target: Target, occupied: int) -> Target:
@@ -284,8 +296,8 @@ def fold(
 
     Returns:
         The remaining kernel, whose arguments are the inputs that it still reads, the folded stages
-        in order, and the results; and, for each folded stage, the kernel that computes it with the
-        positions of its operands among the original arguments.
+        in order, the results and the scalars; and, for each folded stage, the kernel that computes
+        it with the positions of its operands among the original arguments.
     """
     state = request.schedule.state
     stages = stages_of(state, constants)
@@ -294,7 +306,8 @@ def fold(
     remaining, folded_inputs = consumers_schedule(state, stages)
     reads = [x for x in request.args if isinstance(x, Tensor) and _is_read(remaining, x)]
     results = [x for x in request.args if isinstance(x, Tensor) and x.op in state.outputs]
-    args = [*reads, *(folded_inputs[stage.key] for stage in stages), *results]
+    scalars = [x for x in request.args if isinstance(x, Var)]
+    args = [*reads, *(folded_inputs[stage.key] for stage in stages), *results, *scalars]
     folded = tuple(_fold(request, producers_schedule(state, stage), stage) for stage in stages)
     return replace(request, program=Schedule(remaining), args=args), folded
 
