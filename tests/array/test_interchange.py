@@ -252,7 +252,7 @@ def test_inspection() -> None:
     assert [*info.dtypes(device="stick128", kind="real floating")] == ["float32"]
     assert refused(ArrayValueError, lambda: info.dtypes(kind="real")) == (
         Diagnostic(
-            "array-value", one="real",
+            "array-value", name="real",
             kinds="bool, signed integer, unsigned integer, integral, real floating, complex floating, numeric",
         )
     )

@@ -119,4 +119,4 @@ def test_errors_of_replayed_schedules_point_to_the_lowering_call() -> None:
         tecomp.lower(replayed, args)
 
     assert caught.value.location is not None
-    assert caught.value.location.text == "tecomp.lower(again, args)"
+    assert caught.value.location.text == "tecomp.lower(replayed, args)"

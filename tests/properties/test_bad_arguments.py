@@ -158,7 +158,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "StickLayout.stride_map": {"host_strides": (8, 1)},
     "StickLayout.with_size": {"size": (7, 5)},
     "Target": {field.name: getattr(_STICKS, field.name) for field in fields(Target)},
-    "Target.of": {"given": "cpu"},
+    "Target.of": {"target": "cpu"},
     "Target.load": {"name": "cpu", "core": {"count": 2}},
     "Target.overridden": {"memory": {"lx": {"capacity_bytes": 131072}}, "clock_hz": 1e9},
     "Target.memory": {"scope": "lx"},
@@ -181,7 +181,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         "check_bounds": False, "fast_math": False, "fp_contract": True,
     },
     "calibrate": {"target": "cpu", "again": False},
-    "check_constraints": {"what": _SCHEDULE, "target": _STICKS, "layouts": None},
+    "check_constraints": {"subject": _SCHEDULE, "target": _STICKS, "layouts": None},
     "check_target": {"name": "texture2d"},
     "column_major": {"shape": (8, 8), "dtype": "float32"},
     "compile": {

@@ -119,7 +119,7 @@ class Sum:
             copy = copy_intrinsic(self.target, "store", self.dtype)
             s[C].tensorize(row if height > 1 else column, copy)
         else:
-            where.walk(s, C, [row], column)
+            where.traverse(s, C, [row], column)
         return tecomp.build(s, [A, B, C], target=self.target), [A, B, C]
 
     def tensorize(

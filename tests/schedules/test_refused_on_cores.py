@@ -109,7 +109,7 @@ def near(
         (of_large, "CapacityError",
          Diagnostic(
              "capacity", required_bytes=67108864, scratchpad="lx", head="first", target="stick128",
-             free_bytes=2031616,
+             capacity_bytes=2031616,
          )),
     ],
 )

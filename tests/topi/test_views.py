@@ -319,14 +319,14 @@ def test_refusals() -> None:
 
     assert refused(lambda: topi.reshape(A, (5, 5))) == (
         Diagnostic(
-            "shapes", where="topi.reshape", a="A", shape="(4, 6)", a_shape=24, new_shape="(5, 5)",
-            count_of_shape=25,
+            "shapes", where="topi.reshape", a="A", shape="(4, 6)", count=24, new_shape="(5, 5)",
+            new_count=25,
         )
     )
     assert refused(lambda: topi.reshape(N, (m,))) == (
         Diagnostic(
-            "shapes", where="topi.reshape", a="N", shape="(n, 4)", a_shape="int32(4) * n",
-            new_shape="(m,)", count_of_shape="m",
+            "shapes", where="topi.reshape", a="N", shape="(n, 4)", count="int32(4) * n",
+            new_shape="(m,)", new_count="m",
         )
     )
     assert refused(lambda: topi.reshape(A, (-1, -1))) == (

@@ -1,4 +1,4 @@
-"""Check of the interpreter: whether reference counts tell the owners of an object."""
+"""Check of the interpreter: whether reference counts equal the numbers of owners."""
 
 from __future__ import annotations
 
