@@ -34,7 +34,7 @@ os.environ.setdefault("TECOMP_CACHE", "off")
 # The profiles `ci` and `all` draw the same examples in every run; `all` belongs to `--all`. `long`
 # is a search that is run manually:
 #     pytest --hypothesis-profile=long tests/properties
-for _name, _examples in (("ci", 10), ("all", 40)):
+for _name, _examples in (("ci", 10), ("all", 25)):
     settings.register_profile(
         _name,
         derandomize=True,

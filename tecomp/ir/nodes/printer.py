@@ -157,7 +157,7 @@ def quote_literal(text: str) -> str:
 def truncate(text: str, max_length: int = 80) -> str:
     """Truncate `text` to `max_length` characters for a message; an ellipsis marks the truncation.
 
-    >>> truncate("x + 1"), truncate("x + 1 + 2 + 3", most=8)
+    >>> truncate("x + 1"), truncate("x + 1 + 2 + 3", max_length=8)
     ('x + 1', 'x + 1...')
     """
     return text if len(text) <= max_length else f"{text[:max_length - 3]}..."
