@@ -37,7 +37,8 @@ def rotated(x: te.Tensor, heads: int, first: Any, frequencies: te.Tensor) -> te.
                                   x[i, h * HEAD + (e + half) % HEAD])
         return x[i, h * HEAD + e] * te.cos(angle) + partner * te.sin(angle)
 
-    return te.compute((x.shape[0], heads, HEAD), element, name="rotated")
+    result: te.Tensor = te.compute((x.shape[0], heads, HEAD), element, name="rotated")
+    return result
 
 
 def layer() -> tuple[list[te.Tensor], list[te.Tensor], dict[str, te.Tensor]]:

@@ -127,8 +127,8 @@ def affine_grid(
             edges.
 
     Returns:
-        Coordinates, shape (batch, 2, rows, columns): x, the position along a row, then y, the
-        position along a column.
+        Coordinates of shape (batch, 2, rows, columns), first x, the position along a row, then y,
+        the position along a column.
 
     Raises:
         DefinitionError: If the shapes do not match.
