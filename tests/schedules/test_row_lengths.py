@@ -40,11 +40,12 @@ MOST_OF_NARROW = 2.1 if host_vector_bytes() == 64 else 2.6
 AVX2 has no masks for them: a partial vector is loaded as a whole one, and then masked. The largest
 ratio is 2.52, of `any` of 128 and 129 int16.
 """
-MOST_OF_TRANSPOSED = 2.7
+MOST_OF_TRANSPOSED = 2.7 if host_vector_bytes() == 64 else 3.5
 """Largest ratio where the longer row is the first that is not transposed.
 
 A transposed row takes fewer instructions, but they wait for the same units. The largest ratio is
-2.58, of argmax of float64 rows of 32 and 33 elements, with AVX-512.
+2.58, of argmax of float64 rows of 32 and 33 elements, with AVX-512. With AVX2 the longer row also
+has a partial vector without masks: `all` of 32 and 33 int8 executes 16.1 and 54.6 instructions.
 """
 _LONGEST_TRANSPOSED = 32
 """Longest row of a reduction other than a search that is transposed."""
