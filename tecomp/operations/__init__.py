@@ -13,13 +13,23 @@ from tecomp.lazy_imports import lazy_names
 if TYPE_CHECKING:
     from tecomp.operations.element_types import (
         ALL,
+        BOOLEAN,
         ELEMENT_TYPES,
+        INTEGERS,
         PART,
         WHOLE,
         ElementType,
         element_type,
     )
     from tecomp.operations.elementwise import ELEMENTWISE, elementwise_in
-    from tecomp.operations.rows import TO_BOOL, UNCHANGED, Op
+    from tecomp.operations.reductions import (
+        COMBINERS,
+        CUMULATIVE,
+        TO_WIDE,
+        Reduction,
+        kinds_of,
+        reductions_in,
+    )
+    from tecomp.operations.rows import SAME, TO_BOOL, UNCHANGED, Op
 
 __getattr__, __dir__ = lazy_names(__name__)

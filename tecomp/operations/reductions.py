@@ -7,6 +7,17 @@ from math import inf, nan
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
+from tecomp.operations.parameters import (
+    AXES,
+    CORRECTION,
+    DTYPE,
+    JOINT_AXES,
+    KEEPDIMS,
+    LAST_INDEX,
+    NONEMPTY_AXES,
+    SEARCHED_AXIS,
+    Param,
+)
 from tecomp.operations.rows import (
     ALL,
     FLOATING,
@@ -101,8 +112,7 @@ class Reduction(NamedTuple):
             center. None: the element.
         finish: Formula of the result, called with an algebra, the total of the terms, and functions
             that return the count of elements and the center. None: the total.
-        option: Further parameter of the array function: `dtype` of the result, or the `correction`
-            of the count.
+        params: Parameters besides the operand.
         numpy: Reference: function of NumPy, if its name differs from `name`.
         needs_elements: Whether a reduction of no elements is an error.
         surfaces: Namespaces whose function is defined from the row: `topi`, `array`.
@@ -122,7 +132,7 @@ class Reduction(NamedTuple):
     center: str = ""
     term: Callable[[ReductionAlgebra, Any, Any], Any] | None = None
     finish: Callable[[ReductionAlgebra, Any, Thunk, Thunk], Any] | None = None
-    option: str = ""
+    params: tuple[Param, ...] = (AXES, KEEPDIMS)
     numpy: str = ""
     needs_elements: bool = False
     surfaces: str = "array"
@@ -132,6 +142,11 @@ class Reduction(NamedTuple):
     def is_associative(self) -> bool:
         """Whether the operator combines results of disjoint parts into the result of the whole."""
         return self.finish is None and not self.center and self.op != "find_index"
+
+    @property
+    def noun(self) -> str:
+        """Noun of the result in descriptions, such as `product`."""
+        return self.text.removeprefix("Compute the ").partition(" ")[0]
 
     def is_in(self, surface: str) -> bool:
         """Return whether a namespace has the function."""
@@ -164,6 +179,9 @@ def _root_of_quotient(m: ReductionAlgebra, total: Any, count: Thunk, center: Thu
 
 _MATRIX = "[[1, 5, 3], [4, 2, 6]]"
 
+_SEARCH = (SEARCHED_AXIS, JOINT_AXES, KEEPDIMS, LAST_INDEX)
+_EXTREME = (NONEMPTY_AXES, KEEPDIMS)
+
 _ROWS = (
     Reduction(
         "all", "Test whether all elements along the given axes are true; nonzero numbers are true.",
@@ -190,7 +208,7 @@ _ROWS = (
         "Return the index of the first maximum along an axis; NaN counts as the maximum.",
         REAL, "max", "Indices of dtype int64.", f"{_MATRIX}, axis=1",
         "Array([1, 2], dtype=int64)", op="find_index", gives=TO_COUNT, needs_elements=True,
-        surfaces="topi array",
+        params=_SEARCH, surfaces="topi array",
         texts={
             "topi": "Return the index of the maximum along the given axes; NaN counts as the "
             "maximum.",
@@ -200,7 +218,8 @@ _ROWS = (
         "argmin",
         "Return the index of the first minimum along an axis; NaN counts as the minimum.",
         REAL, "min", "Indices of dtype int64.", _MATRIX, "Array(0, dtype=int64)",
-        op="find_index", gives=TO_COUNT, needs_elements=True, surfaces="topi array",
+        op="find_index", gives=TO_COUNT, needs_elements=True, params=_SEARCH,
+        surfaces="topi array",
         texts={
             "topi": "Return the index of the minimum along the given axes; NaN counts as the "
             "minimum.",
@@ -220,7 +239,7 @@ _ROWS = (
     ),
     Reduction(
         "max", "Compute the maximum along the given axes; NaN propagates.", REAL, "max",
-        "Array of maxima.", f"{_MATRIX}, axis=1", "Array([5, 6], dtype=int64)",
+        "Array of maxima.", f"{_MATRIX}, axis=1", "Array([5, 6], dtype=int64)", params=_EXTREME,
         needs_elements=True, surfaces="topi array",
     ),
     Reduction(
@@ -231,13 +250,13 @@ _ROWS = (
     ),
     Reduction(
         "min", "Compute the minimum along the given axes; NaN propagates.", REAL, "min",
-        "Array of minima.", f"{_MATRIX}, axis=1", "Array([1, 2], dtype=int64)",
+        "Array of minima.", f"{_MATRIX}, axis=1", "Array([1, 2], dtype=int64)", params=_EXTREME,
         needs_elements=True, surfaces="topi array",
     ),
     Reduction(
         "prod", "Compute the product along the given axes; an empty reduction gives 1.", NUMERIC,
         "prod", "Array of products.", "[1.5, 2.0, 4.0]", "Array(12., dtype=float64)",
-        gives=TO_WIDE, option="dtype", surfaces="topi array",
+        gives=TO_WIDE, params=(AXES, DTYPE, KEEPDIMS), surfaces="topi array",
     ),
     Reduction(
         "std", "Compute the standard deviation along the given axes: the square root of `var`.",
@@ -245,12 +264,12 @@ _ROWS = (
         "Standard deviations of real dtype; NaN where the count of elements does not exceed\n"
         "`correction`.",
         "[1.0, 1.0, 5.0, 5.0]", "Array(2., dtype=float64)", gives=TO_PART, center="mean",
-        term=_squared_deviation, finish=_root_of_quotient, option="correction",
+        term=_squared_deviation, finish=_root_of_quotient, params=(AXES, CORRECTION, KEEPDIMS),
     ),
     Reduction(
         "sum", "Compute the sum along the given axes; an empty reduction gives 0.", NUMERIC, "sum",
         "Array of sums.", "[[1, 2, 3], [4, 5, 6]], axis=0", "Array([5, 7, 9], dtype=int64)",
-        gives=TO_WIDE, option="dtype", surfaces="topi array",
+        gives=TO_WIDE, params=(AXES, DTYPE, KEEPDIMS), surfaces="topi array",
     ),
     Reduction(
         "var",
@@ -258,7 +277,7 @@ _ROWS = (
         FLOATING, "sum",
         "Variances of real dtype; NaN where the count of elements does not exceed `correction`.",
         "[1.0, 2.0, 6.0], correction=1", "Array(7., dtype=float64)", gives=TO_PART, center="mean",
-        term=_squared_deviation, finish=_quotient, option="correction",
+        term=_squared_deviation, finish=_quotient, params=(AXES, CORRECTION, KEEPDIMS),
     ),
 )
 
@@ -286,7 +305,7 @@ def kinds_of(op: str) -> tuple[str, ...]:
 
 
 CUMULATIVE = tuple([row.name for row in _ROWS if row.gives == TO_WIDE])
-"""Reductions whose partial results `cumulative_sum` and `cumulative_prod` of arrays return."""
+"""Reductions whose partial results cumulative functions of arrays and of topi return."""
 
 
 def reductions_in(surface: str) -> dict[str, Reduction]:

@@ -66,6 +66,8 @@ class Op(NamedTuple):
             `logaddexp`.
         of_integers: What `te` returns for an integer: the operand if `UNCHANGED`, or a constant.
             None: integers are not supported.
+        derivative: Function that returns the cotangents of the operands (see `derivatives`). None:
+            the function has no derivative, or expressions contain its formula.
         cost: Estimated work per element, in additions, for the cost model and fusion: at least 8
             for a square root, a division, or a polynomial of degree 4 in fused multiply-adds.
         surfaces: Namespaces whose function is defined from the row: `te`, `topi`, `array`. A
@@ -85,6 +87,7 @@ class Op(NamedTuple):
     formula: Callable[..., Any] | None = None
     ulps: tuple[float, float] = (0.0, 0.0)
     of_integers: str | bool | None = None
+    derivative: Callable[..., Any] | None = None
     cost: int = 1
     surfaces: str = ""
     texts: Mapping[str, str] = MappingProxyType({})

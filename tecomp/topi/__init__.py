@@ -29,7 +29,7 @@ from tecomp.topi.math import (
 )
 from tecomp.topi.reduction import collapse_sum
 from tecomp.topi.reductions import *  # noqa: F403
-from tecomp.topi.scan import cumprod, cumsum, scanop
+from tecomp.topi.scan import scanop
 from tecomp.topi.scatter import scatter_elements, scatter_nd, sparse_to_dense
 from tecomp.topi.signal import dft
 from tecomp.topi.sort import argsort, argwhere, searchsorted, sort, topk, unique
@@ -83,8 +83,6 @@ __all__ = [
     "clip",
     "collapse_sum",
     "concatenate",
-    "cumprod",
-    "cumsum",
     "dft",
     "dynamic_strided_slice",
     "einsum",

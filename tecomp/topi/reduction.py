@@ -9,6 +9,7 @@ from typing import Any
 from tecomp import DefinitionError, TypeMismatchError, te
 from tecomp.compute.expression_algebra import ExpressionAlgebra
 from tecomp.ir.nodes.argument_checks import shape_text
+from tecomp.operations.parameters import arguments
 from tecomp.operations.reductions import COMBINERS, REDUCTIONS, TO_WIDE, Reduction, reductions_in
 from tecomp.operations.rows import with_name
 from tecomp.schedules import argreduce, reduce
@@ -61,9 +62,7 @@ _DOCSTRING = """{text}
 {empty}
 Args:
     data: Input tensor{words}
-    axis: Axis or axes to reduce. Negative values count from the last axis. Default: all axes,
-        also for an empty list.{joint}
-    keepdims: If True, keep reduced axes with extent 1.{option}
+{arguments}
 
 Returns:
     {result}
@@ -79,8 +78,6 @@ Raises:
 _EMPTY = """
 An empty reduction gives the {limit} value of the dtype, {infinity} for floating-point dtypes.
 """
-_LAST_INDEX = """
-    select_last_index: If True, return the last of several equal elements, else the first."""
 _UNSUPPORTED = """
     TypeMismatchError: If `data` {problem}."""
 
@@ -99,8 +96,7 @@ def _docstring(row: Reduction) -> str:
         )
     return _DOCSTRING.format(
         text=row.text_in("topi"), empty=empty, words=words, name=row.name,
-        joint=" Several axes are indexed jointly, in row-major order." if is_index else "",
-        option=_LAST_INDEX if is_index else "",
+        arguments=arguments("topi", row.params),
         result="int32 indices." if is_index else
         "Tensor of dtype bool." if row.of_truth else
         row.returns.replace("Array", "Tensor") if row.center else

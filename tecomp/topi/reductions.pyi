@@ -1,4 +1,4 @@
-"""Reductions along axes: one function for each row of the table of reductions with `topi`.
+"""Reductions along axes, and cumulative functions, from the rows of the table of reductions.
 
 `reductions.pyi` declares the functions for type checkers and editors. Write it with
 `python -m tests.operations.stubs` after a change of the table.
@@ -14,6 +14,8 @@ __all__ = [  # noqa: RUF022
     "any",
     "argmax",
     "argmin",
+    "cumprod",
+    "cumsum",
     "logsumexp",
     "max",
     "min",
@@ -117,6 +119,50 @@ def argmin(
     >>> A = te.placeholder((4, 5, 6), name="A")
     >>> topi.argmin(A, 0).shape, topi.argmin(A, (0, -1), keepdims=True).shape
     ((5, 6), (1, 5, 1))
+    """
+
+# tecomp/operations/reductions.py: "prod"
+def cumprod(
+    data: Tensor, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None
+) -> Tensor:
+    """Compute the cumulative product along an axis.
+
+    Args:
+        data: Input tensor. float16 and bfloat16 are accumulated in float32.
+        axis: Axis along which to accumulate. Negative values count from the last axis. None
+            flattens `data`.
+        dtype: Result dtype. Default: the dtype of `data`, or int32 for bool.
+        exclusive: If True, exclude each element from its own result.
+
+    Raises:
+        DefinitionError: If `axis` is out of bounds.
+
+    >>> from tecomp import te, topi
+    >>> A = te.placeholder((4, 9), name="A")
+    >>> topi.cumprod(A, 1).shape, topi.cumprod(A).shape
+    ((4, 9), (36,))
+    """
+
+# tecomp/operations/reductions.py: "sum"
+def cumsum(
+    data: Tensor, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None
+) -> Tensor:
+    """Compute the cumulative sum along an axis.
+
+    Args:
+        data: Input tensor. float16 and bfloat16 are accumulated in float32.
+        axis: Axis along which to accumulate. Negative values count from the last axis. None
+            flattens `data`.
+        dtype: Result dtype. Default: the dtype of `data`, or int32 for bool.
+        exclusive: If True, exclude each element from its own result.
+
+    Raises:
+        DefinitionError: If `axis` is out of bounds.
+
+    >>> from tecomp import te, topi
+    >>> A = te.placeholder((4, 9), name="A")
+    >>> topi.cumsum(A, 1).shape, topi.cumsum(A).shape
+    ((4, 9), (36,))
     """
 
 # tecomp/operations/reductions.py: "logsumexp"

@@ -6,80 +6,95 @@ from collections.abc import Callable
 from typing import Any
 
 from tecomp import TypeMismatchError, te
+from tecomp.compute.expression_algebra import formula_function
 from tecomp.errors import safe_str
+from tecomp.operations.elementwise import elementwise_in
+from tecomp.operations.parameters import CUMULATIVE_PARAMETERS, arguments
+from tecomp.operations.reductions import COMBINERS, CUMULATIVE, REDUCTIONS, Reduction
+from tecomp.operations.rows import with_name
 from tecomp.schedules import cumsum as library
 from tecomp.schedules.common import wide_type
+from tecomp.te import Tensor
 from tecomp.topi.transform.views import reshape
 from tecomp.topi.validation import as_bool, axis_of, tensor_of
 
 
-def cumsum(
-    data: te.Tensor,
-    axis: int | None = None,
-    dtype: str | None = None,
-    exclusive: bool | None = None,
-) -> te.Tensor:
-    """Compute the cumulative sum along an axis.
+def cumulative_functions(module: str) -> dict[str, Callable[..., Tensor]]:
+    """Return the cumulative functions by name, as functions of a module.
 
-    Args:
-        data: Input tensor. float16 and bfloat16 are accumulated in float32.
-        axis: Axis along which to accumulate. Negative values count from the last axis. None
-            flattens `data`.
-        dtype: Result dtype. Default: the dtype of `data`, or int32 for bool.
-        exclusive: If True, exclude each element from its own result.
-
-    Raises:
-        DefinitionError: If `axis` is out of bounds.
-
-    >>> A = te.placeholder((4, 9), name="A")
-    >>> cumsum(A, 1).shape, cumsum(A).shape
-    ((4, 9), (36,))
+    >>> cumulative_functions("tecomp.topi")["cumsum"](te.placeholder((4, 9), name="A")).shape
+    (36,)
     """
+    return {
+        name: with_name(_define_cumulative(REDUCTIONS[kind]), name, module, _docstring(kind))
+        for kind in sorted(CUMULATIVE) for name in [f"cum{kind}"]
+    }
+
+
+def _define_cumulative(row: Reduction) -> Callable[..., Tensor]:
+    combiner, name = COMBINERS[row.combiner], f"cum{row.name}"
+    combine = formula_function(elementwise_in("topi")[combiner.ufunc])
+
+    def apply_sum(
+        data: Tensor, axis: int | None = None, dtype: str | None = None,
+        exclusive: bool | None = None,
+    ) -> Tensor:
+        return _define_sums(data, axis, dtype, exclusive)
+
+    def apply(
+        data: Tensor, axis: int | None = None, dtype: str | None = None,
+        exclusive: bool | None = None,
+    ) -> Tensor:
+        return scanop(data, combine, combiner.identity, name, axis, dtype, exclusive)
+
+    return apply_sum if row.combiner == "sum" else apply
+
+
+def _define_sums(
+    data: Tensor, axis: int | None, dtype: str | None, exclusive: bool | None
+) -> Tensor:
     rows, dim = _rows(data, axis, "topi.cumsum")
     kind = _type(rows, dtype)
     if rows.dtype.is_bool:
         mask = rows
         rows = te.compute(
             mask.shape, lambda *i: te.cast(mask(*i), kind), name="T_cumsum_counted")
-    result: te.Tensor = library.define(
+    result: Tensor = library.define(
         rows, dim, exclusive=as_bool(exclusive, "topi.cumsum", "exclusive"), out_dtype=kind,
         name="T_cumsum")
     return result
 
 
-def cumprod(
-    data: te.Tensor,
-    axis: int | None = None,
-    dtype: str | None = None,
-    exclusive: bool | None = None,
-) -> te.Tensor:
-    """Compute the cumulative product along an axis.
+_DOCSTRING = """Compute the cumulative {noun} along an axis.
 
-    Args:
-        data: Input tensor. float16 and bfloat16 are multiplied in float32.
-        axis: Axis along which to accumulate. Negative values count from the last axis. None
-            flattens `data`.
-        dtype: Result dtype. Default: the dtype of `data`, or int32 for bool.
-        exclusive: If True, exclude each element from its own result.
+Args:
+    data: Input tensor. float16 and bfloat16 are accumulated in float32.
+{arguments}
 
-    Raises:
-        DefinitionError: If `axis` is out of bounds.
+Raises:
+    DefinitionError: If `axis` is out of bounds.
 
-    >>> cumprod(te.placeholder((4, 8), name="A"), 1).shape
-    (4, 8)
-    """
-    return scanop(data, lambda x, y: x * y, 1, "cumprod", axis, dtype, exclusive)
+>>> from tecomp import te, topi
+>>> A = te.placeholder((4, 9), name="A")
+>>> topi.cum{kind}(A, 1).shape, topi.cum{kind}(A).shape
+((4, 9), (36,))
+"""
+
+
+def _docstring(kind: str) -> str:
+    lines = arguments("topi", CUMULATIVE_PARAMETERS)
+    return _DOCSTRING.format(noun=REDUCTIONS[kind].noun, arguments=lines, kind=kind)
 
 
 def scanop(
-    data: te.Tensor,
+    data: Tensor,
     binop: Callable[[Any, Any], Any],
     identity_value: Any,
     op_name: str,
     axis: int | None = None,
     dtype: str | None = None,
     exclusive: bool | None = None,
-) -> te.Tensor:
+) -> Tensor:
     """Compute a sequential scan along an axis with a binary operator.
 
     Args:
@@ -120,9 +135,9 @@ def scanop(
 
 
 def _steps(
-    rows: te.Tensor, dim: int, wide_dtype: str, binop: Callable[[Any, Any], Any], start: te.Expr,
+    rows: Tensor, dim: int, wide_dtype: str, binop: Callable[[Any, Any], Any], start: te.Expr,
     op_name: str, *, exclusive: bool,
-) -> te.Tensor:
+) -> Tensor:
     """Define the scan in the accumulation dtype, with the scanned axis first."""
     steps, others = rows.shape[dim], (*rows.shape[:dim], *rows.shape[dim + 1 :])
 
@@ -145,14 +160,14 @@ def _steps(
     return te.scan(init, step, state, [rows], name=f"{op_name}_scan")
 
 
-def _rows(data: te.Tensor, axis: int | None, where: str) -> tuple[te.Tensor, int]:
+def _rows(data: Tensor, axis: int | None, where: str) -> tuple[Tensor, int]:
     data = tensor_of(data, where)
     if axis is None:
         return reshape(data, (-1,)), 0
     return data, axis_of(axis, data.ndim, where)
 
 
-def _type(data: te.Tensor, dtype: str | None) -> str:
+def _type(data: Tensor, dtype: str | None) -> str:
     if dtype is None:
         return "int32" if data.dtype.is_bool else data.dtype
     return dtype

@@ -8,7 +8,7 @@ import numpy as np
 
 from tecomp.array.array_object import Array, from_node
 from tecomp.array.graph import materialized_node
-from tecomp.operations.element_types import INTEGERS
+from tecomp.operations import INTEGERS
 from tecomp.ptensor import PTensorType
 from tests.numerics import assert_close
 from tests.strategies.dtypes import NUMPY_FLOATS, standard

@@ -11,7 +11,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.array.graph import computable
-from tecomp.array.kernels import ExecutionPlan, select_kernel
+from tecomp.array.kernels import ExecutionPlan, execute_plan, fixed_view, select_kernel
 from tecomp.array.statistics import counters
 from tests.numerics import assert_close
 
@@ -311,3 +311,60 @@ def test_transposed_factors_are_passed_in_memory_order() -> None:
     assert isinstance(plan, ExecutionPlan)
     (recipe,) = plan.recipes
     assert [(spec.axes, spec.strided) for spec in recipe.operands] == [((1, 0), False), ((1, 2), False)]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_are_one_call_of_a_kernel_without_views(transposed: bool) -> None:
+    a, b = numbers(5, 6), numbers(6, 4)
+    x, y = xp.asarray(a), xp.asarray(b)
+    work = computable([((x.T.T if transposed else x) @ y)._node])
+    plan = select_kernel(work)
+    assert isinstance(plan, ExecutionPlan)
+    execute_plan(plan, work)
+
+    (stage,), (recipe,) = plan.stages, plan.recipes
+    assert stage.sources == (-1, -2)
+    assert [view.apply for view in recipe.views] == [None, None]
+    np.testing.assert_array_equal(work.nodes[work.outputs[0]].data, a @ b)
+
+
+def test_results_that_are_views_are_also_read_by_kernels() -> None:
+    a = numbers(5, 6)
+    x = xp.asarray(a)
+    flat = xp.reshape(xp.permute_dims(xp.exp(x) * 0 + x, (1, 0)), (3, 10))
+    total = xp.sum(xp.cumulative_sum(flat, axis=1), axis=0)
+    xp.eval(flat, total)
+
+    wanted = a.T.reshape(3, 10)
+    np.testing.assert_array_equal(np.asarray(flat), wanted)
+    np.testing.assert_array_equal(np.asarray(total), wanted.cumsum(1).sum(0))
+
+
+_VIEWS: list[Callable[[Data], Data]] = [
+    lambda x: x.transpose(np.roll(np.arange(x.ndim), 1)), lambda x: x[None], lambda x: x[..., None],
+    lambda x: x[::-1], lambda x: x[..., 1:], lambda x: x[..., ::2],
+    lambda x: np.broadcast_to(x, (3, *x.shape)), lambda x: x[0] if x.ndim > 1 else x,
+    lambda x: x.reshape(-1, copy=False) if x.flags.c_contiguous else x,
+]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_fixed_views_equal_the_views_that_they_replace(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(40):
+        steps = [rng.choice(_VIEWS) for _ in range(rng.randint(0, 5))]
+        order = rng.sample(range(3), 3)
+        first = numbers(*rng.choice([(3, 4, 5), (1, 4, 1), (2, 2, 2)]))
+        other = first + 1
+
+        def make(x: Data, steps: list[Callable[[Data], Data]] = steps) -> Data:
+            for step in steps:
+                x = step(x)
+            return x
+
+        view = fixed_view(first.transpose(order), make)
+        data = other.transpose(order)
+        assert view.matches(data)
+        actual, wanted = data if view.apply is None else view.apply(data), make(data)
+        assert (actual.ctypes.data, actual.shape) == (wanted.ctypes.data, wanted.shape)
+        np.testing.assert_array_equal(actual, wanted)

@@ -11,7 +11,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
-from tecomp.operations.element_types import INTEGERS
+from tecomp.operations import INTEGERS
 from tests.array.drawn import ALL, FLOATS, NUMBERS, array, check, draw
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

@@ -25,6 +25,12 @@ from tests.messages import Diagnostic, diagnostic
              "unsupported-name", name="to_with_layout",
              remedy="write x.to_device(device, layout=layout)",
          )),
+        ("x", "to", Diagnostic(
+            "unsupported-name", name="to", remedy="write x.to_device(device) or xp.astype(x, dtype)",
+        )),
+        ("x", "cpu", Diagnostic(
+            "unsupported-name", name="cpu", remedy="write x.to_device('cpu')",
+        )),
         ("x", "new_empty",
          Diagnostic(
              "unsupported-name", name="new_empty",

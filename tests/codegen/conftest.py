@@ -27,7 +27,7 @@ from tecomp.ir import (
     parse,
     seq,
 )
-from tecomp.operations.element_types import element_type
+from tecomp.operations import element_type
 
 Array = NDArray[Any]
 SAMPLES = 336  # a multiple of all tested lane counts

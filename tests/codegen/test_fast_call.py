@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -12,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tecomp import lower, te
 from tecomp.codegen import ArgumentStorage, Kernel, arrays_are_known, empty
 from tecomp.errors import CallError
 from tecomp.ir import PrimFunc, parse
@@ -383,6 +385,25 @@ def test_a_call_is_quick(kernel: Watched) -> None:
 
     assert median(kernel.timeit(*arguments, seconds=0.05).median for _ in range(5)) < 5e-6
     assert kernel.careful == 0
+
+
+def test_declared_bounds_need_no_care() -> None:
+    n, k = te.var("n", minimum=16, maximum=96, multiple=16), te.var("k", maximum=4)
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] + te.cast(k, "float32"), name="B")
+    func = lower(te.create_schedule(B), [A, k, B])
+
+    for size, scalar in product((0, 16, 24, 96, 112), (-1, 0, 4, 5)):
+        kernel, out = Watched(func), np.full(size, 7, np.float32)
+        if size in (16, 96) and scalar in (0, 4):
+            kernel(f32(size), scalar, out)
+            assert (out == scalar).all()
+            assert kernel.careful == 0
+        else:
+            with pytest.raises(CallError):
+                kernel(f32(size), scalar, out)
+            assert (out == 7).all()
+            assert kernel.careful == 1
 
 
 def test_marks_of_layouts_need_no_care() -> None:

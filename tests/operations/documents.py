@@ -11,7 +11,7 @@ from pathlib import Path
 
 import array_api_strict as strict
 
-from tecomp.operations.elementwise import elementwise_in
+from tecomp.operations import elementwise_in
 from tests.strategies.functions import ROWS
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.operations.element_types import element_type
-from tecomp.operations.reductions import TO_WIDE, Reduction, reductions_in
+from tecomp.operations import TO_WIDE, Reduction, element_type, reductions_in
 
 NAMESPACE = reductions_in("array")
 AXES_REDUCTIONS = {name: row for name, row in NAMESPACE.items() if row.op != "find_index"}

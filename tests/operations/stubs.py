@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from tecomp.operations.elementwise import ELEMENTWISE
+from tecomp.operations import ELEMENTWISE
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,7 +90,7 @@ def declaration(module: ModuleType, name: str) -> str:
 
 def row_name(name: str) -> str:
     """Return the name of the row of a function, which differs for some functions of topi."""
-    name = name.removeprefix("cumulative_")
+    name = re.sub("^cum(ulative_)?", "", name)
     return next((row.name for row in ELEMENTWISE if f"topi:{name}" in row.surfaces.split()), name)
 
 

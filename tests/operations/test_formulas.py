@@ -8,8 +8,7 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.compute.expression_algebra import ExpressionAlgebra
-from tecomp.operations import ELEMENTWISE, Op
-from tecomp.operations.element_types import element_type
+from tecomp.operations import ELEMENTWISE, Op, element_type
 from tecomp.operations.formulas import NumpyAlgebra
 from tecomp.ptensor import numpy_dtype
 from tests.strategies.functions import arguments, exact, terms, ulps

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.operations.reductions import TO_WIDE
+from tecomp.operations import TO_WIDE
 from tests.numerics import assert_close
 from tests.operations.references import AXES_REDUCTIONS, numpy_reduction
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te
 from tecomp.ir import DType, integer_range
-from tecomp.operations.element_types import ELEMENT_TYPES
+from tecomp.operations import ELEMENT_TYPES
 from tests import numerics
 from tests.strategies.dtypes import FLOATS
 

@@ -38,6 +38,7 @@ KINDS: list[tuple[str, str]] = [
 ]
 EXCEPT = {
     "argmax": "schedule: argreduce", "argmin": "schedule: argreduce",
+    "cumprod": "schedule: cumsum, or a scan", "cumsum": "schedule: cumsum, or a scan",
     "expand_like": VIEW, "nn.dilate": PLACES, "nn.lrn": FORMULA,
     "nn.binary_dense": "schedule: reduce", "nn.sparse_transpose": "library: NumPy",
     "nn.nll_loss": "element-wise; schedule: reduce", "nn.conv2d_NCHWc": "schedule: auto",

@@ -12,7 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import TypeMismatchError, te, topi
-from tecomp.operations.reductions import reductions_in
+from tecomp.operations import reductions_in
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.operations.references import numpy_reduction, takes

@@ -325,8 +325,8 @@ def std(
         x: Input array of floating-point dtype, real or complex.
         axis: Axis or axes along which to compute. Negative values count from the last axis.
             Default: all axes.
-        correction: Number subtracted from the count of elements in the divisor. 1 gives the
-            sample estimate. Default: 0.
+        correction: Number subtracted from the count of elements in the divisor. 1 gives the sample
+            estimate. Default: 0.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:
@@ -377,8 +377,8 @@ def var(
         x: Input array of floating-point dtype, real or complex.
         axis: Axis or axes along which to compute. Negative values count from the last axis.
             Default: all axes.
-        correction: Number subtracted from the count of elements in the divisor. 1 gives the
-            sample estimate. Default: 0.
+        correction: Number subtracted from the count of elements in the divisor. 1 gives the sample
+            estimate. Default: 0.
         keepdims: If True, keep reduced axes with size 1.
 
     Returns:

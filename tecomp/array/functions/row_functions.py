@@ -17,7 +17,19 @@ from tecomp.array.weak_scalars import Scalar
 from tecomp.caches import memoize
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.operations.elementwise import elementwise_in
-from tecomp.operations.reductions import COMBINERS, CUMULATIVE, Reduction, reductions_in
+from tecomp.operations.parameters import (
+    CUMULATIVE_PARAMETERS,
+    DUPLICATES,
+    arguments,
+    parameters_in,
+)
+from tecomp.operations.reductions import (
+    COMBINERS,
+    CUMULATIVE,
+    TO_WIDE,
+    Reduction,
+    reductions_in,
+)
 from tecomp.operations.rows import ALL, FLOATING, TRUTH, Op, with_name
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operation import PTensorOp
@@ -183,7 +195,7 @@ def _define_reduction(row: Reduction) -> Callable[..., Array]:
     options: Mapping[str, Callable[..., Array]] = {
         "dtype": apply_with_dtype, "correction": apply_with_correction,
     }
-    return options.get(row.option, apply)
+    return next((options[param.name] for param in row.params if param.name in options), apply)
 
 
 def _define_cumulative(kind: str) -> Callable[..., Array]:
@@ -244,8 +256,7 @@ _REDUCTION = """{text}
 
 Args:
     x: Input array{words}.{note}
-    axis: {axis}{option}
-    keepdims: If True, keep reduced axes with size 1.
+{arguments}
 
 Returns:
     {returns}
@@ -262,8 +273,7 @@ _CUMULATIVE = """Compute the cumulative {noun} along an axis.
 
 Args:
     x: Input array of numeric or boolean dtype. Booleans count as 0 and 1.
-    axis: Axis along which to accumulate. Default: the only axis of a one-dimensional array.{dtype}
-    include_initial: If True, the result begins with the initial value {initial}.
+{arguments}
 
 Returns:
     Array of the shape of `x`; with `include_initial`, the axis is longer by 1.
@@ -277,45 +287,33 @@ Raises:
 >>> xp.cumulative_{kind}(xp.asarray([1, 2, 3]), include_initial=True)
 Array({shown}, dtype=int64)
 """
-_OPTIONS = {
-    "dtype": """
-    dtype: Result dtype. Default: the dtype of `x`; 64-bit for integers and booleans.""",
-    "correction": """
-    correction: Number subtracted from the count of elements in the divisor. 1 gives the
-        sample estimate. Default: 0.""",
-}
-
 
 def _cumulative_docstring(row: Reduction) -> str:
     combiner = COMBINERS[row.combiner]
-    noun = row.text.removeprefix("Compute the ").partition(" ")[0]
     function: Callable[[int, int], int] = add if combiner.operator == "+" else mul
     shown = [*accumulate([int(combiner.identity), 1, 2, 3], function)]
-    return _CUMULATIVE.format(
-        noun=noun, dtype=_OPTIONS["dtype"], initial=combiner.identity, kind=row.name, shown=shown)
+    lines = arguments("array", CUMULATIVE_PARAMETERS).format(initial=combiner.identity)
+    return _CUMULATIVE.format(noun=row.noun, arguments=lines, kind=row.name, shown=shown)
 
 
 def _reduction_docstring(row: Reduction) -> str:
-    is_index, words = row.op == "find_index", row.takes.words
-    if row.option == "dtype":
+    words, params = row.takes.words, parameters_in("array", row.params)
+    if row.gives == TO_WIDE:
         words, note = "numeric or boolean dtype", " Booleans count as 0 and 1."
     else:
         words, note = f"{words}, real or complex" if row.takes is FLOATING else words, ""
-    axis = (
-        "Axis of nonzero size along which to search. Default: search the flattened array."
-        if is_index else
-        "Axis or axes of nonzero size along which to compute. Negative values count from the\n"
-        "        last axis. Default: all axes." if row.needs_elements else
-        "Axis or axes along which to compute. Negative values count from the last axis.\n"
-        "        Default: all axes."
-    )
-    problem = "there is no element to search" if is_index else (
-        f"{'an axis has size 0, or ' if row.needs_elements else ''}`axis` contains duplicates")
+    problems = []
+    if row.needs_elements:
+        is_index = row.op == FindIndex.name
+        problems = ["there is no element to search" if is_index else "an axis has size 0"]
+    problems += [f"`{param.name}` contains duplicates" for param in params
+                 if DUPLICATES in param.wrong]
     data, options = re.findall(r"(\[.*\])(.*)", row.example)[0]
     return _REDUCTION.format(
         text=row.text_in("array"), words="" if row.takes is ALL else f" of {words}", note=note,
-        axis=axis, option=_OPTIONS.get(row.option, ""), returns=row.returns.replace("\n", "\n    "),
+        arguments=arguments("array", params), returns=row.returns.replace("\n", "\n    "),
         unsupported="" if row.takes is ALL else (
             "\n    ArrayTypeError: If `x` has an unsupported dtype."),
-        problem=problem, name=row.name, example=data, options=options, shown=row.shown,
+        problem=", or ".join(problems), name=row.name, example=data, options=options,
+        shown=row.shown,
     )

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
-from inspect import Parameter, signature
+from inspect import Parameter, isfunction, signature
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from tecomp.caches import memoize
 from tecomp.errors import ArrayTypeError, MissingError
 from tecomp.operations.elementwise import elementwise_in
-from tecomp.operations.reductions import COMBINERS
+from tecomp.operations.reductions import COMBINERS, CUMULATIVE
 
 _REPLACEMENTS: Mapping[str, str] = {
     "array": "write xp.asarray(data), or xp.asarray(data, copy=True)",
@@ -52,6 +52,8 @@ _REPLACEMENTS: Mapping[str, str] = {
     "diagonal": "write xp.linalg.diagonal(x)",
     "cross": "write xp.linalg.cross(a, b)",
     "random": "generate values with numpy.random and pass them to xp.asarray",
+    "to": "write x.to_device(device) or xp.astype(x, dtype)",
+    "cpu": "write x.to_device('cpu')",
     "to_with_layout": "write x.to_device(device, layout=layout)",
     **dict.fromkeys(
         ("new_empty", "new_empty_with_layout"),
@@ -70,93 +72,16 @@ _UFUNCS: Mapping[str, str] = {
 _REDUCTIONS: Mapping[str, str] = {row.ufunc: row.name for row in COMBINERS.values()}
 """Functions of the namespace that replace `ufunc.reduce`."""
 
-_REDUCED = "a:x axis dtype out keepdims initial where"
-_EXTREME = "a:x axis out keepdims initial where"
-_TESTED = "a:x axis out keepdims where"
-_SPREAD = "a:x axis dtype out ddof:correction keepdims where mean correction"
-_LIKE = "a:x dtype order subok shape device"
-_ALONG = "a:x n axis norm out"
-_ACROSS = "a:x s axes norm out"
-
-_FUNCTIONS: Mapping[str, tuple[str, str]] = {
-    "all": ("all", _TESTED), "any": ("any", _TESTED),
-    "argmax": ("argmax", "a:x axis out keepdims"), "argmin": ("argmin", "a:x axis out keepdims"),
-    "argsort": ("argsort", "a:x axis kind order stable"),
-    "astype": ("astype", "x dtype copy device"),
-    "broadcast_to": ("broadcast_to", "array:x shape subok"),
-    "clip": ("clip", "a:x a_min:min a_max:max out min max"),
-    "concatenate": ("concat", "arrays axis out dtype casting"),
-    "count_nonzero": ("count_nonzero", "a:x axis keepdims"),
-    "cumsum": ("cumulative_sum", "a:x axis dtype out"),
-    "cumprod": ("cumulative_prod", "a:x axis dtype out"),
-    "cumulative_sum": ("cumulative_sum", "x axis dtype out include_initial"),
-    "cumulative_prod": ("cumulative_prod", "x axis dtype out include_initial"),
-    "diff": ("diff", "a:x n axis prepend append"),
-    "empty_like": ("empty_like", _LIKE.replace("a:", "prototype:")),
-    "expand_dims": ("expand_dims", "a:x axis"),
-    "flip": ("flip", "m:x axis"),
-    "full_like": ("full_like", "a:x fill_value dtype order subok shape device"),
-    "imag": ("imag", "val:x"), "real": ("real", "val:x"),
-    "isin": ("isin", "element:x1 test_elements:x2 assume_unique invert kind"),
-    "matrix_transpose": ("matrix_transpose", "x"),
-    **{name: ("max", _EXTREME) for name in ("max", "amax")},
-    **{name: ("min", _EXTREME) for name in ("min", "amin")},
-    "mean": ("mean", "a:x axis dtype out keepdims where"),
-    "moveaxis": ("moveaxis", "a:x source destination"),
-    "nonzero": ("nonzero", "a:x"),
-    "ones_like": ("ones_like", _LIKE), "zeros_like": ("zeros_like", _LIKE),
-    "prod": ("prod", _REDUCED), "sum": ("sum", _REDUCED),
-    "repeat": ("repeat", "a:x repeats axis"),
-    "reshape": ("reshape", "a:x shape order copy"),
-    "roll": ("roll", "a:x shift axis"),
-    "round": ("round", "a:x decimals out"), "around": ("round", "a:x decimals out"),
-    "searchsorted": ("searchsorted", "a:x1 v:x2 side sorter"),
-    "sort": ("sort", "a:x axis kind order stable"),
-    "squeeze": ("squeeze", "a:x axis"),
-    "stack": ("stack", "arrays axis out dtype casting"),
-    "std": ("std", _SPREAD), "var": ("var", _SPREAD),
-    "take": ("take", "a:x indices axis out mode"),
-    "take_along_axis": ("take_along_axis", "arr:x indices axis"),
-    "tensordot": ("tensordot", "a:x1 b:x2 axes"),
-    "tile": ("tile", "A:x reps:repetitions"),
-    "transpose": ("permute_dims", "a:x axes"),
-    "ravel": ("reshape", "a:x order"),
-    "swapaxes": ("permute_dims", "a:x axis1 axis2"),
-    "unique": (
-        "unique_values",
-        "ar:x return_index return_inverse return_counts axis equal_nan sorted",
-    ),
-    "tril": ("tril", "m:x k"), "triu": ("triu", "m:x k"),
-    **{name: (name, "x") for name in (
-        "unique_all", "unique_counts", "unique_inverse", "unique_values")},
-    "unstack": ("unstack", "x axis"),
-    "where": ("where", "condition x:x1 y:x2"),
-    **{f"fft.{name}": (f"fft.{name}", _ALONG) for name in (
-        "fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
-    **{f"fft.{name}": (f"fft.{name}", _ACROSS) for name in ("fftn", "ifftn", "rfftn", "irfftn")},
-    **{f"fft.{name}": (f"fft.{name}", "x axes") for name in ("fftshift", "ifftshift")},
-    **{f"linalg.{name}": (f"linalg.{name}", "a:x") for name in (
-        "det", "eig", "eigvals", "inv", "slogdet")},
-    "linalg.cholesky": ("linalg.cholesky", "a:x upper"),
-    "linalg.cross": ("linalg.cross", "x1 x2 axis"),
-    "linalg.diagonal": ("linalg.diagonal", "x offset"),
-    "linalg.eigh": ("linalg.eigh", "a:x UPLO"),
-    "linalg.eigvalsh": ("linalg.eigvalsh", "a:x UPLO"),
-    "linalg.matrix_norm": ("linalg.matrix_norm", "x keepdims ord"),
-    "linalg.matrix_power": ("linalg.matrix_power", "a:x n"),
-    "linalg.matrix_rank": ("linalg.matrix_rank", "A:x tol hermitian rtol"),
-    "linalg.matrix_transpose": ("matrix_transpose", "x"),
-    "linalg.outer": ("linalg.outer", "x1 x2"),
-    "linalg.pinv": ("linalg.pinv", "a:x rcond hermitian rtol"),
-    "linalg.qr": ("linalg.qr", "a:x mode"),
-    "linalg.solve": ("linalg.solve", "a:x1 b:x2"),
-    "linalg.svd": ("linalg.svd", "a:x full_matrices compute_uv hermitian"),
-    "linalg.svdvals": ("linalg.svdvals", "x"),
-    "linalg.tensordot": ("linalg.tensordot", "x1 x2 axes"),
-    "linalg.trace": ("linalg.trace", "x offset dtype"),
-    "linalg.vector_norm": ("linalg.vector_norm", "x axis keepdims ord"),
+_ALIASES: Mapping[str, str] = {
+    "amax": "max", "amin": "min", "around": "round", "concatenate": "concat",
+    **{f"cum{kind}": f"cumulative_{kind}" for kind in CUMULATIVE},
+    "ravel": "reshape", "swapaxes": "permute_dims", "transpose": "permute_dims",
+    "unique": "unique_values",
 }
-"""NumPy functions, their equivalents, and NumPy's parameters in order (`numpy:ours`)."""
+"""Equivalents of NumPy functions that have another name in the namespace."""
+
+_RENAMED: Mapping[str, str] = {"ddof": "correction", "a_min": "min", "a_max": "max"}
+"""Parameters that have another name in the namespace. The first parameters match by position."""
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "order": ("C", "K"), "casting": ("same_kind",), "subok": (True, False), "where": (True,),
@@ -234,39 +159,46 @@ def call_numpy_function(
         return _call_numpy(function, args, options, kind, convert)
     if name in ("broadcast_arrays", "meshgrid"):
         return getattr(xp, name)(*args, **options)
-    if name not in _FUNCTIONS:
+    xp_name = _ALIASES.get(name, name)
+    target = equivalent_of(xp_name, xp)
+    if target is None:
         _refuse(f"np.{name}", name)
-    xp_name, parameters = _FUNCTIONS[name]
-    bound_args = _bind_arguments(name, parameters, args, options)
-    target: Any = xp
-    for part in xp_name.split("."):
-        target = getattr(target, part)
-    if name in _OF_NUMPY:
-        target = partial(_OF_NUMPY[name], xp)
-    return _call(target, bound_args, f"np.{name}", xp_name)
+    adapter = _OF_NUMPY.get(name)
+    parameters = _parameters(function, adapter or target)
+    bound_args = _bind_arguments(name, parameters.names, args, options, xp_name)
+    target = partial(adapter, xp) if adapter else target
+    return _call(target, bound_args, parameters, f"np.{name}", xp_name)
 
 
-def _ravel(xp: Any, x: Any) -> Any:
+def equivalent_of(name: str, xp: ModuleType) -> Callable[..., Any] | None:
+    """Return a function of the namespace, such as `linalg.inv`, or None."""
+    place: Any = xp
+    for part in name.split("."):
+        place = getattr(place, part, None)
+    return place if isfunction(place) else None
+
+
+def _ravel(xp: Any, x: Any, /) -> Any:
     return xp.reshape(x, (-1,))
 
 
-def _squeeze(xp: Any, x: Any, axis: Any = None) -> Any:
+def _squeeze(xp: Any, x: Any, /, axis: Any = None) -> Any:
     if axis is None:
         axis = tuple([k for k, extent in enumerate(x.shape) if extent == 1])
     return xp.squeeze(x, axis)
 
 
-def _swapaxes(xp: Any, x: Any, axis1: int, axis2: int) -> Any:
+def _swapaxes(xp: Any, x: Any, /, axis1: int, axis2: int) -> Any:
     order = list(range(x.ndim))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return xp.permute_dims(x, order)
 
 
-def _transpose(xp: Any, x: Any, axes: Any = None) -> Any:
+def _transpose(xp: Any, x: Any, /, axes: Any = None) -> Any:
     return xp.permute_dims(x, range(x.ndim)[::-1] if axes is None else axes)
 
 
-def _unique(xp: Any, x: Any) -> Any:
+def _unique(xp: Any, x: Any, /) -> Any:
     """Return the unique values with a single NaN, as NumPy does, sorted last."""
     values = xp.unique_values(x)
     if not xp.isdtype(x.dtype, ("real floating", "complex floating")):
@@ -282,40 +214,62 @@ _OF_NUMPY: Mapping[str, Callable[..., Any]] = {
 """Adapters for functions whose defaults or results differ from the namespace."""
 
 
+class _Parameters(NamedTuple):
+    """Parameters of a NumPy function and of the function that replaces it.
+
+    Attributes:
+        names: NumPy's parameters in order, with the names of the replacement.
+        positional: Positional-only parameters of the replacement.
+        keywords: Other parameters of the replacement.
+    """
+
+    names: Mapping[str, str]
+    positional: tuple[str, ...]
+    keywords: frozenset[str]
+
+
+@memoize("array.numpy_parameters")
+def _parameters(function: Any, target: Any) -> _Parameters:
+    """Match the parameters of a NumPy function with those of a function of the namespace."""
+    kinds = {name: parameter.kind for name, parameter in signature(target).parameters.items()}
+    kinds.pop("xp", None)  # the namespace, which adapters take first
+    first = tuple([name for name, kind in kinds.items() if kind is Parameter.POSITIONAL_ONLY])
+    try:
+        names = [*signature(function).parameters]
+    except ValueError:  # NumPy's functions in C have no signature before version 2.4
+        names = [*kinds]
+    renamed = {name: _RENAMED.get(name, name) for name in names[len(first) :]}
+    return _Parameters(
+        dict(zip(names, first, strict=False)) | renamed, first, frozenset(kinds) - {*first})
+
+
 def _bind_arguments(
-    name: str, parameters: str, args: Any, options: Mapping[str, Any]
+    name: str, xp_params: Mapping[str, str], args: Any, options: Mapping[str, Any], xp_name: str
 ) -> dict[str, Any]:
     """Return the arguments of a NumPy function by the parameter names of the namespace."""
-    pairs = [part.split(":") for part in parameters.split()]
-    xp_params = {pair[0]: pair[-1] for pair in pairs}
     values = {**dict(zip(xp_params, args, strict=False)), **options}
     unknown = [key for key in values if key not in xp_params]
     if unknown:
-        _refuse_argument(f"np.{name}", unknown[0], _FUNCTIONS[name][0])
+        _refuse_argument(f"np.{name}", unknown[0], xp_name)
     missing = getattr(np, "_NoValue", None)
     return {xp_params[key]: value for key, value in values.items() if value is not missing}
 
 
-def _call(function: Any, bound_args: Mapping[str, Any], label: str, xp_name: str) -> Any:
-    known = _parameters(function)
+def _call(
+    function: Any, bound_args: Mapping[str, Any], parameters: _Parameters, label: str, xp_name: str
+) -> Any:
+    first, known = parameters.positional, parameters.keywords
     for key, value in bound_args.items():
-        if key not in known and not (value is None or _is_neutral(key, value)):
+        if key not in (*first, *known) and not (value is None or _is_neutral(key, value)):
             _refuse_argument(label, key, xp_name)
-    first = [key for key, kind in known.items() if kind is Parameter.POSITIONAL_ONLY]
     return function(
         *[bound_args[key] for key in first if key in bound_args],
-        **{key: value for key, value in bound_args.items() if key in known and key not in first},
+        **{key: value for key, value in bound_args.items() if key in known},
     )
 
 
 def _is_neutral(name: str, value: object) -> bool:
     return isinstance(value, str | bool | int) and value in _NEUTRAL.get(name, ())
-
-
-@memoize("array.numpy_parameters")
-def _parameters(function: Any) -> Mapping[str, Any]:
-    """Return the parameters of a function and their kinds."""
-    return {name: parameter.kind for name, parameter in signature(function).parameters.items()}
 
 
 def _call_numpy(

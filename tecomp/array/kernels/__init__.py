@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from tecomp.array.kernels.fusion import must_materialize
     from tecomp.array.kernels.kernel import MANY, call_kernel, specialization_threshold
     from tecomp.array.kernels.static_programs import run_program
-    from tecomp.array.kernels.strided_operands import dense, merge_axes, operand_of, strides_of
+    from tecomp.array.kernels.strided_operands import (
+        dense,
+        fixed_view,
+        merge_axes,
+        operand_of,
+        strides_of,
+    )
     from tecomp.array.kernels.view_normalization import memory_order
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from sys import maxsize
 from typing import Any, Protocol
@@ -105,6 +105,7 @@ class ExecutionPlan:
         constants: Constant leaves that the decomposition added.
         most_calls: Number of runs after which a program for these shapes is compiled instead.
         calls: Number of runs so far.
+        recipes: Recipes of the kernels.
     """
 
     stages: tuple[PlanStage, ...]
@@ -112,17 +113,16 @@ class ExecutionPlan:
     constants: tuple[Buffer, ...]
     most_calls: int
     calls: int = 0
+    recipes: list[KernelRecipe] = field(init=False)
+
+    def __post_init__(self) -> None:
+        actions = [stage.action for stage in self.stages]
+        self.recipes = [action.recipe for action in actions if isinstance(action, KernelStep)]
 
     @property
     def is_worth_it(self) -> bool:
         """Whether the plan is still preferable to a program compiled for these shapes."""
         return self.calls < self.most_calls and all([recipe.is_worth_it for recipe in self.recipes])
-
-    @property
-    def recipes(self) -> list[KernelRecipe]:
-        """Recipes of the kernels."""
-        actions = [stage.action for stage in self.stages]
-        return [action.recipe for action in actions if isinstance(action, KernelStep)]
 
 
 def plan_of(
@@ -144,12 +144,13 @@ def plan_of(
         missing = [part for part, action in zip(parts, actions, strict=True) if action is None]
         if not missing:
             stages = [
-                PlanStage(part.sources, action, part.outputs, last)
-                for part, action, last in zip(parts, actions, _last(work, parts), strict=True)
+                PlanStage(part.sources, action, part.outputs, ())
+                for part, action in zip(parts, actions, strict=True)
                 if action is not None
             ]
             constants = [node.data for node in work.leaves[num_leaves:] if node.data is not None]
             max_calls = _most_calls(parts, stages)
+            stages = _with_last_reads(work, _fold_views(work, stages))
             return ExecutionPlan(tuple(stages), work.outputs, tuple(constants), max_calls)
         inside = [part.split_positions for part in missing]
         if not all(inside):
@@ -193,13 +194,41 @@ def _view(work: PendingGraph) -> PlanAction | None:
     return CopyStep(work.nodes[0].type.shape) if len(work.steps) == 1 else None
 
 
-def _last(work: PendingGraph, parts: Sequence[KernelRegion]) -> list[tuple[int, ...]]:
-    """Return for each part the values that later parts do not read."""
+def _fold_views(work: PendingGraph, stages: Sequence[PlanStage]) -> list[PlanStage]:
+    """Return the stages with views as part of the kernels that read them.
+
+    A kernel prepares each operand by one NumPy call, for any number of views.
+    """
+    views: dict[int, tuple[int, Chain]] = {}
+    for stage in stages:
+        if isinstance(stage.action, ViewStep):
+            source, chain = views.get(stage.sources[0], (stage.sources[0], ()))
+            views[stage.outputs[0]] = source, chain + stage.action.chain
+        elif isinstance(stage.action, KernelStep):
+            stage.action.recipe.read_through(
+                [views.get(source, (source, ()))[1] for source in stage.sources])
+    folded = [
+        replace(stage, sources=tuple([views.get(p, (p, ()))[0] for p in stage.sources]))
+        if isinstance(stage.action, KernelStep) else stage
+        for stage in stages
+    ]
+    remaining: list[PlanStage] = []
     needed = {*work.outputs}
-    found: list[tuple[int, ...]] = []
-    for part in reversed(parts):
-        touched = {*part.sources, *part.outputs}
-        found.append(tuple([p for p in touched if p >= 0 and p not in needed]))
+    for stage in reversed(folded):
+        if not isinstance(stage.action, ViewStep) or not needed.isdisjoint(stage.outputs):
+            remaining.append(stage)
+            needed.update(stage.sources)
+    return remaining[::-1]
+
+
+def _with_last_reads(work: PendingGraph, stages: Sequence[PlanStage]) -> list[PlanStage]:
+    """Return the stages with the values that later stages do not read."""
+    needed = {*work.outputs}
+    found: list[PlanStage] = []
+    for stage in reversed(stages):
+        touched = {*stage.sources, *stage.outputs}
+        last = tuple([p for p in touched if p >= 0 and p not in needed])
+        found.append(replace(stage, last=last))
         needed |= touched
     return found[::-1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 from typing import Any, ParamSpec, TypeVar
 
@@ -13,7 +14,7 @@ from tecomp import te
 from tecomp.array.graph.locking import compiling
 from tecomp.array.graph.node import Buffer, memory
 from tecomp.array.graph.views import Chain, apply_view_chain
-from tecomp.array.kernels.strided_operands import KernelOperand
+from tecomp.array.kernels.strided_operands import FixedView, KernelOperand, fixed_view
 from tecomp.array.statistics import counters
 from tecomp.caches import LRUCache
 from tecomp.machine.host import host_vector_bytes
@@ -125,6 +126,7 @@ class KernelRecipe:
         resolved_kernel: Kernel, once it is resolved.
         most_calls: Number of calls after which the kernel is specialized on its sizes.
         is_plain: Whether leaves and results are passed unchanged; None if not yet determined.
+        views: View that is passed for each operand, once it is determined.
     """
 
     key: Any
@@ -145,6 +147,7 @@ class KernelRecipe:
     resolved_kernel: Any = None
     most_calls: int = field(init=False)
     is_plain: bool | None = None
+    views: tuple[FixedView, ...] = ()
 
     def __post_init__(self) -> None:
         self.most_calls = specialization_threshold(1, self.points)
@@ -179,10 +182,30 @@ class KernelRecipe:
 
     def arrays(self, leaves: Sequence[Buffer]) -> list[Buffer]:
         """Return the kernel arguments for the leaves."""
-        inputs = leaves
-        if self.sources is not None:
-            inputs = [apply_views(chain, leaves[k]) for k, chain in self.sources]
-        return [spec.view(data) for spec, data in zip(self.operands, inputs, strict=True)]
+        inputs = leaves if self.sources is None else [leaves[k] for k, _ in self.sources]
+        views = self.views
+        if not views or not all(map(FixedView.matches, views, inputs)):
+            views = self.views = tuple([
+                fixed_view(data, partial(_view_of, spec, chain))
+                for spec, data, chain in zip(self.operands, inputs, self._chains, strict=True)
+            ])
+        return [
+            data if view.apply is None else view.apply(data)
+            for view, data in zip(views, inputs, strict=True)
+        ]
+
+    @property
+    def _chains(self) -> Sequence[Chain]:
+        """View operations that are applied to each operand."""
+        if self.sources is None:
+            return ((),) * len(self.operands)
+        return [chain for _, chain in self.sources]
+
+    def read_through(self, chains: Sequence[Chain]) -> None:
+        """Apply view operations to the leaves, before those of the operands."""
+        if any(chains):
+            sources = self.sources or tuple([(k, ()) for k in range(len(self.operands))])
+            self.sources = tuple([(k, chains[k] + chain) for k, chain in sources])
 
     def build_in(self) -> None:
         """Specialize the kernel on its sizes, if the loops can benefit."""
@@ -271,6 +294,10 @@ def _call(recipe: KernelRecipe, leaves: Sequence[Buffer], results: Sequence[Buff
         kernel(*leaves, *results)
         return
     kernel(*recipe.arrays(leaves), *[_passed_extents(result, recipe.loops) for result in results])
+
+
+def _view_of(spec: KernelOperand, chain: Chain, data: Buffer) -> Buffer:
+    return spec.view(apply_views(chain, data))
 
 
 def apply_views(chain: Chain, data: Buffer) -> Buffer:

@@ -5,10 +5,11 @@ Adjacent axes that are contiguous with each other in all operands are merged int
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,52 @@ class KernelOperand:
         if self.shape is not None:
             data = data.reshape(self.shape)
         return data if self.part is None else data[..., None].view(self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedView:
+    """View of arrays of one shape and of fixed strides, applied by at most one NumPy call.
+
+    Attributes:
+        shape: Shape of the arrays.
+        strides: Strides of the arrays in bytes.
+        apply: Function that returns the view of an array; None if the array is its own view.
+    """
+
+    shape: Shape
+    strides: Strides
+    apply: Callable[[Buffer], Buffer] | None
+
+    def matches(self, data: Buffer) -> bool:
+        """Return whether the view applies to an array."""
+        return bool(data.strides == self.strides and data.shape == self.shape)
+
+
+def fixed_view(data: Buffer, make: Callable[[Buffer], Buffer]) -> FixedView:
+    """Return the view that a function makes of an array, for arrays of equal shape and strides.
+
+    Args:
+        data: Array.
+        make: Function that applies one or several view operations.
+    """
+    return FixedView(data.shape, data.strides, _single_call(data, make(data), make))
+
+
+def _single_call(
+    data: Buffer, view: Buffer, make: Callable[[Buffer], Buffer]
+) -> Callable[[Buffer], Buffer] | None:
+    """Return the shortest function with the effect of `make`; None for the identity."""
+    if view.dtype != data.dtype or view.ctypes.data != data.ctypes.data:
+        return make
+    axes, required = [*zip(data.shape, data.strides, strict=True)], [
+        *zip(view.shape, view.strides, strict=True)]
+    if axes == required:
+        return None
+    if len(set(axes)) == len(axes) and sorted(axes) == sorted(required):
+        return methodcaller("transpose", tuple([axes.index(axis) for axis in required]))
+    if data.size == view.size and data.flags.c_contiguous and view.flags.c_contiguous:
+        return methodcaller("reshape", view.shape)
+    return make
 
 
 def dense(shape: Sequence[int]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import chain
 from math import prod
 from sys import implementation
 from typing import Any
@@ -63,12 +64,15 @@ def quick_call(
     as bytes on failure, and False without running the kernel if an argument is not supported.
     """
     words = _plan(func, parameters, scalars)
+    bounded = _bounded_words(func)
     if words is None or not arrays_are_known():
         return None
     address = ctypes.cast(entry, ctypes.c_void_p).value or 0
     size = FIRST_ARGUMENT_WORD + len(func.params) + len(func.sizes)
-    head = [address, len(func.params), size, int(is_parallel), len(scalars), len(parameters)]
-    plan = (ctypes.c_int64 * (len(head) + len(words)))(*head, *words)
+    counts = len(scalars), len(parameters), len(bounded)
+    values = [address, len(func.params), size, int(is_parallel), *counts, *words]
+    values += chain.from_iterable(bounded)
+    plan = (ctypes.c_int64 * len(values))(*values)
     method = _MethodDef(func.name.encode(), process().call, _FASTCALL, None)
     api = ctypes.pythonapi
     capsule = ctypes.PYFUNCTYPE(
@@ -117,6 +121,19 @@ def _plan(
                 return None
     size = FIRST_ARGUMENT_WORD + len(func.params) + len(func.sizes)
     return words if size <= _MAX_WORDS and bound.issuperset(func.sizes) else None
+
+
+def _bounded_words(func: PrimFunc) -> list[tuple[int, int, int, int]]:
+    """Return word, minimum, maximum and divisor of each size or scalar with declared bounds."""
+    words = [
+        (FIRST_ARGUMENT_WORD + k, var.bounds) for k, var in enumerate((*func.params, *func.sizes))
+        if isinstance(var, Var)
+    ]
+    return [
+        (word, bounds.minimum, _INT64[1] if bounds.maximum is None else bounds.maximum,
+         bounds.multiple)
+        for word, bounds in words if bounds is not None
+    ]
 
 
 def _scalar(logical: Var, var: Var) -> tuple[int, int, int] | None:

@@ -29,6 +29,7 @@ from tecomp.codegen.dispatch.shape_binding import (
     are_interleaved,
     bind_sizes,
     bytes_spanned,
+    check_bounds,
     check_findable,
     check_mark,
     check_shape,
@@ -375,6 +376,7 @@ class Kernel(Pictured):
         """Check all arguments and fill the block; return objects to keep alive during the call."""
         sizes = self._numbers(block, arguments)
         memories = _checked_arrays(self._parameters, arguments, sizes)
+        check_bounds(self.name, sizes)
         return [*self._fill(block, memories, sizes), memories]
 
     def _numbers(
@@ -407,6 +409,7 @@ class Kernel(Pictured):
             raise self._wrong_count(len(arguments))
         sizes = self._numbers(self._block(), arguments)
         _checked_arrays(parameters, arguments, sizes)
+        check_bounds(self.name, sizes)
         return sizes
 
     def sizes_of(self, arguments: Sequence[Any]) -> dict[str, int]:

@@ -118,6 +118,22 @@ def part_at_offset(
     return ArrayMemory(address, memory.dtype, shape, strides, memory.access, memory.owner)
 
 
+def check_bounds(name: str, sizes: Mapping[Var, Size]) -> None:
+    """Check that sizes are within their declared bounds.
+
+    Raises:
+        CallError: If a size is outside its declared bounds.
+    """
+    for var, size in sizes.items():
+        if var.bounds is not None and not var.bounds.admits(size.value):
+            raise CallError(
+                "{kernel}: the size {var} must be {bounds}, got {value}, from {source}; pad the "
+                "array, or declare wider bounds",
+                kind="argument-mismatch", kernel=name, var=var.name, bounds=str(var.bounds),
+                value=size.value, source=size.source,
+            )
+
+
 def check_shape(parameter: KernelParameter, memory: ArrayMemory, sizes: Mapping[Var, Size]) -> None:
     """Check the shape of an argument against the declared shape for the given sizes.
 

@@ -43,11 +43,13 @@ start:
   %at.threads = field Plan.is_parallel, ptr %plan
   %at.scalars = field Plan.scalars, ptr %plan
   %at.arrays = field Plan.arrays, ptr %plan
+  %at.sizes = field Plan.sizes, ptr %plan
   %first = getelementptr %Plan, ptr %plan, i64 1
   %words = load i64, ptr %at.words
   %uses.threads = load i64, ptr %at.threads
   %scalars = load i64, ptr %at.scalars
   %arrays = load i64, ptr %at.arrays
+  %sizes = load i64, ptr %at.sizes
   %block = alloca i64, i64 %words, align 64
   %spans = alloca %Span, i64 %arrays, align 64
   call void @llvm.memset.p0.i64(ptr %block, i8 0, i64 $BLOCK_BYTES, i1 false)
@@ -68,7 +70,7 @@ array:
   %a = phi i64 [ 0, %scalar ], [ %a.next, %array.ok ]
   %place = phi ptr [ %item, %scalar ], [ %place.next, %array.ok ]
   %is.array = icmp ult i64 %a, %arrays
-  br i1 %is.array, label %array.check, label %overlap
+  br i1 %is.array, label %array.check, label %size
 array.check:
   %span = getelementptr %Span, ptr %spans, i64 %a
   %place.next = call ptr @take_array(ptr %place, ptr %given, ptr %block, ptr %span)
@@ -77,6 +79,32 @@ array.check:
 array.ok:
   %a.next = add i64 %a, 1
   br label %array
+size:
+  %s = phi i64 [ 0, %array ], [ %s.next, %size.ok ]
+  %bounds = phi ptr [ %place, %array ], [ %bounds.next, %size.ok ]
+  %is.size = icmp ult i64 %s, %sizes
+  br i1 %is.size, label %size.check, label %overlap
+size.check:
+  %size.word = load i64, ptr %bounds
+  %at.size = getelementptr i64, ptr %block, i64 %size.word
+  %size.value = load i64, ptr %at.size
+  %at.lowest = field Size.lowest, ptr %bounds
+  %lowest = load i64, ptr %at.lowest
+  %at.highest = field Size.highest, ptr %bounds
+  %highest = load i64, ptr %at.highest
+  %at.divisor = field Size.divisor, ptr %bounds
+  %divisor = load i64, ptr %at.divisor
+  %not.below = icmp sge i64 %size.value, %lowest
+  %not.above = icmp sle i64 %size.value, %highest
+  %rest = srem i64 %size.value, %divisor
+  %is.multiple = icmp eq i64 %rest, 0
+  %is.between = and i1 %not.below, %not.above
+  %is.admitted = and i1 %is.between, %is.multiple
+  br i1 %is.admitted, label %size.ok, label %refuse
+size.ok:
+  %s.next = add i64 %s, 1
+  %bounds.next = getelementptr %Size, ptr %bounds, i64 1
+  br label %size
 overlap:
   %apart = call i1 @are_apart(ptr %spans, i64 %arrays)
   br i1 %apart, label %threads, label %refuse

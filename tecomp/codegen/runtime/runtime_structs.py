@@ -185,9 +185,10 @@ EXTENT, BINDS, EQUALS = range(3)
 """Kinds of extents and strides: constant, size bound to a word, value equal to a word."""
 PLAN = StructLayout("Plan", (
     ("entry", "ptr"), ("arguments", "i64"), ("words", "i64"), ("is_parallel", "i64"),
-    ("scalars", "i64"), ("arrays", "i64"),
+    ("scalars", "i64"), ("arrays", "i64"), ("sizes", "i64"),
 ))
-"""Head of a plan; a `Scalar` for each scalar follows, then an `Array` for each array."""
+"""Head of a plan; a `Scalar` for each scalar follows, then an `Array` for each array, then a `Size`
+for each size or scalar with declared bounds."""
 SCALAR = words("Scalar", "argument", "kind", "lowest", "highest")
 ARRAY = StructLayout("Array", (
     ("argument", "i64"), ("dtype", "ptr"), ("flags", "i64"), ("axes", "i64"), ("bytes", "i64"),
@@ -196,6 +197,8 @@ ARRAY = StructLayout("Array", (
 """Array of a plan: `dtype` of the elements, `mark` of the layout or 0 for any. One `Axis` with the
 extent of each axis follows, and one with each stride if `has_gaps` is set."""
 AXIS = words("Axis", "kind", "value")
+SIZE = words("Size", "word", "lowest", "highest", "divisor")
+"""Declared bounds of the value of a word."""
 SPAN = words("Span", "first", "end", "is_written")
 """Address range of an array."""
 
@@ -236,7 +239,8 @@ CONSTANTS = {
 """Constants available in runtime text."""
 
 RECORDS = (
-    THREAD, WORKER, WORK, TABLE, FAILURE, BLOCK, PLAN, SCALAR, ARRAY, AXIS, SPAN, FIELDS, PYTHON,
+    THREAD, WORKER, WORK, TABLE, FAILURE, BLOCK, PLAN, SCALAR, ARRAY, AXIS, SIZE, SPAN, FIELDS,
+    PYTHON,
 )
 """All records."""
 

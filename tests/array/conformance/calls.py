@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.operations.elementwise import elementwise_in
-from tecomp.operations.reductions import reductions_in
+from tecomp.operations import elementwise_in, reductions_in
+from tecomp.operations.parameters import CORRECTION, DTYPE
 from tecomp.operations.rows import ALL, BITS, FLOATING, FLOATS, NUMERIC, REAL, TO_BOOL, TRUTH
 from tests.array.conformance import draws
 from tests.array.conformance.draws import Draw
@@ -147,9 +147,9 @@ def _reduced(draw: Draw, name: str) -> Call:
     takes = [dtype for dtype in draws.ALL if references.takes(row, dtype)]
     x = draw.data(draw.full() if row.needs_elements or row.finish else draw.shape(), takes)
     options = {"axis": draw.axes(x.ndim), "keepdims": draw.chance()}
-    if row.option == "dtype" and draw.chance(0.3):
+    if DTYPE in row.params and draw.chance(0.3):
         options["dtype"] = np.dtype("complex128" if x.dtype.kind == "c" else "float64")
-    if row.option == "correction" and draw.chance(0.3):
+    if CORRECTION in row.params and draw.chance(0.3):
         options["correction"] = 0.5
     oracle = None if hasattr(np, name) else references.numpy_reduction(row)
     return Call(name, (x,), options, oracle, tolerance=512)
