@@ -68,6 +68,9 @@ from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap
 from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis
 
+if typing.TYPE_CHECKING:
+    from tecomp.compute.gradient import gradient
+
 tensor = _Names(
     ComputeOp=ComputeOp, ExternOp=ExternOp, Operation=Operation, PlaceholderOp=PlaceholderOp,
     ScanOp=ScanOp, Tensor=Tensor, TensorSlice=TensorSlice,
@@ -127,6 +130,7 @@ __all__ = [
     "floordiv",
     "floormod",
     "for_range",
+    "gradient",
     "if_stmt",
     "if_then_else",
     "indexdiv",
@@ -168,4 +172,5 @@ __all__ += _elementwise.__all__
 
 
 if not typing.TYPE_CHECKING:
-    __getattr__ = _lazy_names(__name__, missing=lambda name: _absent(__name__, name))[0]
+    __getattr__, __dir__ = _lazy_names(
+        __name__, missing=lambda name: _absent(__name__, name))

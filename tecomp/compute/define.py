@@ -17,9 +17,11 @@ from tecomp.compute.tensor_compute import tensor_compute
 from tecomp.compute.tensor_intrin_call import TensorIntrinCall
 from tecomp.compute.tvm_compat import tag_of
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.nodes.argument_checks import check_kind, check_list
+from tecomp.ir.nodes.argument_checks import as_int, check_kind, check_list
+from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.operators import holds
+from tecomp.ir.nodes.size_bounds import SizeBounds
 from tecomp.ir.nodes.stmt import Extent, Range
 from tecomp.ir.traversal.rewrite import contains, walk
 from tecomp.source_locations import user_location
@@ -220,22 +222,35 @@ def _domain(dom: object, where: str) -> tuple[Extent, Extent]:
     return low, extent
 
 
-def var(name: str = "tindex", dtype: str = "int32") -> Var:
+def var(
+    name: str = "tindex", dtype: str = "int32", *, minimum: int | None = None,
+    maximum: int | None = None, multiple: int = 1,
+) -> Var:
     """Return a variable whose value is known when the kernel is called.
 
     A variable in a shape is a size, bound to the shape of the array passed for the tensor. Any
     other variable is a scalar argument of the kernel.
 
+    The compiler relies on the declared bounds: loops over a multiple of a split factor have no
+    tail, for example. Each call checks them.
+
     Args:
         name: Name of the variable.
         dtype: Scalar dtype. Default: int32.
+        minimum: Minimum. Default: 0 for variables with other bounds.
+        maximum: Maximum. Default: unlimited.
+        multiple: Divisor of all values.
 
     Raises:
-        TypeMismatchError: If the dtype does not exist or has several lanes.
+        DefinitionError: If no value satisfies the bounds, or the dtype is not an integer.
+        TypeMismatchError: If the dtype does not exist or has several lanes, or a bound is not an
+            integer.
 
     >>> from tecomp import te
     >>> te.var("n"), te.var("x", "float32").dtype
     (n, 'float32')
+    >>> te.var("n", minimum=1, maximum=4096, multiple=16)
+    n
     """
     name = name_of(name, "te.var")
     kind = dtype_of(dtype, f"te.var {name}")
@@ -244,23 +259,72 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
             "te.var {name}: dtype must be a scalar, got {dtype}",
             kind="invalid-type", name=name, dtype=kind,
         )
-    return Var(name, kind)
+    if minimum is None and maximum is None and multiple == 1:
+        return Var(name, kind)
+    return Var(name, kind, bounds=_bounds_of(name, kind, minimum, maximum, multiple))
 
 
-def size_var(name: str = "size", dtype: str = "int32") -> Var:
+def _bounds_of(
+    name: str, dtype: DType, minimum: object, maximum: object, multiple: object
+) -> SizeBounds:
+    """Return the checked bounds of a size variable."""
+    where = f"te.var {name}"
+    low, high, step = (
+        _check_integer(f"{where}: {side}", value) for side, value in (
+            ("minimum", 0 if minimum is None else minimum),
+            ("maximum", _UNLIMITED if maximum is None else maximum), ("multiple", multiple))
+    )
+    if not dtype.is_integer:
+        raise DefinitionError(
+            "{where}: values of dtype {dtype} have no bounds; use int32 or int64",
+            kind="invalid-value", where=where, dtype=dtype,
+        )
+    if low < 0 or step < 1 or -(-low // step) * step > high:
+        raise DefinitionError(
+            "{where}: no size is >= {minimum}, at most {maximum} and a multiple of {multiple}; "
+            "give bounds with 0 <= minimum <= maximum and multiple >= 1",
+            kind="invalid-value", where=where, minimum=low,
+            maximum=high, multiple=step,
+        )
+    return SizeBounds(low, None if maximum is None else high, step)
+
+
+_UNLIMITED = 2**63 - 1
+"""Maximum of sizes without a declared one."""
+
+
+def _check_integer(where: str, value: object) -> int:
+    found = as_int(value)
+    if found is None:
+        raise TypeMismatchError(
+            "{where} must be an integer, got {value!r}",
+            kind="invalid-type", where=where, value=value,
+        )
+    return found
+
+
+def size_var(
+    name: str = "size", dtype: str = "int32", *, minimum: int | None = None,
+    maximum: int | None = None, multiple: int = 1,
+) -> Var:
     """Return a `te.var` for a size; as in TVM, the dtype may be any scalar dtype.
 
     Args:
         name: Name of the variable.
         dtype: Scalar dtype. Default: int32.
+        minimum: Minimum. Default: 0 for variables with other bounds.
+        maximum: Maximum. Default: unlimited.
+        multiple: Divisor of all values.
 
     Raises:
-        TypeMismatchError: If the dtype does not exist or has several lanes.
+        DefinitionError: If no value satisfies the bounds, or the dtype is not an integer.
+        TypeMismatchError: If the dtype does not exist or has several lanes, or a bound is not an
+            integer.
 
     >>> size_var("n")
     n
     """
-    return var(name, dtype)
+    return var(name, dtype, minimum=minimum, maximum=maximum, multiple=multiple)
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -81,6 +81,10 @@ class ExpressionAlgebra:
         is_finite = Call("isfinite", (x,), BOOL.with_lanes(x.dtype.lanes))
         return select(is_finite, x, const(0, x.dtype))
 
+    def function(self, name: str, *operands: Expr) -> Expr:
+        """Compute the intrinsic function of a row."""
+        return Call(name, operands, operands[0].dtype)
+
     def sqrt(self, x: Expr) -> Expr:
         """Compute the square root."""
         return Call("sqrt", (x,), x.dtype)

@@ -63,7 +63,6 @@ _PASSES = (
 
 ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "tecomp.te": {
-        "gradient": "automatic differentiation is not supported; write derivatives with te.compute",
         "create_prim_func": _LOOPS,
         "create_relax_prim_func": _LOOPS,
         "extern_primfunc": _STATEMENTS,

@@ -347,7 +347,8 @@ def keys_of(content: object, *makers: str) -> Iterator[str]:
 def _signature(args: Sequence[object], lowered: LoweringResult) -> Signature:
     # Scalar integers are int64 in the function; the signature has the declared dtypes.
     return tuple([
-        Var(param.name, arg.dtype) if isinstance(param, Var) and isinstance(arg, Var) else param
+        replace(param, dtype=arg.dtype)
+        if isinstance(param, Var) and isinstance(arg, Var) else param
         for param, arg in zip(lowered.signature.params, args, strict=True)
     ])
 
@@ -394,6 +395,8 @@ def _decode_entry(content: bytes) -> tuple[KernelInterface, Signature, LogicalSh
     check_members(logical, tuple | None)
     if not len(head.params) == len(signature) == len(logical) or type(code) is not str:
         raise ValueError("parameters or the key of the code are missing")
+    if not iface.entry:
+        raise ValueError("the entry function has no name")  # LLVM would abort the process
     return iface, signature, logical, code
 
 

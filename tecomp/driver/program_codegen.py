@@ -143,6 +143,9 @@ class ProgramKernel:
     lowered: LoweringResult
     module: ModuleText
 
+    def __repr__(self) -> str:
+        return f"<Kernel {self.build.name}>"
+
     @property
     def is_parallel(self) -> bool:
         """Whether the kernel can use several threads."""

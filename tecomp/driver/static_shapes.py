@@ -7,18 +7,27 @@ from collections.abc import Mapping
 from tecomp.errors import CallError
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import Const, Expr, Var, index_value
+from tecomp.ir.nodes.printer import identifier
 from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
 from tecomp.ir.traversal.rewrite import free_variables, substitute
+from tecomp.lowering.stages.index_expressions import index_of
 from tecomp.lowering.storage.buffer_rewrite import replace_variables
 
 
 def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int | None:
-    """Return the value of an extent for sizes given by name, or None if a size is missing."""
+    """Return the value of an extent for sizes given by name, or None if a size is missing.
+
+    Variables are found by their names in functions, which are identifiers.
+
+    >>> n = Var("sequence length")
+    >>> extent_at(n * n, {"sequence_length": 1 << 20})
+    1099511627776
+    """
     if isinstance(extent, int):
         return extent
-    known = [var for var in free_variables(extent) if var.name in sizes]
-    from_names = {var: Const(sizes[var.name], var.dtype) for var in known}
-    value = simplify(index_value(substitute(extent, from_names)))
+    names = {var: identifier(var.name) for var in free_variables(extent)}
+    known = {var: index_value(sizes[name]) for var, name in names.items() if name in sizes}
+    value = simplify(index_of(extent, known))
     return int(value.value) if isinstance(value, Const) else None
 
 

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         result_type,
     )
     from tecomp.ir.nodes.printer import identifier
+    from tecomp.ir.nodes.size_bounds import SizeBounds
     from tecomp.ir.nodes.stmt import (
         CallingConvention,
         Extent,

@@ -23,8 +23,8 @@ PARAMETERS = {
     "likely": "cond",
     "tag_scope": "tag",
     "create_schedule": "ops",
-    "var": "name dtype",
-    "size_var": "name dtype",
+    "var": "name dtype minimum maximum multiple",
+    "size_var": "name dtype minimum maximum multiple",
     "const": "value dtype",
     "sum": "expr axis where init args",
     "prod": "expr axis where init args",
@@ -35,6 +35,7 @@ PARAMETERS = {
     "Select": "condition true_value false_value",
     "power": "x y",
     "clip": "x a_min a_max",
+    "gradient": "output inputs head",
 }
 
 

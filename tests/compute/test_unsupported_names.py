@@ -37,10 +37,10 @@ def test_messages_name_the_replacement() -> None:
 @pytest.mark.parametrize("module", [te, tir, tecomp])
 def test_unknown_names(module: object) -> None:
     with pytest.raises(AttributeError) as error:
-        module.gradiant  # type: ignore[attr-defined]  # noqa: B018
+        module.no_such_name  # type: ignore[attr-defined]  # noqa: B018
 
     name = module.__name__  # type: ignore[attr-defined]
-    assert str(error.value) == f"module {name!r} has no attribute 'gradiant'"
+    assert str(error.value) == f"module {name!r} has no attribute 'no_such_name'"
 
 
 @pytest.mark.parametrize(

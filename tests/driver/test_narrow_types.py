@@ -11,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.ir import SCALARS, DType
-from tecomp.operations.element_types import element_type
+from tecomp.operations import element_type
 
 NARROW = [name for name in SCALARS if not element_type(name).in_arrays]
 

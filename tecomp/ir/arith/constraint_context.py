@@ -140,8 +140,11 @@ class ConstraintContext:
             self.interval(low)[0] if low is not None else None,
             self.interval(high)[1] if high is not None else None,
         )
-        self._facts[Digit(self.terms.key(var))] = _VariableBounds(
-            len(self._facts), interval,
+        single = self.terms.sum_of(var).only()
+        assert single is not None
+        term, multiple = single
+        self._facts[term] = _VariableBounds(
+            len(self._facts), digit_of(interval, multiple, None),
             (low,) if low is not None and low.terms else (),
             (high,) if high is not None and high.terms else (),
         )

@@ -144,7 +144,15 @@ class TermTable:
 
     def listed(self, total: QuasiAffine) -> list[tuple[Expr, int]]:
         """Return the expressions of the terms of a sum, with their coefficients."""
-        return [(self.text(term), c) for term, c in total.terms.items()]
+        return [self._scaled_text(term, c) for term, c in total.terms.items()]
+
+    def _scaled_text(self, term: Term, coefficient: int) -> tuple[Expr, int]:
+        """Return the expression of a term with its coefficient, and `n` for `n // 16 * 16`."""
+        if isinstance(term, Digit) and isinstance(term.of, int) and term.high is None:
+            whole = self._texts[Digit(term.of)]
+            if term.low > 1 and term.low == _multiple_of(whole) and coefficient % term.low == 0:
+                return whole, coefficient // term.low
+        return self.text(term), coefficient
 
     def var(self, term: Term) -> Var | None:
         """Return the variable if a term is a plain variable, else None."""
@@ -230,6 +238,10 @@ class TermTable:
                 term = Digit(number)
                 self._texts.setdefault(term, node)
                 total = QuasiAffine({term: 1})
+                if (m := _multiple_of(node)) > 1:
+                    # n == m * (n // m), so that quotients and remainders by divisors of m vanish.
+                    total = QuasiAffine({Digit(number, m): m})
+                    number = self._number_of_sum(total)
         if total is not None:
             self._sums.setdefault(id(node), (node, total))
         if is_data:
@@ -287,8 +299,11 @@ class TermTable:
         factors: list[tuple[Expr, int]] = []
         for operand, total in ((node.a, a), (node.b, b)):
             single = total.only()
-            expr, c = (self.text(single[0]), single[1]) if single else (operand, 1)
-            key = self._number_of_sum(QuasiAffine({single[0]: 1})) if single else self.key(operand)
+            expr, c = self._scaled_text(*single) if single else (operand, 1)
+            if single is None or c != single[1]:
+                key = self.key(expr)
+            else:
+                key = self._number_of_sum(QuasiAffine({single[0]: 1}))
             if key not in self._factors:
                 self._single.setdefault(key, expr)
             parts.extend(self._factors.get(key, (key,)))
@@ -317,6 +332,11 @@ def _number_of(term: Term) -> int | None:
     if isinstance(term, OpaqueTerm) or term.low != 1 or term.high is not None:
         return None
     return term.unknown
+
+
+def _multiple_of(expr: Expr) -> int:
+    """Return the declared divisor of a size variable, and 1 for other expressions."""
+    return expr.bounds.multiple if isinstance(expr, Var) and expr.bounds is not None else 1
 
 
 def _digit_of(total: QuasiAffine, op: BinOp, d: int) -> Digit:

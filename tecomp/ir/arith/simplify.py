@@ -30,6 +30,7 @@ from tecomp.ir.nodes.expr import (
     index_value,
     is_const,
 )
+from tecomp.ir.nodes.size_bounds import SizeBounds
 from tecomp.ir.nodes.stmt import (
     Allocate,
     ArrayArgument,
@@ -169,10 +170,16 @@ def facts_of(ranges: Ranges) -> ConstraintContext:
 
 
 def function_facts(func: PrimFunc) -> ConstraintContext:
-    """Return the constraint context of a function: extents of arrays are nonnegative."""
+    """Return the constraint context of a function.
+
+    Extents of arrays are nonnegative, and sizes are within their declared bounds.
+    """
     facts = ConstraintContext()
-    for size in nonnegative_variables(func):
-        facts.bind(size, QuasiAffine(), None)
+    scalars = [var for var in func.params if isinstance(var, Var) and var.bounds is not None]
+    for size in dict.fromkeys((*nonnegative_variables(func), *scalars)):
+        bounds = size.bounds or SizeBounds()
+        high = None if bounds.maximum is None else QuasiAffine({}, bounds.maximum)
+        facts.bind(size, QuasiAffine({}, bounds.minimum), high)
     return facts
 
 

@@ -16,17 +16,14 @@ from tecomp.ir.nodes.dtype import DType
 
 ANY_POINTER = "handle"
 
-_SCALARS = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
-    "bool",
-)  # fmt: skip
-
 _OF_CTYPES: Mapping[Any, str] = MappingProxyType({
     ctypes.c_int8: "int8", ctypes.c_int16: "int16", ctypes.c_int32: "int32",
     ctypes.c_int64: "int64", ctypes.c_uint8: "uint8", ctypes.c_uint16: "uint16",
     ctypes.c_uint32: "uint32", ctypes.c_uint64: "uint64", ctypes.c_float: "float32",
     ctypes.c_double: "float64", ctypes.c_bool: "bool",
 })
+
+_SCALARS = tuple(_OF_CTYPES.values())
 
 
 _FUNCTION: type = ctypes.CFUNCTYPE(None).__mro__[1]

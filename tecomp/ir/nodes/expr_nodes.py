@@ -43,6 +43,7 @@ from tecomp.ir.nodes.printer import (
     operands,
     truncate,
 )
+from tecomp.ir.nodes.size_bounds import SizeBounds
 
 register()
 
@@ -246,16 +247,24 @@ class Expr(Printed):
 class Var(Expr):
     """Variable; equal to itself only, regardless of its name.
 
+    Attributes:
+        name: Name.
+        dtype: dtype.
+        bounds: Values that a call may pass; None for all values.
+
     >>> from tecomp import te
     >>> n, other = te.var("n"), te.var("n")
     >>> n.name, n.dtype, n is other
     ('n', 'int32', False)
+    >>> te.var("n", maximum=8).bounds.maximum
+    8
     """
 
     is_variable: ClassVar[bool] = True
 
     name: str
     dtype: DType = INT64
+    bounds: SizeBounds | None = field(default=None, kw_only=True)
 
     def print_tokens(self) -> Pieces:
         """Return the name in scope; the address of a buffer is printed as `.data` of the buffer."""

@@ -124,7 +124,7 @@ def encode(
     >>> from tecomp.ir.nodes.expr import Var
     >>> i = Var("i")
     >>> encode((i, i))
-    ["'i", 'dint64', '@tecomp.ir.nodes.expr_nodes.Var', '#0', '(2']
+    ["'i", 'dint64', None, '@tecomp.ir.nodes.expr_nodes.Var', '#0', '(2']
     """
     words: list[Word] = []
     numbers: dict[int, int] = {}

@@ -348,7 +348,10 @@ def sizes_of(
     only_strides = set(steps) - found.keys()
     found.update(dict.fromkeys(steps))
     types = {var: INT64 if var.dtype.is_integer else var.dtype for var in found}
-    new_vars = {var: Var(take_name(identifier(var.name), taken), types[var]) for var in found}
+    new_vars = {
+        var: Var(take_name(identifier(var.name), taken), types[var], bounds=var.bounds)
+        for var in found
+    }
     return new_vars, {new_vars[var] for var in only_strides}
 
 

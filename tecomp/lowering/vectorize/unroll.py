@@ -224,7 +224,7 @@ def _loop(loop: For, limit: int, max_counts: Mapping[Var, int]) -> Task:
             return IfThenElse(condition, first, second)
         case Let(var, value, body) if _stays_the_same(value, loop) and _is_defined(value):
             return Let(var, value, (yield _loop(replace(loop, body=body), limit, max_counts)))
-        case SeqStmt(parts) if loop.kind is ForKind.SERIAL:
+        case SeqStmt(parts) if loop.kind is ForKind.SERIAL and parts:
             return _versions_by_extent(loop, parts)
     return loop if loop.kind is ForKind.SERIAL else _unroll(loop, limit, max_counts)
 

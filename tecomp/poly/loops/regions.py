@@ -44,11 +44,16 @@ class LoopScope:
 
     @classmethod
     def of_sizes(cls, sizes: Sequence[Var], extents: Sequence[Expr] = ()) -> LoopScope:
-        """Return the scope outside all loops, where `extents` are nonnegative."""
+        """Return the scope outside all loops.
+
+        There, `extents` are nonnegative, and sizes are within their declared bounds.
+        """
         space = Space((), tuple(sizes))
         known = space.universe_set()
-        for extent in extents:
-            known = known.intersect(condition_hull(extent >= 0, space)[0])
+        facts = [extent >= 0 for extent in extents]
+        facts += [fact for var in sizes for fact in _declared_facts(var)]
+        for fact in facts:
+            known = known.intersect(condition_hull(fact, space)[0])
         return cls(tuple(sizes), known.params().coalesce(), len(sizes))
 
     @property
@@ -80,6 +85,16 @@ class LoopScope:
     def running_at_once(self, loops: Sequence[tuple[Var, str]]) -> LoopScope:
         """Return this scope with additional loops whose iterations run concurrently."""
         return replace(self, concurrent=(*self.concurrent, *loops))
+
+
+def _declared_facts(var: Var) -> list[Expr]:
+    """Return the conditions that the declared bounds of a size imply."""
+    bounds = var.bounds
+    if bounds is None:
+        return []
+    facts: list[Expr] = [var >= bounds.minimum]
+    facts += [] if bounds.maximum is None else [var <= bounds.maximum]
+    return facts + ([var % bounds.multiple == 0] if bounds.multiple > 1 else [])
 
 
 def point_at(values: Sequence[Expr], params: tuple[Var, ...]) -> isl.Set:

@@ -48,6 +48,9 @@ def full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | N
 
 @cached_set_question
 def _full_tiles(points: isl.Set, tiled: tuple[tuple[int, int], ...]) -> isl.Set | None:
+    if points.involves_locals():
+        # Declared divisors of sizes are facts about parameters, not gaps between points.
+        points = points.gist_params(points.params())
     last = max(dim for dim, _ in tiled) + 1
     inside = first_dims(points, last)
     if _all_tiles(inside, tiled).is_subset(inside):

@@ -410,3 +410,14 @@ def f(A: Buffer("float32", (n * 5,)), B: Buffer("float32", (n,)), *, n: "int64")
     guards = [sum(isinstance(node, IfThenElse) for node in walk(loop.body)) for loop in loops]
     assert stores == [6, 6, 4], str(func)
     assert guards == [0, 1, 4], str(func)
+
+
+def test_a_loop_remains_without_iterations_of_an_unrolled_loop() -> None:
+    func = unroll_loops(parse("""
+def f(A: Buffer("float32", (8,))):
+    for i in range(2):
+        for j in unrolled(0):
+            A[i * 4 + j] = float32(1.0)
+"""))
+
+    assert not any(isinstance(node, BufferStore) for node in walk(func.body))
