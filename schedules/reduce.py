@@ -19,6 +19,7 @@ from tecomp.schedules.tiling.reduction import (
     NO_BOUNDS,
     VECTOR_OF_ROWS,
     Bounds,
+    declared_maximum,
     first_output,
     fold,
     remaining_reduction_loops,
@@ -60,17 +61,18 @@ _SHORT_SEARCH = 32
 
 Combining lanes takes several comparisons and selections of values and of indices.
 """
-_MAX_TINY_ROW = 16
+_MAX_TINY_ROW = 32
 """Elements of a row up to which vectors across rows are as fast as horizontal reductions.
 
 Longer rows are transposed as well, up to a square: as many elements as there are rows in a vector.
-With AVX-512, sums of 16 int64 in a cache take 1.7 ns a row either way, and of 5 take 0.7 and 1.2.
+With AVX-512, sums of 17 float32 in a cache take 2.2 ns a row and 2.8 as horizontal reductions, of
+32 take 4.3 and 4.0.
 """
-_MAX_ROW_OF_NARROW_TOTALS = 8
+_MAX_ROW_OF_NARROW_TOTALS = 12
 """Elements of a row up to which vectors across rows are faster if totals are narrower than inputs.
 
-The lanes of a narrow total are combined in fewer registers than the inputs fill: `any` of 12 int64
-takes 1.9 ns a row, and 3.4 in vectors across rows.
+The lanes of a narrow total are combined in fewer registers than the inputs fill: `any` of 9 int64
+takes 2.5 ns a row, and 1.6 in vectors across rows; of 16 int64 2.2 and 3.0.
 """
 _MAX_ROWS_ACROSS = 32
 """Rows of a vector across rows: larger squares exceed the registers when they are transposed."""
@@ -330,7 +332,7 @@ def _side_by_side(
 ) -> int:
     """Return the number of rows reduced together: several if rows are short and numerous."""
     is_open = not isinstance(run.extent, int)
-    length = bounds.get(run.extent) if is_open else run.extent
+    length = bounds.get(run.extent, declared_maximum(run.extent)) if is_open else run.extent
     if length is None:
         return 1
     vectors, n_rows = ceil_div(length, lanes_of(x, run, target)), _INTERLEAVED_ROWS

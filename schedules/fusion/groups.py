@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from heapq import heappop, heappush
 from math import prod
 
 from tecomp import Access, Target, accesses, te
@@ -61,6 +62,29 @@ class StageGraph:
     stages: tuple[te.Tensor, ...]
     readers: dict[te.Tensor, list[te.Tensor]]
     results: frozenset[te.Tensor]
+    positions: dict[te.Tensor, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "positions", {x: k for k, x in enumerate(self.stages)})
+
+    def members(
+        self, output: te.Tensor, joins: Callable[[te.Tensor], bool]
+    ) -> set[te.Tensor]:
+        """Return `output` with the stages that only members read and that may join them.
+
+        Only operands of members are visited, last first, so that long programs take linear time.
+        """
+        members, found, pending = {output}, set[te.Tensor](), [(0, output)]
+        while pending:
+            _, x = heappop(pending)
+            if x is not output and not (members.issuperset(self.readers[x]) and joins(x)):
+                continue
+            members.add(x)
+            for operand in (y.op.output(0) for y in x.op.input_tensors):
+                if operand in self.positions and operand not in found:
+                    found.add(operand)
+                    heappush(pending, (-self.positions[operand], operand))
+        return members
 
 
 def program_of(s: te.Schedule) -> StageGraph:
@@ -74,16 +98,29 @@ def program_of(s: te.Schedule) -> StageGraph:
     return StageGraph(stages, readers, frozenset([s[op].op.output(0) for op in s.outputs]))
 
 
-def groups_of(p: StageGraph, target: Target) -> tuple[list[FusedStages], list[te.Tensor]]:
-    """Return the groups of a program in order of computation, and the stages that are inlined."""
+def groups_of(
+    p: StageGraph, target: Target, *, is_resident: bool = False
+) -> tuple[list[FusedStages], list[te.Tensor]]:
+    """Return the groups of a program in order of computation, and the stages that are inlined.
+
+    Args:
+        p: Program.
+        target: Target.
+        is_resident: Whether values stay in scratchpads from group to group, so that computing them
+            row by row, or again in each core, saves nothing.
+    """
     inlined = _stages_to_inline(p)
     found: dict[te.Tensor, FusedStages] = {}
-    used = {x for x in p.stages if _is_absorbed(p, x) or is_of_scan(p, x)}
+    used = {
+        x for x in p.stages if is_of_scan(p, x) or (_is_absorbed(p, x) and not is_resident)
+    }
     for group in _scans_in_groups(p):
         found[group.output] = group
         used |= {group.output, *group.rows}
         inlined -= {group.output, *group.rows}
-    for members_of, is_value in ((_rows, False), (partial(_values, inlined=inlined), True)):
+    by_row = () if is_resident else (
+        (_rows, False), (partial(_values, inlined=inlined), True))
+    for members_of, is_value in by_row:
         for group in _row_by_row(p, used, inlined, target, members_of):
             group = replace(group, is_value=is_value)
             found[group.output] = group
@@ -287,13 +324,13 @@ def _factors(y: te.Tensor) -> tuple[te.Tensor, ...]:
 def _is_absorbed(p: StageGraph, x: te.Tensor) -> bool:
     """Return whether a pointwise stage is computed while it is packed for its only reader.
 
-    Packing may run several times, once for each core. Expensive stages are therefore fused with the
-    reduction that they follow, if there is one.
+    Packing may run several times, once for each core. A stage that can be the epilogue of a
+    reduction is therefore fused with the reduction.
     """
     is_free = is_pointwise(x) and x not in p.results and len(p.readers[x]) == 1
     if not is_free or x not in _factors(p.readers[x][0]):
         return False
-    return _work(x) <= _MAX_FREE_OPERATIONS or not any(
+    return not any(
         y.op.reduce_axis and y in p.readers and len(p.readers[y]) == 1 for y in x.op.input_tensors
     )
 
@@ -324,7 +361,9 @@ def _transposable_stage(
     p: StageGraph, scan: te.Tensor, inlined: set[te.Tensor], target: Target
 ) -> te.Tensor | None:
     """Return the pointwise stage whose rows are the steps of a scan, if it is the only reader."""
-    if not is_scan(scan) or len(scan.shape) != 2 or scan.op.num_outputs > 1 or scan in p.results:
+    if target.core is None or not is_scan(scan):
+        return None
+    if len(scan.shape) != 2 or scan.op.num_outputs > 1 or scan in p.results:
         return None
     if not has_own_columns(scan):
         return None
@@ -377,8 +416,7 @@ def _rows(
         return set()
     if _is_transposing(output):
         return set()
-    excluded = {x for x in p.stages if _is_transposing(x) or _is_across(x)}
-    return _members(p, output, used | excluded)
+    return _members(p, output, used)
 
 
 def _values(
@@ -388,13 +426,12 @@ def _values(
     is_shared = target.core is not None and _count(output.shape) >= target.core.count
     if not is_shared or not _is_value(output, output):
         return set()
-    members: set[te.Tensor] = {output}
-    for x in reversed(p.stages[: p.stages.index(output)]):
+    def joins(x: te.Tensor) -> bool:
         is_free = x not in used and x not in p.results and x.op.num_outputs == 1
-        if is_free and p.readers[x] and all(
-            y in members and _reads_own(y, x, len(output.shape)) for y in p.readers[x]
-        ) and _is_value(x, output):
-            members.add(x)
+        return is_free and _is_value(x, output) and all(
+            _reads_own(y, x, len(output.shape)) for y in p.readers[x])
+
+    members = p.members(output, joins)
     walks = [_walk_of(x, len(output.shape)) for x in members if x.op.reduce_axis]
     # The bounds of a row of symbolic length choose the loops of a single reduction.
     runs = [x.op.reduce_axis[0].extent for x in members if x.op.reduce_axis]
@@ -437,15 +474,14 @@ def _reads_own(y: te.Tensor, x: te.Tensor, leading: int) -> bool:
 
 
 def _members(p: StageGraph, output: te.Tensor, used: set[te.Tensor]) -> set[te.Tensor]:
-    members: set[te.Tensor] = {output}
-    for x in reversed(p.stages[: p.stages.index(output)]):
-        readers = p.readers[x]
+    def joins(x: te.Tensor) -> bool:
         is_free = x not in used and x not in p.results and x.op.num_outputs == 1
-        if not is_free or not readers or not all(y in members for y in readers):
-            continue
-        if _is_part_of_row(x, output) and all(_stays_in_row(x, y, output) for y in readers):
-            members.add(x)
-    return members - {output}
+        if not is_free or _is_transposing(x) or _is_across(x):
+            return False
+        return _is_part_of_row(x, output) and all(
+            _stays_in_row(x, y, output) for y in p.readers[x])
+
+    return p.members(output, joins) - {output}
 
 
 def _fits(output: te.Tensor, target: Target) -> bool:

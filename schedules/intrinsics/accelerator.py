@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from tecomp import MatmulUnit, Target, TargetError, VectorUnit, te
+from tecomp.operations import SAME, elementwise_in
 
 
 def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
@@ -98,12 +99,8 @@ _ARITHMETIC: dict[str, Function] = {
     "min": te.min,
 }
 _FUNCTIONS: dict[str, Function] = {
-    each.__name__: each
-    for each in (
-        te.exp, te.exp2, te.expm1, te.log, te.log1p, te.log2, te.log10, te.sqrt, te.rsqrt, te.tanh,
-        te.sigmoid, te.erf, te.sin, te.cos, te.tan, te.asin, te.acos, te.atan, te.sinh, te.cosh,
-        te.asinh, te.acosh, te.atanh, te.floor, te.ceil, te.trunc,
-    )
+    row.call: getattr(te, name) for name, row in elementwise_in("te").items()
+    if row.call and row.arity == 1 and row.gives == SAME
 }
 _WITH_A_NUMBER = ("add", "mul", "max", "min")
 

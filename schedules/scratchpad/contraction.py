@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import lcm, prod
+from math import gcd, lcm, prod
 
 from tecomp import ScheduleError, Target, TargetError, te
 from tecomp.schedules.analysis.matmul import Contraction, Sizes
@@ -98,10 +98,12 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> ContractionTili
     for axes in (c.axes, (c.depth,)):
         grown = grow_block(block, limit, axes, budget.fits, lambda trial: budget.read(trial, core))
         block = dict(grown)
+    lanes = {c.depth: where.lanes(c.total.dtype)} if product is None else {}
     for axis, bound in limit.items():
-        # Make the blocks even without changing their number.
+        # Make the blocks even without changing their number, or the number of sticks of the depth.
         count = ceil_div(bound, block[axis])
-        block[axis] = round_up(max(ceil_div(bound, count), 1), tile[axis])
+        unit = lcm(tile[axis], gcd(block[axis], lanes.get(axis, 1)))
+        block[axis] = round_up(max(ceil_div(bound, count), 1), unit)
     fits = budget.fits(block)
     is_doubled = fits and block[c.depth] < full_depth
     return ContractionTiling(product, tile, core, shares, block, is_doubled, fits, refusal)
@@ -225,24 +227,29 @@ class _ContractionBudget:
         return self.bytes(self.c.total, part, 2, memory)
 
     def need(self, block: Sizes) -> int:
-        """Return the bytes of a block: factors twice, sums, and the result of an epilogue."""
+        """Return the bytes of a block: factors twice, sums, and the epilogue.
+
+        The last factors are dead when the epilogue reads the sums, so that its operands and its
+        result are in the memory of the factors. If the sums are in another memory, factors and
+        epilogue are counted together.
+        """
         shapes = zip(self.c.factors, self.c.read(block), strict=True)
         factors = [self.bytes(x, shape, k) for k, (x, shape) in enumerate(shapes)]
-        part = tuple(block[axis] for axis in self.c.axes)
-        total: int = 2 * sum(factors)
-        if _sums_memory(self.product) is None:
-            total += self._bytes_of_sums(block)
-        elif self.output is self.c.total:
-            total += self.where.bytes_of_part(part, self.output.dtype)
-        total += sum(
+        transposed = sum(
             size for k, size in enumerate(factors)
             if is_transposed_and_padded(self.c, k, self.product)
         )
+        part = tuple(block[axis] for axis in self.c.axes)
+        is_sum_elsewhere = _sums_memory(self.product) is not None
+        sums = 0 if is_sum_elsewhere else self._bytes_of_sums(block)
+        finished = 0
         if self.output is not self.c.total:
             others = [x for x in self.output.op.input_tensors if x is not self.c.total]
-            total += sum(self.where.bytes_of_part(part[-len(x.shape):], x.dtype) for x in others)
-            total += self.where.bytes_of_part(part, self.output.dtype)
-        return total
+            finished = sum(self.where.bytes_of_part(part[-len(x.shape):], x.dtype) for x in others)
+        if self.output is not self.c.total or is_sum_elsewhere:
+            finished += self.where.bytes_of_part(part, self.output.dtype)
+        loaded = 2 * sum(factors) + transposed
+        return int(loaded + finished if is_sum_elsewhere else sums + max(loaded, finished))
 
     def bytes(
         self, x: te.Tensor, shape: Sequence[int], operand: int, memory: str | None = None

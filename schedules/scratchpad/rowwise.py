@@ -8,9 +8,10 @@ element-wise intermediate results are in device memory in the meantime.
 from __future__ import annotations
 
 from collections.abc import Collection
-from math import prod
+from math import isqrt, lcm, prod
 
-from tecomp import CapacityError, TargetError, te
+from tecomp import CapacityError, TargetError, accesses, te
+from tecomp.schedules.analysis.stages import is_same
 from tecomp.schedules.common import ceil_div, round_up
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
 from tecomp.schedules.scratchpad.traversal import traverse_parts
@@ -133,34 +134,91 @@ class _Rows:
         *outer, rows, columns = sizes
         unit = (1, *where.units(self.output))[-2]
         fit = where.largest(rows, unit, lambda part: self._need(part, columns))
-        if self._need(fit, columns) > where.scratchpad_bytes:
-            lanes = max(where.unit(x.dtype)[1] for x in (self.output, *self.readers))
-            piece = where.largest(columns, lanes, lambda part: self._need(unit, part))
-            return unit, balanced_block_size(columns, piece, lanes)
-        return self._even(prod(outer), rows, fit, unit), None
+        blocks = self._blocks_in_place(rows, columns, unit)
+        if self._need(fit, columns) <= where.scratchpad_bytes:
+            min_blocks = max(ceil_div(rows, fit), 1)
+            blocks |= {
+                round_up(max(ceil_div(rows, n), 1), unit)
+                for n in range(min_blocks, min_blocks + 4 * where.target.cores)
+            }
+        if blocks:
+            return self._even(prod(outer), rows, blocks), None
+        lanes = max(where.unit(x.dtype)[1] for x in (self.output, *self.readers))
+        piece = where.largest(columns, lanes, lambda part: self._need(unit, part))
+        return unit, balanced_block_size(columns, piece, lanes)
 
-    def _even(self, n_matrices: int, rows: int, fit: int, unit: int) -> int:
+    def _even(self, n_matrices: int, rows: int, blocks: Collection[int]) -> int:
         """Return a block size that balances the rows of the cores; ties prefer large blocks.
 
         Args:
             n_matrices: Number of matrices of rows.
             rows: Rows of each matrix.
-            fit: Maximum rows that fit the scratchpad.
-            unit: Number of which a block is a multiple.
+            blocks: Block sizes that fit the scratchpad.
         """
         cores: int = self.where.target.cores
-        min_blocks = ceil_div(rows, fit)
-        sizes = {
-            round_up(max(ceil_div(rows, n), 1), unit)
-            for n in range(max(min_blocks, 1), max(min_blocks, 1) + 4 * cores)
-        }
 
         def of_a_core(size: int) -> int:
             per_core: int = ceil_div(n_matrices * ceil_div(rows, size), cores)
             return per_core * size
 
-        found: int = min(sizes, key=lambda size: (of_a_core(size), -size))
+        found: int = min(blocks, key=lambda size: (of_a_core(size), -size))
         return found
+
+    def _blocks_in_place(self, rows: int, columns: int, unit: int) -> set[int]:
+        """Return the block sizes that fit if rows are computed in place.
+
+        All blocks are equal and whole sticks or tiles, so that one statement computes all elements
+        of a stage. Requested divisions have blocks of other sizes.
+        """
+        where, stages = self.where, self._stages_in_place()
+        if not stages or columns % where.units(self.output)[-1] or self.output in where.cuts:
+            return set()
+        unit = lcm(unit, where.target.memory(where.scratchpad).rows or 1)
+        pairs = ((n, rows // n) for n in range(1, isqrt(rows) + 1) if rows % n == 0)
+        sizes = {n for pair in pairs for n in pair if n % unit == 0}
+
+        def required(size: int) -> int:
+            reused: int = sum(where.bytes_of_part((size, columns), x.dtype) for x in stages)
+            return self._need(size, columns) - reused
+
+        return {size for size in sizes if required(size) <= where.scratchpad_bytes}
+
+    def _stages_in_place(self) -> list[te.Tensor]:
+        """Return the rows that are computed in the memory of rows that they read last.
+
+        An overwritten row has the size of the result row, and each element is read only at its own
+        index. Stages in other lane counts are inlined, and their operands are not considered.
+        """
+        order = {stage.op.output(0): k for k, stage in enumerate(self.s.stages)}
+        found: list[te.Tensor] = []
+        overwritten: set[te.Tensor] = set()
+        candidates = [x for x in (*self.private_stages, self.output) if self._is_kept_row(x)]
+        for x in sorted(candidates, key=lambda x: order[x]):
+            parents = [
+                y for y in x.op.input_tensors
+                if y not in overwritten and self._is_kept_row(y) and width_of(y) == width_of(x)
+                and x == max(self.readers[y], key=lambda reader: order[reader])
+                and all(map(self._is_computed_here, self.readers[y]))
+                and all(
+                    is_same(read.axes, x.op.axis)
+                    for read in accesses(x).reads if read.tensor == y
+                )
+            ]
+            if parents and not x.op.reduce_axis:
+                overwritten.add(parents[0])
+                found.append(x)
+        return found
+
+    def _is_kept_row(self, x: te.Tensor) -> bool:
+        """Return whether a block of a tensor of the shape of the result is in the scratchpad."""
+        where = self.where
+        is_row = sizes_of(x) == sizes_of(self.output) and x not in where.resident_tensors
+        return is_row and (x not in self.private_stages or self._is_computed_here(x))
+
+    def _is_computed_here(self, x: te.Tensor) -> bool:
+        """Return whether a stage is computed in the scratchpad, not inlined into its readers."""
+        lanes = self.where.lanes
+        return not self._has_columns(x) or bool(lanes(x.dtype) == lanes(self.output.dtype))
 
     def _need(self, rows: int, columns: int) -> int:
         """Return the bytes of the scratchpad for a block of rows, or for a piece of it."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tecomp import Target, accesses, te
 from tecomp.schedules.analysis.stages import match_copy
-from tecomp.schedules.common import ceil_div, wide_type
+from tecomp.schedules.common import Size, ceil_div, wide_type
 from tecomp.schedules.tiling.register_blocking import core_of, lanes_of
 
 _BYTES = ("int8", "uint8")
@@ -114,6 +114,13 @@ def apply_epilogue(
 Bounds = Mapping[te.Expr, int]
 """Expected upper bounds of symbolic sizes. They affect performance only."""
 NO_BOUNDS: Bounds = MappingProxyType({})
+
+
+def declared_maximum(extent: Size) -> int | None:
+    """Return the declared maximum of a size variable; None if it has none."""
+    bounds = getattr(extent, "bounds", None)
+    return None if bounds is None else bounds.maximum
+
 
 ACCUMULATORS = 4
 """Vector accumulators, which are independent to hide the latency of additions."""

@@ -20,6 +20,7 @@ from tecomp.graph.canonicalize import (
 )
 from tecomp.graph.top_k import top_k_on_cores
 from tecomp.ir.nodes.expr import Var
+from tecomp.ir.nodes.printer import identifier
 from tecomp.ir.traversal.rewrite import nodes_of
 from tecomp.machine.descriptor import Target
 
@@ -198,7 +199,8 @@ def _size_variables(inputs: Sequence[Tensor], constants: Sequence[Tensor]) -> fr
                     kind="unbound-size", name=tensor.name, extent=extent,
                 )
     sizes = {extent for x in inputs for extent in x.shape if isinstance(extent, Var)}
-    names = Counter(var.name for var in sizes)
+    # Kernels match the sizes of a program by name, and names in functions are identifiers.
+    names = Counter(identifier(var.name) for var in sizes)
     for name, count in names.items():
         if count > 1:
             raise DefinitionError(
@@ -250,12 +252,12 @@ def _check_size(name: str, var: Var, sizes: Container[Var]) -> None:
         )
 
 
-def check_constant_sizes(graph: ProgramGraph, reason: str) -> None:
+def check_constant_sizes(graph: ProgramGraph, subject: str) -> None:
     """Check that a program has no symbolic sizes.
 
     Args:
         graph: Program.
-        reason: What requires constant sizes.
+        subject: What requires constant sizes, in the singular.
 
     Raises:
         DefinitionError: If an input has a symbolic size.
@@ -264,7 +266,7 @@ def check_constant_sizes(graph: ProgramGraph, reason: str) -> None:
         for extent in tensor.shape:
             if not isinstance(extent, int):
                 raise DefinitionError(
-                    "compile: {name} has the extent `{extent}`, but {reason} constant sizes; "
-                    "define it with constant sizes",
-                    kind="unbound-size", name=tensor.name, extent=extent, reason=reason,
+                    "compile: {name} has the extent `{extent}`, but {subject} requires constant "
+                    "sizes; define it with constant sizes",
+                    kind="unbound-size", name=tensor.name, extent=extent, subject=subject,
                 )

@@ -1,19 +1,22 @@
-"""Partition operations into fusion groups."""
+"""Partition operations into fusion groups, and combine groups that read the same values."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
 
-from tecomp.compute.access_relations import Access, Accesses, accesses
+from tecomp.compute.define import compute
 from tecomp.compute.extern import ExternOp
-from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.graph.dag import ProgramGraph, steps_of_scans
-from tecomp.schedules.analysis.reduction import match_grouped_scan
+from tecomp.graph.dag import ProgramGraph, graph_with, steps_of_scans
+from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir.nodes.structural_equality import structural_equal
+from tecomp.ir.traversal.rewrite import nodes_of, substitute, top_down
+from tecomp.machine.descriptor import Target
+from tecomp.schedules.fusion.groups import StageGraph, groups_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,45 +45,41 @@ def group_inputs(group: FusionGroup) -> list[Tensor]:
 
 
 def form_fusion_groups(
-    graph: ProgramGraph, isolated: Container[Operation] = (), stored: Iterable[Operation] = (),
-    parts: Mapping[Operation, Operation] = MappingProxyType({}),
-    retained: Container[Operation] = (),
+    graph: ProgramGraph, target: Target, isolated: Container[Operation] = (),
+    stored: Iterable[Operation] = (), retained: Container[Operation] = (),
 ) -> tuple[FusionGroup, ...]:
     """Partition the operations into fusion groups, in topological order.
 
-    An operation joins the group of its readers if there is exactly one such group, all readers
-    access it element-wise, and none needs a whole row before its own elements. A view joins every
-    group that reads it. The steps of a scan belong to the group of the scan.
+    The fuser of schedules decides, so that a program and a single kernel compute equal loop nests;
+    each of its loop nests becomes a kernel.
 
     Args:
         graph: Operations.
+        target: Target.
         isolated: Operations that form groups of their own, together with the views that they read.
         stored: Operations whose results must be in memory.
-        parts: Operations that must join the group of another operation, with that operation.
         retained: Views among `stored` that their readers must not recompute.
     """
     steps = steps_of_scans(graph.operations)
-    groups: dict[Operation, dict[Operation, None]] = {}
-    reductions: dict[Operation, list[Operation]] = {op: [] for op in graph.operations}
     outputs = {*stored, *(tensor.op for tensor in graph.outputs)}
+    apart = {op for op in graph.operations if op in isolated or any(
+        reader in isolated and not _is_view(op) for reader in graph.readers[op])}
+    results = frozenset(op.output(0) for op in {*outputs, *apart, *_folded(graph)})
+    stages = tuple(op.output(0) for op in graph.operations)
+    readers = {op.output(0): [y.output(0) for y in graph.readers[op]] for op in graph.operations}
+    nests, _ = groups_of(
+        StageGraph(stages, readers, results), target, is_resident=target.core is None)
+    heads = {nest.output.op for nest in nests}
+    groups: dict[Operation, dict[Operation, None]] = {}
     for op in reversed(graph.operations):
-        readers = graph.readers[op]
-        found = {group: None for reader in readers for group in groups[reader]}
-        if (host := parts.get(op)) is not None:
-            found = groups[host]
-        elif op in steps:
-            found = {steps[op]: None}
+        found = {group: None for reader in graph.readers[op] for group in groups[reader]}
+        if op in steps:
+            found = groups[steps[op]]
         elif op in outputs:
             is_root = op in isolated or op in retained or not _is_view(op)
             found = {op: None} | ({} if is_root else found)
-        elif op in isolated or (not _is_view(op) and not (
-            len(found) == 1 and all(r not in isolated and _fits(op, r) for r in readers)
-        )):  # fmt: skip
+        elif op in heads or op in apart:
             found = {op: None}
-        if op.reduce_axis and not all(_may_reduce(op, reductions[group]) for group in found):
-            found = {op: None}
-        for group in found:
-            reductions[group] += [op] if op.reduce_axis else []
         groups[op] = found
     members: dict[Operation, list[Operation]] = {}
     for op in graph.operations:
@@ -90,81 +89,300 @@ def form_fusion_groups(
     return tuple(FusionGroup(tuple(members[op])) for op in graph.operations if op in members)
 
 
-def scan_only_operations(graph: ProgramGraph) -> dict[Operation, Operation]:
-    """Return the operations of scans inside of grouped rows, each with the result of its scan.
-
-    Separate kernels would move all intermediate values of such a scan through memory.
-    """
-    found: dict[Operation, Operation] = {}
-    outputs = {tensor.op for tensor in graph.outputs}
+def computed_constants(graph: ProgramGraph) -> dict[Operation, None]:
+    """Return the operations that depend on constants only, in topological order."""
+    known = {x.op for x in graph.constants}
+    found: dict[Operation, None] = {}
     for op in graph.operations:
-        d = match_grouped_scan(op.output(0))
-        if d is None:
-            continue
-        rules = [x.op for scan in (d.sums, d.before) for x in scan.op.input_tensors]
-        members = {d.columns.op, d.sums.op, d.totals.op, d.before.op, *rules}
-        inside = {op, *members}
-        is_private = not outputs & members and members.issubset(graph.readers)
-        if is_private and all(reader in inside for x in members for reader in graph.readers[x]):
-            found |= dict.fromkeys(members, op)
+        if op.input_tensors and all(x.op in known or x.op in found for x in op.input_tensors):
+            found[op] = None
     return found
+
+
+def _folded(graph: ProgramGraph) -> Iterator[Operation]:
+    """Yield the computed constants that other operations read; they are computed once."""
+    known = computed_constants(graph)
+    for op in known:
+        if not _is_view(op) and not known.keys() >= {*graph.readers[op]}:
+            yield op
 
 
 def _is_view(op: Operation) -> bool:
     """Return whether an operation is a view: a pure index mapping of one tensor."""
-    return _is_plain(op) and isinstance(op, ComputeOp) and isinstance(op.body[0], TensorLoad)
-
-
-def _fits(op: Operation, reader: Operation) -> bool:
-    """Return whether an operation can be computed inside the loops of a reader."""
-    if not _is_plain(op) or not _is_computed(reader):
+    if not isinstance(op, ComputeOp) or isinstance(op, ScanOp | ExternOp):
         return False
-    producer, consumer = accesses(op.output(0)), accesses(reader.output(0))
-    reads = [read for read in consumer.reads if read.tensor.op is op]
-    if producer.reduce_axis:
-        return not consumer.reduce_axis and all(_is_in_place(read, consumer.axis) for read in reads)
-    return all(_is_once(read, consumer) for read in reads)
+    return op.num_outputs == 1 and isinstance(op.body[0], TensorLoad)
 
 
-def _may_reduce(op: Operation, others: Sequence[Operation]) -> bool:
-    """Return whether an operation can share a group with the given reductions.
+_MAX_OPERATIONS = 64
+"""Maximum operations of the combined kernels."""
+_MAX_RESULTS = 4
+"""Maximum results of a kernel, each of which is a stream of stores."""
 
-    A reduction that reuses its operands profits from tiles of its own, which exclude the row loops
-    of other reductions.
+
+def combine_siblings(graph: ProgramGraph, target: Target) -> ProgramGraph:
+    """Combine element-wise kernels of one shape that read the same values in one order.
+
+    The combined kernel loads these values once. A value that only combined kernels read is not
+    stored at all. Kernels between which there is a path of other kernels are not combined.
     """
-    if not op.reduce_axis or not others:
-        return True
-    return not any(_reads_again(reduction) for reduction in (op, *others))
+    groups = form_fusion_groups(graph, target)
+    siblings = _Siblings(graph, groups)
+    siblings.combine()
+    found = [cluster for cluster in siblings.clusters if len(cluster.groups) > 1]
+    return _rewritten(graph, found) if found else graph
 
 
-def _reads_again(op: Operation) -> bool:
-    found = accesses(op.output(0))
-    return any(not _is_once(read, found) for read in found.reads if len(read.index) > 1)
+@dataclass(eq=False)
+class _Cluster:
+    """Kernels that are combined.
+
+    Attributes:
+        groups: Groups in topological order; those whose values nothing else reads are not stored.
+        stored: Groups whose values other kernels or callers read.
+    """
+
+    groups: list[FusionGroup]
+    stored: list[FusionGroup] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Number of operations."""
+        return sum(len(group.operations) for group in self.groups)
 
 
-def _is_plain(op: Operation) -> bool:
-    return _is_computed(op) and op.num_outputs == 1
+class _Siblings:
+    """State of horizontal fusion.
+
+    Attributes:
+        values: Element of each element-wise group in terms of the values that it reads.
+        clusters: Element-wise kernels, combined so far.
+    """
+
+    def __init__(self, graph: ProgramGraph, groups: Sequence[FusionGroup]) -> None:
+        self.outputs = {x.op for x in graph.outputs}
+        excluded = {*steps_of_scans(graph.operations), *computed_constants(graph)}
+        self.producer = {group.result: group for group in groups}
+        self.reads = {group: _producers(group, self.producer) for group in groups}
+        self.readers: dict[FusionGroup, list[FusionGroup]] = {group: [] for group in groups}
+        for group, producers in self.reads.items():
+            for producer in producers:
+                self.readers[producer].append(group)
+        self.values = {
+            group: _Elements(group).of_result() for group in groups
+            if _is_elementwise(group) and not excluded & set(group.operations)
+        }
+        self.clusters = [_Cluster([group]) for group in self.values]
+        self.of = {cluster.groups[0]: cluster for cluster in self.clusters}
+
+    def combine(self) -> None:
+        """Combine kernels of equal depth, then values with the kernels that read them."""
+        level = self._depths()
+        first: dict[tuple[int, Tensor], _Cluster] = {}
+        for cluster in [*self.clusters]:
+            (group,) = cluster.groups
+            shape = group.result.output(0)
+            reads = [
+                (level[group], load.tensor) for load in self._loads_in_order(group)
+                if _have_equal_shapes(load.tensor, shape)
+            ]
+            other = next((first[read] for read in reads if read in first), None)
+            if other is not None and self._fits(other, cluster):
+                cluster = self._merge(other, cluster)
+            first.update(dict.fromkeys(reads, cluster))
+        for group in reversed([*self.values]):
+            self._combine_with_reader(group)
+        for cluster in self.clusters:
+            cluster.stored = [
+                group for group in cluster.groups if group.result in self.outputs
+                or any(self.of.get(reader) is not cluster for reader in self.readers[group])
+            ]
+
+    def _combine_with_reader(self, group: FusionGroup) -> None:
+        """Combine a value with an element-wise kernel that reads it, one level above."""
+        cluster, x = self.of[group], group.result.output(0)
+        if len(self.readers[group]) + (group.result in self.outputs) < 2:
+            return  # the fuser had a reason to store the value
+        candidates = [
+            reader for reader in self.readers[group] if reader in self.of
+            and self.of[reader] is not cluster and self._fits(cluster, self.of[reader])
+            and all(
+                self._reads_in_order(other, x) for other in self.of[reader].groups
+                if other in self.readers[group]
+            )
+        ]
+        level = self._depths() if candidates else {}
+        for reader in candidates:
+            if level[reader] == level[group] + 1:
+                self._merge(cluster, self.of[reader])
+                return
+
+    def _depths(self) -> dict[FusionGroup, int]:
+        """Return the length of the longest path to each group; combined groups count as one.
+
+        There is no path between kernels of equal depth, and no path of several kernels between
+        kernels of successive depths, so combining them makes no cycle.
+        """
+        sorter: TopologicalSorter[object] = TopologicalSorter()
+        for group, producers in self.reads.items():
+            node = self._node(group)
+            sorter.add(node, *(n for n in map(self._node, producers) if n is not node))
+        depth: dict[object, int] = {}
+        above: dict[object, set[object]] = {}
+        for group, producers in self.reads.items():
+            above.setdefault(self._node(group), set()).update(map(self._node, producers))
+        for node in sorter.static_order():
+            depth[node] = max((depth[n] + 1 for n in above[node] if n is not node), default=0)
+        return {group: depth[self._node(group)] for group in self.reads}
+
+    def _node(self, group: FusionGroup) -> object:
+        return self.of.get(group, group)
+
+    def _reads_in_order(self, group: FusionGroup, x: Tensor) -> bool:
+        """Return whether each read of `x` is at the index of the element that is computed."""
+        loads = [load for load in nodes_of(TensorLoad, self.values[group]) if load.tensor == x]
+        in_order = {*map(id, self._loads_in_order(group))}
+        return _have_equal_shapes(x, group.result.output(0)) and bool(loads) and all(
+            id(load) in in_order for load in loads
+        )
+
+    def _loads_in_order(self, group: FusionGroup) -> list[TensorLoad]:
+        axes = group.result.axis
+        return [
+            load for load in nodes_of(TensorLoad, self.values[group])
+            if len(load.indices) == len(axes)
+            and all(a is b for a, b in zip(load.indices, axes, strict=True))
+        ]
+
+    def _fits(self, cluster: _Cluster, other: _Cluster) -> bool:
+        groups = [*cluster.groups, *other.groups]
+        inside = {*groups}
+        results = sum(
+            group.result in self.outputs or not inside.issuperset(self.readers[group])
+            for group in groups
+        )
+        widths = {group.result.output(0).dtype.bits for group in groups}
+        is_small = cluster.size + other.size <= _MAX_OPERATIONS and results <= _MAX_RESULTS
+        return is_small and len(widths) == 1
+
+    def _merge(self, first: _Cluster, second: _Cluster) -> _Cluster:
+        self.clusters.remove(second)
+        first.groups += second.groups
+        self.of.update(dict.fromkeys(second.groups, first))
+        return first
 
 
-def _is_computed(op: Operation) -> bool:
-    return isinstance(op, ComputeOp) and not isinstance(op, ScanOp | ExternOp)
+class _Elements:
+    """Composition of the operations of an element-wise group."""
+
+    def __init__(self, group: FusionGroup) -> None:
+        self.group = group
+        self.inside = {*group.operations}
+
+    def of_result(self) -> Expr:
+        """Return the element of the result at the index of its axes."""
+        result = self.group.result
+        assert isinstance(result, ComputeOp)
+        return self._inlined(result.body[0])
+
+    def _inlined(self, expr: Expr) -> Expr:
+        return top_down(expr, self._value)
+
+    def _value(self, node: object) -> Expr | None:
+        if not isinstance(node, TensorLoad) or node.tensor.op not in self.inside:
+            return None
+        op = node.tensor.op
+        assert isinstance(op, ComputeOp)
+        indices = [self._inlined(index) for index in node.indices]
+        values: Mapping[Var, Expr] = dict(zip(op.axis, indices, strict=True))
+        return self._inlined(substitute(op.body[0], values))
 
 
-def _is_in_place(read: Access, axes: Sequence[IterVar]) -> bool:
-    """Return whether an element is read at the same indices at which it is used."""
-    read_axes = [axis for axis in read.axes if axis is not None]
-    return len(read_axes) == len(read.index) and _in_order(read_axes, axes)
+def _producers(
+    group: FusionGroup, producer: Mapping[Operation, FusionGroup]
+) -> list[FusionGroup]:
+    found = (producer.get(x.op) for x in group_inputs(group))
+    return [other for other in dict.fromkeys(found) if other is not None]
 
 
-def _is_once(read: Access, accesses: Accesses) -> bool:
-    """Return whether the reader reads each element at most once, in any order."""
-    read_axes = {axis for axis in read.axes if axis is not None}
-    loops = (*accesses.axis, *accesses.reduce_axis)
-    return len(read_axes) == len(read.index) and all(
-        axis in read_axes or (isinstance(axis.extent, int) and axis.extent == 1) for axis in loops
+def _is_elementwise(group: FusionGroup) -> bool:
+    """Return whether all operations are single element-wise results, and there are not many."""
+    return len(group.operations) <= _MAX_OPERATIONS // 2 and bool(group.result.axis) and all(
+        isinstance(op, ComputeOp) and not isinstance(op, ScanOp | ExternOp)
+        and op.num_outputs == 1 and not op.reduce_axis for op in group.operations
     )
 
 
-def _in_order(read_axes: Sequence[IterVar], axes: Sequence[IterVar]) -> bool:
-    positions = [k for axis in read_axes for k, other in enumerate(axes) if other is axis]
-    return positions == sorted(positions) and len(positions) == len(read_axes)
+def _have_equal_shapes(x: Tensor, y: Tensor) -> bool:
+    return len(x.shape) == len(y.shape) and all(
+        a == b if isinstance(a, int) or isinstance(b, int) else structural_equal(a, b)
+        for a, b in zip(x.shape, y.shape, strict=True)
+    )
+
+
+def _rewritten(graph: ProgramGraph, clusters: Sequence[_Cluster]) -> ProgramGraph:
+    """Return the program in which each cluster is one operation of several results."""
+    of = {group.result: cluster for cluster in clusters for group in cluster.groups}
+    done: dict[Tensor, Tensor] = {}
+    combined: dict[_Cluster, Mapping[Operation, Tensor]] = {}
+
+    def change(before: Operation, rebuilt: Operation) -> Operation | tuple[Tensor, ...]:
+        cluster = of.get(before)
+        if cluster is None or all(group.result is not before for group in cluster.stored):
+            done.update(zip(before.outputs, rebuilt.outputs, strict=True))
+            return rebuilt
+        if cluster not in combined:
+            combined[cluster] = _combine(cluster, done)
+        done[before.output(0)] = combined[cluster][before]
+        return (done[before.output(0)],)
+
+    operations = tuple(_in_order(graph, of))
+    return graph_with(replace(graph, operations=operations), change)
+
+
+def _in_order(
+    graph: ProgramGraph, of: Mapping[Operation, _Cluster]
+) -> Iterator[Operation]:
+    """Yield the operations in topological order, with what a cluster reads before its results."""
+    sorter: TopologicalSorter[_Cluster | Operation] = TopologicalSorter()
+    members: dict[_Cluster | Operation, list[Operation]] = {}
+    known = {*graph.operations}
+    for op in graph.operations:
+        node = of.get(op, op)
+        members.setdefault(node, []).append(op)
+        reads = op.input_tensors
+        if isinstance(node, _Cluster):
+            # Operations inside the groups are part of the combined operation.
+            (group,) = (group for group in node.groups if group.result is op)
+            reads = tuple(group_inputs(group))
+        producers = (of.get(x.op, x.op) for x in reads if x.op in known)
+        sorter.add(node, *(other for other in producers if other is not node))
+    for node in sorter.static_order():
+        yield from members[node]
+
+
+def _combine(cluster: _Cluster, done: Mapping[Tensor, Tensor]) -> Mapping[Operation, Tensor]:
+    """Return the results of the operation that computes a cluster."""
+    first, *_ = cluster.stored
+    inside = {group.result: group for group in cluster.groups}
+    elements: dict[FusionGroup, Expr] = {}
+
+    def define(*index: Expr) -> tuple[Expr, ...]:
+        def value(node: object) -> Expr | None:
+            if not isinstance(node, TensorLoad):
+                return None
+            if node.tensor.op in inside:
+                assert len(node.indices) == len(index)
+                return elements[inside[node.tensor.op]]
+            indices = [top_down(i, value) for i in node.indices]
+            return TensorLoad(done.get(node.tensor, node.tensor), tuple(indices))
+
+        for group in cluster.groups:
+            values = dict(zip(group.result.axis, index, strict=True))
+            elements[group] = top_down(substitute(_Elements(group).of_result(), values), value)
+        return tuple(elements[group] for group in cluster.stored)
+
+    name = "_".join(group.result.name for group in cluster.stored)
+    defined = compute(first.result.output(0).shape, define, name=name)
+    results = defined if isinstance(defined, tuple) else (defined,)
+    return {group.result: x for group, x in zip(cluster.stored, results, strict=True)}

@@ -11,7 +11,12 @@ from tecomp.constraints.user_hints import DivisionHint
 from tecomp.errors import LayoutError
 from tecomp.graph.compile_options import CompileRequest
 from tecomp.graph.dag import ProgramGraph, check_constant_sizes, graph_of
-from tecomp.graph.fusion import FusionGroup, form_fusion_groups, group_inputs, scan_only_operations
+from tecomp.graph.fusion import (
+    FusionGroup,
+    combine_siblings,
+    form_fusion_groups,
+    group_inputs,
+)
 from tecomp.graph.insert_relayouts import ProgramWithLayouts, insert_relayouts
 from tecomp.graph.kernels import compile_time_constants
 from tecomp.graph.layout_assignment import choose_layouts
@@ -232,7 +237,7 @@ class ProgramPlan:
         original, replacements = self.assigned_layouts.graph, dict(prog.replacements)
         stored = {replacements.get(x, x).op for x in self.shards} | {*prog.copies}
         groups = form_fusion_groups(
-            prog.graph, prog.copy_operations, prog.requested_ops, retained=stored
+            prog.graph, self.request.target, prog.copy_operations, prog.requested_ops, stored
         )
         known = compile_time_constants(prog.graph, groups)
         for x in self.shards:
@@ -285,9 +290,9 @@ def requested_graph(request: CompileRequest) -> ProgramGraph:
     """Build the operation graph of a compile request, with copies of inputs to scratchpads."""
     graph = graph_of(request.outputs, request.inputs, list(request.constants), request.target)
     if request.target.core is None:
-        check_constant_sizes(graph, f"{request.target.name} requires")
+        check_constant_sizes(graph, f"the target {request.target.name}")
     elif request.is_laid_out or request.hints:
-        check_constant_sizes(graph, "layouts and hints require")
+        check_constant_sizes(graph, "a layout or hint")
     return copy_resident_inputs(graph, request.target, request.layouts, request.packed)
 
 
@@ -325,7 +330,9 @@ def plan_program(request: CompileRequest) -> ProgramPlan:
             request, graph, (), frozenset(), chosen, program, {}, {}, Residency(()), {}, shards)
         grouped = initial.with_groups(program)
     else:
-        groups = form_fusion_groups(graph, parts=scan_only_operations(graph))
+        if request.target.core is not None and not request.hints:
+            graph = combine_siblings(graph, request.target)
+        groups = form_fusion_groups(graph, request.target)
         hinted = {hint: graph.of(hint.tensor) for hint in request.division_hints}
         grouped = ProgramPlan(
             request, graph, groups, compile_time_constants(graph, groups), None, None,

@@ -22,7 +22,7 @@ from tecomp.graph.serialization import NativeProgram, save
 from tecomp.graph.sizes import sizes_of
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Var
-from tecomp.ir.nodes.printer import format_count
+from tecomp.ir.nodes.printer import format_count, identifier
 
 if TYPE_CHECKING:
     # Details of a program are imported only when they are inspected.
@@ -83,7 +83,7 @@ class Program(Pictured):
         self._details: ProgramDetails | None = None
         self.target = request.target
         self._sizes = {
-            extent.name: (k, axis) for k, x in reversed([*enumerate(request.inputs)])
+            identifier(extent.name): (k, axis) for k, x in reversed([*enumerate(request.inputs)])
             for axis, extent in enumerate(x.shape) if isinstance(extent, Var)
         }
 

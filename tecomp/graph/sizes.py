@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.static_shapes import extent_at
-from tecomp.errors import DefinitionError
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.arith.simplify import simplify
-from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, binary, index_value
+from tecomp.ir.nodes.expr import BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.nodes.stmt import Buffer, Extent
 from tecomp.layout.core.layout import Layout
+from tecomp.lowering.stages.index_expressions import index_of
 
 
 def sizes_of(
@@ -48,40 +48,22 @@ def plain_layout(x: Tensor) -> Layout:
     return Layout.row_major(sizes_of(x), x.dtype)
 
 
-def in_int64(extent: Extent, variables: Mapping[Var, Var]) -> Extent:
-    """Return an extent with int64 arithmetic, in which kernels compute sizes.
+def in_int64(extent: Extent, variables: Mapping[Var, Expr]) -> Extent:
+    """Return an extent in int64 arithmetic, in which kernels compute sizes.
 
     Args:
         extent: Extent.
         variables: int64 variable of each size variable.
-
-    Raises:
-        DefinitionError: If the extent is neither affine nor a quotient, remainder, minimum or
-            maximum of such terms.
     """
-    match extent:
-        case int():
-            return extent
-        case Var():
-            return variables[extent]
-        case Const():
-            return int(extent.value)
-        case Cast():
-            return in_int64(extent.value, variables)
-        case Binary():
-            a, b = (index_value(in_int64(x, variables)) for x in (extent.a, extent.b))
-            return simplify(binary(extent.op, a, b))
-    raise DefinitionError(
-        "compile: the extent `{extent}` is no sum, product, quotient, minimum or maximum of sizes; "
-        "pass it as a size variable of its own",
-        kind="unbound-size", extent=extent,
-    )
+    if isinstance(extent, int):
+        return extent
+    found = simplify(index_of(extent, variables))
+    return int(found.value) if isinstance(found, Const) else found
 
 
-def symbolic_bytes(x: Tensor, variables: Mapping[Var, Var]) -> Extent:
+def symbolic_bytes(x: Tensor, variables: Mapping[Var, Expr]) -> Extent:
     """Return the size in bytes as a function of int64 size variables."""
     total: Expr = index_value(x.dtype.bytes)
     for extent in x.shape:
-        total = binary(BinOp.MUL, total, index_value(in_int64(extent, variables)))
-    total = simplify(total)
-    return int(total.value) if isinstance(total, Const) else total
+        total = binary(BinOp.MUL, total, index_of(index_value(extent), variables))
+    return in_int64(total, {})

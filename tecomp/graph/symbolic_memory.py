@@ -16,7 +16,7 @@ from tecomp.ir.arith.extents import round_up
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import BinOp, Const, Var, binary, index_value
-from tecomp.ir.nodes.printer import format_count
+from tecomp.ir.nodes.printer import format_count, identifier
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.lowering.storage.memory_planner import LiveInterval, peak_live_bytes
@@ -96,7 +96,7 @@ def plan_symbolic_memory(
         sizes: Size variables.
         reuses: Operand that each in-place result overwrites.
     """
-    variables = {var: Var(var.name, INT64) for var in sizes}
+    variables = {var: Var(identifier(var.name), INT64, bounds=var.bounds) for var in sizes}
     ends: list[int] = []
     slots: list[Extent] = []
     number: dict[Tensor, int] = {}

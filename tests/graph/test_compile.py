@@ -641,13 +641,16 @@ def test_a_program_may_have_any_name(name: str) -> None:
 
 
 def test_operations_may_carry_anything() -> None:
-    X = te.placeholder((4,), name="X")
+    X = [te.placeholder((4,), name=name) for name in "ABC"]
     notes = [object(), np.zeros(3), lambda: 0]
-    Y = [te.compute((4,), lambda i: X[i] + 1.0, name="Y", attrs={"note": x}) for x in notes]
-    program = tecomp.compile(Y, [X])
+    Y = [
+        te.compute((4,), lambda i, x=x: x[i] + 1.0, name="Y", attrs={"note": note})
+        for x, note in zip(X, notes, strict=True)
+    ]
+    program = tecomp.compile(Y, X)
 
     assert len({id(call.kernel) for call in program.kernels}) == 3
-    np.testing.assert_array_equal(program(np.zeros(4, "float32")), np.ones((3, 4)))
+    np.testing.assert_array_equal(program(*np.zeros((3, 4), "float32")), np.ones((3, 4)))
 
 
 @pytest.mark.parametrize("name", ["1st sum", "a.b", "größe", "lambda"])

@@ -60,8 +60,8 @@ def test_a_residual_is_computed_in_place() -> None:
     offsets = {value.tensor.name: value.offset for value in program.memory.values}
     r = x @ x + np.maximum(x @ v, 0)
 
-    assert [call.group.result.name for call in program.kernels] == ["P", "R", "S"]
-    assert offsets == {"P": 0, "R": 0}
+    assert [call.group.result.name for call in program.kernels] == ["Q", "R", "S"]
+    assert offsets == {"Q": 0, "R": 0}
     assert program.memory.bytes == program.memory.lower_bound == 4 * SIZE * SIZE
     assert_close(program(x, v), r @ r, rtol=1e-4, atol=1e-4)
 
@@ -84,8 +84,8 @@ def test_in_place_values_are_removed_together() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "capacity",
-            message="compile: program needs 9216 bytes of global, which has 9215: 6912 for inputs, outputs and constants, 2304 between kernels; P (2304) is live at the peak",
-            remedy="without P, R it fits: reduce their sizes, or recompute them where they are read",
+            message="compile: program needs 9216 bytes of global, which has 9215: 6912 for inputs, outputs and constants, 2304 between kernels; Q (2304) is live at the peak",
+            remedy="without Q, R it fits: reduce their sizes, or recompute them where they are read",
         )
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,38 @@ def test_names_of_tensors_and_sizes_do_not_clash() -> None:
     assert_close(program(x, x.T.copy())[1], (x @ x.T).sum(0), rtol=1e-6, atol=0)
 
 
+@pytest.mark.parametrize("name", ["seq len", "class", "1n", "größe", "slot", "A", "n_1"])
+def test_a_size_has_any_name(name: str) -> None:
+    n = te.var(name)
+    A, B = te.placeholder((n, 3), name="A"), te.placeholder((n, n), name="n")
+    product = topi.matmul(A, A, transp_b=True)
+    weights = topi.nn.softmax(topi.add(product, B))
+    program = tecomp.compile([topi.matmul(weights, A), topi.sum(A, axis=0)], [A, B])
+
+    a, b = np.full((5, 3), 0.25, np.float32), np.eye(5, dtype=np.float32)
+    result, total = program(a, b)
+    powers = np.exp(a.astype(float) @ a.T + b)
+    assert_close(result, powers / powers.sum(-1, keepdims=True) @ a, rtol=1e-5, atol=1e-6)
+    assert_close(total, a.sum(0), rtol=1e-6, atol=0)
+    [size] = (var.name for var in program.kernels[0].kernel.sizes)
+    report = program.report(measured=False, **{size: 5})
+    assert [k.reads for k in report.kernels if k.operations[-1] == "T_sum"] == [5 * 3 * 4]
+    assert program.memory.at({size: 40}).bytes >= 40 * 40 * 4
+
+
+def test_reports_of_sizes_whose_product_exceeds_int32() -> None:
+    n = te.var("n")
+    A = te.placeholder((n, n, 4), name="A")
+    program = tecomp.compile(topi.exp(topi.reshape(A, (n * n, 4))), [A])
+
+    assert program.report(n=1 << 17).kernels[0].reads == (1 << 34) * 16
+
+
+def of_names(*names: str) -> object:
+    A, B = (te.placeholder((te.var(name),), name=f"A{k}") for k, name in enumerate(names))
+    return tecomp.compile([topi.exp(A), topi.exp(B)], [A, B])
+
+
 def named_alike() -> object:
     A, B = (te.placeholder((te.var("n"),), name=name) for name in "AB")
     return tecomp.compile([topi.exp(A), topi.exp(B)], [A, B])
@@ -220,10 +253,11 @@ def of_a_machine() -> object:
 
 @pytest.mark.parametrize(("make", "expected"), [
     (named_alike, Diagnostic("duplicate-argument", name="n", count=2)),
+    (partial(of_names, "a b", "a.b"), Diagnostic("duplicate-argument", name="a_b", count=2)),
     (of_a_constant, Diagnostic("unbound-size", name="B", extent="n")),
     (in_an_expression_only, Diagnostic("unbound-size", op="A", var="n")),
     (of_a_machine, Diagnostic(
-        "unbound-size", name="A", extent="n", reason="stick128 requires")),
+        "unbound-size", name="A", extent="n", subject="the target stick128")),
 ])
 def test_sizes_that_are_rejected(make: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(DefinitionError) as error:

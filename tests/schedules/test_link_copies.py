@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,12 @@ from tecomp import LowerError, Target, TargetError, te
 from tecomp.cost_model import CostReport
 from tecomp.ir import DType
 from tecomp.machine import read_target
-from tecomp.schedules.intrinsics.accelerator import copy_intrinsic, vector_intrinsic
+from tecomp.operations import SAME, elementwise_in
+from tecomp.schedules.intrinsics.accelerator import (
+    copy_intrinsic,
+    vector_intrinsic,
+    vector_intrinsics,
+)
 from tecomp.schedules.scratchpad import placement_of, sizes_of
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
@@ -287,6 +293,22 @@ def test_vectors_of_a_custom_machine(operation: str, dtype: str, cycles: int) ->
     assert report.tiles == {f"alu_{operation}_{dtype}": 2 * -(-40 // lanes)}
     assert report.operations == {}
     assert report.cores[0].cycles["alu unit"] == cycles
+
+
+def test_units_compute_the_intrinsics_that_they_list() -> None:
+    """A unit may list any intrinsic function of one float, as defined by the rows."""
+    names = [row.call for row in elementwise_in("te").values()
+             if row.call and row.arity == 1 and row.gives == SAME]
+    alu = TOY.engine["alu"]
+    assert isinstance(alu, tecomp.VectorUnit)
+    unit = replace(alu, cycles={"default": 1.0, **dict.fromkeys(names, 9.0)})
+    target = replace(TOY, engine={**TOY.engine, "alu": unit})
+
+    found = [intrin.name for intrin in vector_intrinsics(target)]
+
+    assert {"erfinv", "lgamma", "round"} < set(names)
+    assert {f"alu_{name}_float32" for name in names} < set(found)
+    assert not {f"alu_{name}_int16" for name in names} & set(found)
 
 
 @pytest.mark.parametrize("operation", ["add", "mul", "max", "min"])

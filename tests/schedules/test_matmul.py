@@ -12,7 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.ir import DType
-from tecomp.schedules import activations, matmul
+from tecomp.schedules import activations, auto, matmul
 from tecomp.schedules.common import round_up
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close, assert_product
@@ -316,3 +316,37 @@ def test_non_products_are_rejected() -> None:
     assert diagnostic(error.value) == (
         Diagnostic("pattern-mismatch", caller="matmul.schedule", op="C")
     )
+
+
+@pytest.mark.parametrize("is_scaled", [False, True])
+@pytest.mark.parametrize(("rows", "is_transposed"), [(1, False), (1, True), (3, True), (3, False)])
+def test_weights_of_4_bits_are_unpacked_where_they_are_read(
+    rows: int, is_transposed: bool, is_scaled: bool
+) -> None:
+    """A product of few rows stores no unpacked weights that exceed the second-level cache."""
+    depth, columns = 512, 384
+    shape = (depth, columns) if is_transposed else (columns, depth)
+    W = te.placeholder((shape[0], shape[1] // 2), "uint8", name="W")
+    scale = te.placeholder((shape[0], shape[1] // 32), name="scale")
+    A = te.placeholder((rows, depth), name="A")
+    weights = tecomp.storage_format("int4").decode(W, "float32")
+    if is_scaled:
+        unpacked = weights
+        weights = te.compute(
+            shape, lambda i, j: unpacked[i, j] * scale[i, j // 32], name="weights")
+    B = matmul.define(A, weights, transpose_b=not is_transposed)
+    args = [A, W, *([scale] if is_scaled else []), B]
+    random = np.random.default_rng(0)
+    values = random.integers(-8, 8, shape).astype(np.int8)
+    scales = random.integers(1, 4, scale.shape).astype(np.float32)
+    a, b = random.integers(-3, 4, A.shape).astype(np.float32), np.empty(B.shape, np.float32)
+
+    s = auto(B, SMALL)
+    text = str(tecomp.lower(s, args))
+    tecomp.build(s, args)(
+        a, tecomp.storage_format("int4").encode_array(values), *([scales] if is_scaled else []), b)
+
+    sizes = [int(size) for size in re.findall(r"Allocate\(Buffer\(\"\w+\", \((\d+),\)", text)]
+    assert max(sizes, default=0) < depth * columns // 8
+    floats = values * (scales.repeat(32, 1) if is_scaled else np.float32(1))
+    np.testing.assert_array_equal(b, a @ (floats if is_transposed else floats.T))

@@ -59,6 +59,9 @@ def steps() -> te.Tensor:
 
 
 SUMS = steps()
+AXIS = te.reduce_axis((0, 64), name="k")
+MOST = te.compute((64,), lambda i: te.max(A[i, AXIS], axis=AXIS), name="most")
+SHIFTED = te.compute(A.shape, lambda i, j: A[i, j] - MOST[i], name="shifted")
 MORE = te.compute(SUMS.shape, lambda i, j: SUMS[i, j] + 1.0, name="more")
 
 
@@ -83,6 +86,8 @@ def near(
     [
         (lambda: auto(SUMS, "stick128", division={SUMS: HALF}), "ScheduleError",
          Diagnostic("indivisible", output="sums")),
+        (lambda: auto(SHIFTED, "stick128", division={SHIFTED: DivisionSpec(cores={1: 2})}), "TargetError",
+         Diagnostic("indivisible", output="shifted", axis="j")),
         (lambda: auto([PLUS, TWICE], "stick128", division={PLUS: HALF}), "ScheduleError",
          Diagnostic("indivisible", x="plus", others="twice")),
         (lambda: auto(ALL, "stick128", division={ALL: DivisionSpec(cores={0: 2, 1: 2, 2: 2})}), "TargetError",

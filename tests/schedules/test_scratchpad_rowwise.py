@@ -215,6 +215,20 @@ def test_rows_are_read_once_where_they_fit(machine: str) -> None:
     assert 64 * 96 * 4 < sum(t.bytes for t in reads) <= 64 * 96 * 4 + 4 * cores * 2 * 96 * 4
 
 
+@pytest.mark.parametrize(
+    ("name", "rows"), [("stick128", 1), ("tensix_wh", 32), ("neuroncore_v2", 128)])
+def test_rows_computed_in_place_are_read_once(name: str, rows: int) -> None:
+    """Powers and results overwrite the rows that they read last, so two blocks of rows suffice."""
+    case = Case("softmax", (128, 512))
+    values = 16384 if name == "neuroncore_v2" else 0
+    kernel = case.built(cut_down(name, 2 * rows * 512 * 4 + values))
+
+    traffic = kernel.report().traffic
+    reads = [t for t in traffic if t.direction == "read" and t.memory != SCRATCHPADS[name]]
+    assert sum(t.bytes for t in reads) == 128 * 512 * 4
+    case.check(kernel, case.packed(kernel))
+
+
 def test_sizes_that_are_known_at_the_call(machine: str) -> None:
     A = te.placeholder((te.var("n"), 8), name="A")
     with pytest.raises(TargetError) as error:

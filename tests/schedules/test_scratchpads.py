@@ -12,7 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import CapacityError, Target, te
-from tecomp.schedules import auto, softmax
+from tecomp.schedules import auto, matmul, softmax
 from tecomp.schedules.scratchpad import placement_of
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close, assert_product
@@ -300,3 +300,32 @@ def test_results_are_written_over_operands_that_die(machine: str, terms: int) ->
     used = next(m for m in report.memories if m.memory == where.scratchpad)
     assert used.peak_bytes == (terms + 1) * part_bytes
     assert "double_buffer" not in str(s.trace)
+
+
+@pytest.mark.parametrize("shape", [(130, 130, 100), (256, 256, 256)])
+@pytest.mark.parametrize("capacity", [16384, 40960, 65536])
+@pytest.mark.parametrize("terms", [0, 1])
+def test_epilogues_use_the_memory_of_dead_factors(
+    shape: tuple[int, int, int], capacity: int, terms: int
+) -> None:
+    """Blocks of factors fill the scratchpad, and blocks of the depth are whole sticks."""
+    target = Target.load("stick128").overridden(memory={
+        "lx": {"capacity_bytes": capacity, "reserved_bytes": 0}})
+    m, k, n = shape
+    A, B = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    D = te.placeholder((m, n), name="D")
+    total = matmul.define(A, B)
+    C = te.compute((m, n), lambda i, j: te.max(total[i, j], D[i, j] if terms else 0.0), name="C")
+    a, b, d = (RANDOM.integers(-9, 10, size).astype("f4") for size in ((m, k), (k, n), (m, n)))
+
+    found, report = run(auto(C, target), [A, B, *[D][:terms], C], [a, b, *[d][:terms]], target)
+
+    np.testing.assert_array_equal(found, np.maximum(a @ b, d if terms else 0))
+    _, plain = run(auto(total, target), [A, B, total], [a, b], target)
+    extra = m * n * 4 if terms else 0
+    assert _bytes_loaded(report) == _bytes_loaded(plain) + extra
+
+
+def _bytes_loaded(report: Any) -> int:
+    """Return the bytes that a kernel reads in device memory."""
+    return sum(t.bytes for t in report.traffic if (t.memory, t.direction) == ("ddr", "read"))

@@ -7,10 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tecomp.operations.element_types import FLOATS, INTEGERS
 from tests.strategies.indices import Axis, Extent, Index, Indices
 from tests.strategies.values import (
-    FLOATS,
-    INTEGERS,
     TYPES,
     Value,
     arithmetic,

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tecomp import te
+from tecomp.operations.element_types import FLOATS, INTEGERS
 from tests.strategies.draws import Dice, Draw
 from tests.strategies.expressions import (
     MOST_TERMS,
@@ -23,8 +24,6 @@ from tests.strategies.expressions import (
 )
 from tests.strategies.indices import Axis, Extent
 from tests.strategies.values import (
-    FLOATS,
-    INTEGERS,
     Value,
     arithmetic,
     as_type,

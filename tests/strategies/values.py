@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-INTEGERS = (
-    "int32", "int8", "uint8", "int64", "int16", "uint16", "uint32", "uint64",
-)
-FLOATS = ("float32", "float64", "float16", "bfloat16")
-TYPES = (
-    "float32", "int32", "float32", "float64", "int8", "uint8", "int64", "float16", "bfloat16",
-    "bool", "int16", "uint16", "uint32", "uint64",
-)
+from tecomp.operations.element_types import BOOLEAN, FLOATS, INTEGERS
+
+TYPES = ("float32", "int32", *INTEGERS, *FLOATS, *BOOLEAN)
+"""Dtypes of random expressions; float32 and int32 are drawn more often than others."""
 
 # Integers up to this bound, and half-integers up to half of it, are exact in these dtypes.
 _EXACT = {"float16": 1024, "bfloat16": 128, "float32": 2**20, "float64": 2**40}
