@@ -346,6 +346,20 @@ class CallError(TecompError, ValueError):
     usual = "call"
 
 
+class ModelError(TecompError, ValueError):
+    """Error raised for a model that is malformed, or contains unsupported operators.
+
+    >>> import tecomp.onnx
+    >>> try:
+    ...     tecomp.onnx.load(3)
+    ... except ModelError as error:
+    ...     print(error.message)
+    onnx: expected a path, bytes or a ModelProto, got int
+    """
+
+    usual = "model"
+
+
 class CacheError(TecompError, ValueError):
     """Error raised for an invalid cache setting, or of a saved program that cannot be used.
 
@@ -365,10 +379,10 @@ class MissingError(TecompError, AttributeError):
 
     >>> from tecomp import te
     >>> try:
-    ...     te.gradient
+    ...     te.SpecializedCondition
     ... except MissingError as error:
     ...     print(error.message.partition(";")[0])
-    te.gradient: automatic differentiation is not supported
+    te.SpecializedCondition: specialization conditions are not supported
     """
 
     usual = "unsupported-name"
@@ -383,8 +397,8 @@ class MissingError(TecompError, AttributeError):
             name: Requested name.
             instead: Remedy for each TVM name that the module does not provide.
 
-        >>> MissingError.of("tecomp.te", "te", "gradient", {"gradient": "write it"}).message
-        'te.gradient: write it'
+        >>> MissingError.of("tecomp.te", "te", "trace", {"trace": "write it"}).message
+        'te.trace: write it'
         """
         if name in instead:
             return MissingError(
