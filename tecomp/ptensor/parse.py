@@ -192,8 +192,9 @@ def _parameter(reader: Reader, function: str, known: dict[str, ValueType]) -> Pa
 
 
 def _types(reader: Reader) -> list[ValueType]:
-    if reader.has("("):
-        return reader.listed(_value_type, ")")
+    for start, end in ("()", "[]"):
+        if reader.has(start):
+            return reader.listed(_value_type, end)
     return [_value_type(reader)]
 
 

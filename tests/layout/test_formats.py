@@ -14,14 +14,10 @@ from tecomp import te
 from tecomp.errors import LayoutError
 from tecomp.ir import SCALARS
 from tecomp.layout import BFP8, INT4, UINT4, BlockFloat, Format, Layout, PackedInt, storage_format
+from tecomp.layout.formats.registry import NAMED_FORMATS
 from tecomp.poly import IndexMap
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
-
-FORMATS = (
-    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "dlfloat16", "bfp8",
-    "bfp4", "bfp2", "int4", "uint4", "int2", "uint2", "float4_e2m1fn",
-)
 
 
 def tiles(storage: Format) -> Layout:
@@ -129,7 +125,7 @@ def test_no_elements() -> None:
             lambda: storage_format("float7"),
             Diagnostic(
                 "storage-format", name="float7",
-                named=", ".join(dict.fromkeys((*FORMATS, *SCALARS))),
+                named=", ".join(dict.fromkeys((*NAMED_FORMATS, *SCALARS))),
             ),
         ),
         (

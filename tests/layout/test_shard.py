@@ -17,13 +17,9 @@ import tecomp
 from tecomp import LayoutError, ShardLayout, te
 from tecomp.ir import SCALARS
 from tecomp.layout import ALLOWED_TILES
+from tecomp.layout.formats.registry import NAMED_FORMATS
 from tecomp.poly.maps import brute_force
 from tests.messages import Diagnostic, diagnostic
-
-FORMATS = (
-    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "dlfloat16", "bfp8",
-    "bfp4", "bfp2", "int4", "uint4", "int2", "uint2", "float4_e2m1fn",
-)
 
 Golden = Callable[[object], None]
 
@@ -302,7 +298,7 @@ REFUSED = {
         make((64, 64), "float32", element="bfp9", tile=(32, 32)),
         Diagnostic(
             "storage-format", name="bfp9",
-            named=", ".join(dict.fromkeys((*FORMATS, *SCALARS))),
+            named=", ".join(dict.fromkeys((*NAMED_FORMATS, *SCALARS))),
         ),
     ),
     "pad-word": (

@@ -13,7 +13,7 @@ import pytest
 import tecomp
 from tecomp import TecompError, te
 from tecomp.driver import ScheduledKernel
-from tecomp.operations import ELEMENTWISE
+from tecomp.operations import COMBINERS, ELEMENTWISE
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.bad_arguments import DEEP, WRONG, Right, failures, tried
 
@@ -24,8 +24,9 @@ C = te.compute((8,), lambda i: B[i] + 1.0, name="C")
 X, N = te.const(1.5), te.var("n")
 THREE: Any = 3
 UNARY = ("abs", "exp10", *(row.name for row in ELEMENTWISE if row.is_in("te") and row.arity == 1))
-REDUCERS = ("max", "min", "prod", "sum")
-OF_TWO = ("atan2", "fmod", "hypot", "logaddexp", "pow", "power")
+REDUCERS = [row.reducer for row in COMBINERS.values() if not row.is_logical]
+OF_TWO = ("atan2", "pow", "power",
+          *(row.name for row in ELEMENTWISE if row.is_in("te") and row.arity == 2))
 DIVISIONS = ("div", "floordiv", "floormod", "indexdiv", "indexmod", "truncdiv", "truncmod")
 NOTHING: Any = None
 TEXT: Any = "q"
@@ -105,6 +106,7 @@ OF_TE: dict[str, Right] = {
     "create_schedule": {"outputs": C.op},
     "thread_axis": {"dom": None, "tag": "core.x", "name": "x"},
     "tag_scope": {"tag": "conv"},
+    "gradient": {"output": DOUBLE, "inputs": [SINGLE], "head": SINGLE},
 }
 PRIMITIVES: dict[str, Right] = {
     "Stage.bind": {"ivar": B.op.axis[0], "thread_ivar": te.thread_axis("core.x")},

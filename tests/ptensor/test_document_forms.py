@@ -289,3 +289,23 @@ def test_mismatched_operands_are_rejected(call: Callable[[], object], expected: 
 def test_words_of_the_document_are_no_types_of_values() -> None:
     with pytest.raises(ParseError):
         parse(f"func @f(%x: array) -> {T} {{\n  return %x\n}}")
+
+
+@pytest.mark.parametrize(
+    ("operation", "types", "expected"),
+    [
+        ("unique_counts", "?xf32>, ptensor.ptensor<?xi64", ([1, 2, 3, 7, 8, 9], [1] * 6)),
+        ("unique_inverse", "?xf32>, ptensor.ptensor<2x3xi64",
+         ([1, 2, 3, 7, 8, 9], [[2, 0, 1], [5, 3, 4]])),
+        ("nonzero", "?xi64>, ptensor.ptensor<?xi64", ([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2])),
+    ],
+)
+def test_types_of_several_results_in_brackets(operation: str, types: str, expected: Any) -> None:
+    types = f"[ptensor.ptensor<{types}>]"
+    function = parse(
+        f"func @f(%x: {T}) -> {types} {{\n  %a, %b = ptensor.{operation}(%x) : ({T}) -> {types}\n"
+        "  return %a, %b\n}"
+    )
+    assert parse(str(function)) == function
+    for found, values in zip(execute(lower_ptensor(function), (X, None, None, None)), expected, strict=True):
+        np.testing.assert_array_equal(found[0], values)

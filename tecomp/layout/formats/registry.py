@@ -52,13 +52,14 @@ INT2 = PackedInt.of(2, signed=True)
 UINT2 = PackedInt.of(2, signed=False)
 FLOAT4_E2M1FN = PackedFloat.of("float4_e2m1fn")
 
-_NAMED = {
+NAMED_FORMATS = {
     storage.name: storage
     for storage in (
         FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, DLFLOAT16,
         BFP8, BFP4, BFP2, INT4, UINT4, INT2, UINT2, FLOAT4_E2M1FN,
     )
 }
+"""Storage formats by name, besides the dtypes."""
 
 
 def storage_format(name: str) -> Format:
@@ -79,13 +80,14 @@ def storage_format(name: str) -> Format:
     >>> storage_format("bfp8").storage_shape((4, 32, 32))
     (4, 1088)
     """
-    if is_one_of(name, _NAMED):
-        return _NAMED[name]
+    if is_one_of(name, NAMED_FORMATS):
+        return NAMED_FORMATS[name]
     if is_one_of(name, SCALARS):
         return Format.plain(name)
     raise LayoutError(
         "storage: unknown format `{name}`; available formats: {named}",
-        kind="storage-format", name=name, named=", ".join(dict.fromkeys((*_NAMED, *SCALARS))),
+        kind="storage-format", name=name,
+        named=", ".join(dict.fromkeys((*NAMED_FORMATS, *SCALARS))),
     )
 
 

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from tecomp import dist
+from tecomp.operations import COMBINERS
 from tests.numerics import assert_close
 
 team = dist.world()
@@ -44,8 +45,8 @@ if team.size == 4:
 
 for dtype in ("float64", "float32", "int64", "uint8", "complex64", "float16", "bool"):
     every = (np.arange(team.size * 6).reshape(team.size, 2, 3) % 5).astype(dtype)
-    for op, combine in (("sum", np.add), ("prod", np.multiply), ("min", np.minimum),
-                        ("max", np.maximum), ("any", np.logical_or), ("all", np.logical_and)):
+    for op, row in COMBINERS.items():
+        combine = getattr(np, row.ufunc)
         wanted = combine.reduce(every, axis=0).astype(dtype)
         made = dist.allreduce(team, every[team.rank], op)
         assert made.dtype == wanted.dtype
