@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
@@ -111,22 +112,35 @@ def _clip(node: Node) -> te.Tensor:
     return x
 
 
-_CONVERTIBLE = {
-    row.name for row in ELEMENT_TYPES
-    if row.bits > 8 or (row.bits in (1, 8) and not row.kind.startswith("float"))
-}
-"""Element types to which `Cast` converts; ONNX saturates conversions to narrower ones."""
-
-
 @operator("Cast", "CastLike")
 def _cast(node: Node) -> te.Tensor:
+    x = node.tensor(0)
     if node.kind == "CastLike":
         dtype = str(node.tensor(1).dtype)
     else:
         dtype = str(onnx.helper.tensor_dtype_to_np_dtype(node.attribute("to")))
-    if dtype not in _CONVERTIBLE:
-        raise node.error("conversions to {dtype} are not supported", dtype=dtype)
-    return topi.cast(node.tensor(0), dtype)
+    row = _ELEMENT_TYPES.get(dtype)
+    if row is None:
+        raise node.error("the dtype {dtype} is not supported", dtype=dtype)
+    if row.kind.startswith("float") and row.bits <= 8 and node.attribute("saturate", 1):
+        x = _saturated(x, float(ml_dtypes.finfo(dtype).max))
+    return topi.cast(x, dtype)
+
+
+_ELEMENT_TYPES = {row.name: row for row in ELEMENT_TYPES}
+
+
+def _saturated(x: te.Tensor, limit: float) -> te.Tensor:
+    """Clip values to [-limit, limit]; NaN stays NaN (ONNX, operator Cast, attribute saturate)."""
+    row = _ELEMENT_TYPES[str(x.dtype)]
+    if row.bits <= 8 or not row.kind.startswith("float"):
+        x = topi.cast(x, "float32")  # the limit may exceed the range of x
+
+    def clip(value: te.Expr) -> te.Expr:
+        bound = te.const(limit, x.dtype)
+        return te.if_then_else(te.isnan(value), value, te.max(te.min(value, bound), -bound))
+
+    return of_elements(x, clip, "saturated")
 
 
 def _activation(

@@ -202,8 +202,8 @@ def _transposed_convolution(node: Node) -> te.Tensor:
     mode, shape = node.attribute("auto_pad", "NOTSET"), node.attribute("output_shape")
     if shape is not None or mode.startswith("SAME"):
         sizes = shape or [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
-        for k, (size, wanted) in enumerate(zip(full, sizes[-count:], strict=True)):
-            total = size + extra[k] - wanted
+        for k, (size, result) in enumerate(zip(full, sizes[-count:], strict=True)):
+            total = size + extra[k] - result
             extra[k] += max(-total, 0)
             total = max(total, 0)
             low = total // 2 if mode == "SAME_UPPER" else total - total // 2

@@ -133,7 +133,7 @@ def test_cached_kernels_provide_their_schedule_on_request(name: str) -> None:
     with pytest.raises(tecomp.CallError) as refused:
         second.pack(args[0], np.zeros(3))
     known = {
-        "formula": "W, A, B", "rows": "A, B.rf, B.rf, B.rf, B.rf, B, C", "strided": "A, B",
+        "formula": "W, A, B", "rows": "A, B.local, B, C", "strided": "A, B",
         "gathered": "A, I, B",
     }
     assert diagnostic(refused.value) == Diagnostic(
