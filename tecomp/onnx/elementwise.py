@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 
@@ -123,11 +122,16 @@ def _cast(node: Node) -> te.Tensor:
     if row is None:
         raise node.error("the dtype {dtype} is not supported", dtype=dtype)
     if row.kind.startswith("float") and row.bits <= 8 and node.attribute("saturate", 1):
-        x = _saturated(x, float(ml_dtypes.finfo(dtype).max))
+        x = _saturated(x, _largest(dtype))
     return topi.cast(x, dtype)
 
 
 _ELEMENT_TYPES = {row.name: row for row in ELEMENT_TYPES}
+
+
+def _largest(dtype: str) -> float:
+    import ml_dtypes
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 def _saturated(x: te.Tensor, limit: float) -> te.Tensor:

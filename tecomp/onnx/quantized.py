@@ -26,7 +26,7 @@ def _round(node: Node) -> te.Tensor:
     return nearest(node.tensor(0))
 
 
-def _broadcast_along_axis(parameter: te.Tensor, x: te.Tensor, axis: int, block: int) -> te.Tensor:
+def _along_axis(parameter: te.Tensor, x: te.Tensor, axis: int, block: int) -> te.Tensor:
     """Return a scale or zero point in a shape that broadcasts to `x`."""
     rank = len(x.shape)
     if len(parameter.shape) == 0 or parameter.shape == (1,):
@@ -58,13 +58,13 @@ def _quantized(
 @operator("QuantizeLinear")
 def _quantize(node: Node) -> te.Tensor:
     x, axis, block = node.tensor(0), node.attribute("axis", 1), node.attribute("block_size", 0)
-    zero = _broadcast_along_axis(node.tensor(2), x, axis, block) if node.has(2) else None
+    zero = _along_axis(node.tensor(2), x, axis, block) if node.has(2) else None
     given = node.attribute("output_dtype", 0)
     dtype = str(zero.dtype) if zero is not None else (
         str(onnx.helper.tensor_dtype_to_np_dtype(given)) if given else "uint8")
     if dtype not in _BOUNDS:
         raise node.error("the dtype {dtype} is not supported", dtype=dtype)
-    scale = _broadcast_along_axis(node.tensor(1), x, axis, block)
+    scale = _along_axis(node.tensor(1), x, axis, block)
     return _quantized(topi.cast(x, str(scale.dtype)), scale, zero, dtype)
 
 
@@ -73,10 +73,11 @@ def _dequantize(node: Node) -> te.Tensor:
     x, axis, block = node.tensor(0), node.attribute("axis", 1), node.attribute("block_size", 0)
     if str(x.dtype) not in {*_BOUNDS, "int32"}:
         raise node.error("the dtype {dtype} is not supported", dtype=x.dtype)
-    scale = _broadcast_along_axis(node.tensor(1), x, axis, block)
+    scale = _along_axis(node.tensor(1), x, axis, block)
     steps: Any = topi.cast(x, "int32")
     if node.has(2):
-        steps = topi.subtract(steps, topi.cast(_broadcast_along_axis(node.tensor(2), x, axis, block), "int32"))
+        zero = _along_axis(node.tensor(2), x, axis, block)
+        steps = topi.subtract(steps, topi.cast(zero, "int32"))
     return topi.multiply(topi.cast(steps, str(scale.dtype)), scale)
 
 
@@ -89,7 +90,7 @@ def _centered(node: Node, position: int, zero: int, axis: int) -> te.Tensor:
     if isinstance(known, np.ndarray) and not known.any():
         return x
     result: te.Tensor = topi.subtract(
-        x, topi.cast(_broadcast_along_axis(node.tensor(zero), x, axis, 0), "int32"))
+        x, topi.cast(_along_axis(node.tensor(zero), x, axis, 0), "int32"))
     return result
 
 
@@ -104,19 +105,19 @@ def _quantized_product(node: Node) -> te.Tensor:
     total = product(_centered(node, 0, 2, -2), _centered(node, 3, 5, -1))
     x, y = node.tensor(0), node.tensor(3)
     scales = topi.multiply(
-        _broadcast_along_axis(node.tensor(1), x, -2, 0), _broadcast_along_axis(node.tensor(4), y, -1, 0))
+        _along_axis(node.tensor(1), x, -2, 0), _along_axis(node.tensor(4), y, -1, 0))
     return _rescaled(node, total, scales, 6)
 
 
 def _rescaled(node: Node, total: te.Tensor, scales: te.Tensor, position: int) -> te.Tensor:
     """Return sums of products in the quantization of the result."""
-    factor = topi.divide(scales, _broadcast_along_axis(node.tensor(position), total, 1, 0))
+    factor = topi.divide(scales, _along_axis(node.tensor(position), total, 1, 0))
     zero = node.tensor(position + 1)
     low, high = _BOUNDS[str(zero.dtype)]
     dtype = str(factor.dtype)
     steps = topi.add(
         nearest(topi.multiply(topi.cast(total, dtype), factor)),
-        topi.cast(_broadcast_along_axis(zero, total, 1, 0), dtype))
+        topi.cast(_along_axis(zero, total, 1, 0), dtype))
     clipped = topi.minimum(topi.maximum(steps, te.const(low, dtype)), te.const(high, dtype))
     return topi.cast(clipped, str(zero.dtype))
 
@@ -140,5 +141,5 @@ def _quantized_convolution(node: Node) -> te.Tensor:
     if node.has(8):
         total = topi.nn.bias_add(total, node.tensor(8), 1)
     scales = topi.multiply(
-        _broadcast_along_axis(node.tensor(1), total, 1, 0), _broadcast_along_axis(node.tensor(4), total, 1, 0))
+        _along_axis(node.tensor(1), total, 1, 0), _along_axis(node.tensor(4), total, 1, 0))
     return _rescaled(node, total, scales, 6)
