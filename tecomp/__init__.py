@@ -74,8 +74,7 @@ if typing.TYPE_CHECKING:
     from tecomp.machine.components import Core, MatmulUnit, Rates, VectorUnit
     from tecomp.machine.descriptor import Target
     from tecomp.machine.registry import list_targets
-    from tecomp.plugin.conformance import check_target
-    from tecomp.plugin.intrinsics import intrinsics
+    from tecomp.plugin.conformance import check_target, intrinsics
     from tecomp.poly.maps.index_map import IndexMap
     from tecomp.scheduling.replay import replay
 

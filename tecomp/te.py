@@ -18,7 +18,18 @@ from tecomp.compute.extern import (
     decl_buffer,
     extern,
 )
-from tecomp.compute.float_bits import clz, copysign, exp10, ldexp, nextafter
+from tecomp.compute.float_bits import (
+    clz,
+    copysign,
+    exp10,
+    infinity,
+    ldexp,
+    lower_bound,
+    max_value,
+    min_value,
+    nextafter,
+    upper_bound,
+)
 from tecomp.compute.intrinsics import (
     abs,
     atan2,
@@ -31,7 +42,6 @@ from tecomp.compute.intrinsics import (
     reinterpret,
 )
 from tecomp.compute.iter_var import IterVar
-from tecomp.compute.limits import infinity, lower_bound, max_value, min_value, upper_bound
 from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
 from tecomp.compute.operators import (
     Select,

@@ -123,7 +123,7 @@ INSIDE = {
     "ptensor": [
         {"types"},
         {"operation", "values"},
-        {"devices", "operations", "scanner"},
+        {"devices", "operations"},
         {"formulas", "function", "library_functions", "parse_operands"},
         {"lowering", "parse", "te_definitions"},
         {"__init__"},
@@ -343,7 +343,7 @@ BY_NAME = {
     "tecomp.lazy_imports", "tecomp.poly.maps.index_map", "tecomp.ptensor.parse",
 }
 # Modules that read the entry points of installed distributions.
-ENTRY_POINTS = {"tecomp.machine.registry", "tecomp.plugin.intrinsics"}
+ENTRY_POINTS = {"tecomp.machine.registry", "tecomp.plugin.conformance"}
 
 
 @cache

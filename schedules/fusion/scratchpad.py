@@ -25,8 +25,12 @@ from tecomp.schedules.scratchpad import contraction, generic, rowwise
 from tecomp.schedules.scratchpad.footprint import Box, IndexInterval, TiledComputation, work_of
 from tecomp.schedules.scratchpad.generic import schedule_parts
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
-from tecomp.schedules.scratchpad.reshard import resharded_tensor, schedule_reshard
-from tecomp.schedules.scratchpad.split_reduction import outline_partial, schedule_partial
+from tecomp.schedules.scratchpad.reshard import (
+    outline_partial,
+    resharded_tensor,
+    schedule_partial,
+    schedule_reshard,
+)
 from tecomp.schedules.scratchpad.work_division import DivisionPlan, DivisionSpec, UndividedResult
 from tecomp.schedules.tiling.reduction import remaining_reduction_loops
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tecomp.schedules.scratchpad.footprint import work_of
     from tecomp.schedules.scratchpad.generic import plan
     from tecomp.schedules.scratchpad.placement import Placement, placement_of, sizes_of
-    from tecomp.schedules.scratchpad.split_reduction import (
+    from tecomp.schedules.scratchpad.reshard import (
         outline_partial,
         parts_of_depth,
         schedule_partial,

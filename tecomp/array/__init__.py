@@ -24,8 +24,6 @@ from tecomp.array.constants import uint8 as uint8
 from tecomp.array.constants import uint16 as uint16
 from tecomp.array.constants import uint32 as uint32
 from tecomp.array.constants import uint64 as uint64
-from tecomp.array.functions.conversion import asarray as asarray
-from tecomp.array.functions.conversion import from_dlpack as from_dlpack
 from tecomp.array.functions.creation import arange as arange
 from tecomp.array.functions.creation import empty as empty
 from tecomp.array.functions.creation import empty_like as empty_like
@@ -41,9 +39,11 @@ from tecomp.array.functions.creation import triu as triu
 from tecomp.array.functions.creation import zeros as zeros
 from tecomp.array.functions.creation import zeros_like as zeros_like
 from tecomp.array.functions.data_types import __array_namespace_info__ as __array_namespace_info__
+from tecomp.array.functions.data_types import asarray as asarray
 from tecomp.array.functions.data_types import astype as astype
 from tecomp.array.functions.data_types import can_cast as can_cast
 from tecomp.array.functions.data_types import finfo as finfo
+from tecomp.array.functions.data_types import from_dlpack as from_dlpack
 from tecomp.array.functions.data_types import iinfo as iinfo
 from tecomp.array.functions.data_types import isdtype as isdtype
 from tecomp.array.functions.data_types import result_type as result_type

@@ -23,14 +23,15 @@ from tecomp.array.indexing.aliasing import (
 from tecomp.array.indexing.getitem import is_plain, select_at
 from tecomp.array.indexing.keys import freeze_key
 from tecomp.array.indexing.setitem import NodeHolder, assign
-from tecomp.array.interop.device_transfer import device_buffer_of, on_device
 from tecomp.array.interop.exports import (
     COPIED_BYTES,
     as_numpy,
+    device_buffer_of,
     dlpack_device_of,
     dlpack_of,
     html_of,
     namespace_of,
+    on_device,
     text_of,
 )
 from tecomp.array.interop.numpy_dispatch import (

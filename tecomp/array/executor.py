@@ -23,6 +23,7 @@ from tecomp.dist.partition.placements import Places, count_of, indices_as_array
 from tecomp.errors import ArrayValueError, TeamError, TecompError
 from tecomp.ptensor.devices import CPU
 from tecomp.ptensor.function import Parameter
+from tecomp.ptensor.lowering.device_regions import enumerate_statements
 from tecomp.ptensor.lowering.lowered_ir import (
     Compute,
     FunctionCall,
@@ -39,7 +40,6 @@ from tecomp.ptensor.lowering.lowered_ir import (
     Together,
     ValueName,
 )
-from tecomp.ptensor.lowering.runtime_calls import enumerate_statements
 from tecomp.ptensor.operation import AttributeOperand
 from tecomp.ptensor.operations.creation import Arange, AsArray, Create, CreateLike, ExtractTriangle
 from tecomp.ptensor.operations.manipulation import BroadcastOp, ExtractMask, ExtractSlice, Nonzero

@@ -169,7 +169,7 @@ def timeline(team: Any) -> ChromeTrace:
     ['team 1', 'rank 0']
     """
     # Import lazily: programs without a team do not need the communication packages.
-    from tecomp.array.distributed.timeline import lanes_of
+    from tecomp.array.distributed.message_queue import lanes_of
 
     return lanes_of(team, _cleared[0])
 

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
         current_store,
         digest,
     )
-    from tecomp.codegen.llvm.compiled import CompiledFunction, ModuleText
-    from tecomp.codegen.llvm.cpu_features import dots_of, has_fma
+    from tecomp.codegen.llvm.compiled import (
+        CompiledFunction,
+        ModuleText,
+        number_llvm_lines,
+        with_line_table,
+    )
     from tecomp.codegen.llvm.ir_builder import FunctionBuilder, LlvmSource, Options, register_type
-    from tecomp.codegen.llvm.jit import LlvmTarget, host, link, object_code
-    from tecomp.codegen.llvm.line_table import number_llvm_lines, with_line_table
+    from tecomp.codegen.llvm.jit import LlvmTarget, dots_of, has_fma, host, link, object_code
     from tecomp.codegen.llvm.pass_selection import has_loop_work, has_plain_loops
     from tecomp.codegen.math.vector_values import FloatVector, call_libm_per_lane
     from tecomp.codegen.memory.vector_access import LaneRun, divisor, runs_of

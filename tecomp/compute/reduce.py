@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeGuard, overload
 
 from tecomp.compute.expr_like import ExprLike, Value, value_of, values_with_dtypes
+from tecomp.compute.float_bits import lower_bound, upper_bound
 from tecomp.compute.iter_var import IterKind, IterVar
-from tecomp.compute.limits import lower_bound, upper_bound
 from tecomp.compute.shape_validation import name_of
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError

@@ -9,8 +9,8 @@ from math import copysign
 from typing import Any
 
 from tecomp.caches import memoize
+from tecomp.compute.float_bits import max_value
 from tecomp.compute.iter_var import IterVar
-from tecomp.compute.limits import max_value
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from tecomp.dist.fault_tolerance.resilient_loop import Field, ProtectedLoop, protect
-from tecomp.dist.partition.halo import Halo, halo
+from tecomp.dist.fault_tolerance import Field, ProtectedLoop, protect
 from tecomp.dist.partition.messages import Box, Message
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh, Partial, Placement, Replicate, Shard
-from tecomp.dist.partition.redistribution import Collective, Redistribution, redistribution
+from tecomp.dist.partition.redistribution import (
+    Collective,
+    Halo,
+    Redistribution,
+    halo,
+    redistribution,
+)
 from tecomp.dist.runtime.collectives import (
     allgather,
     allreduce,

@@ -32,7 +32,7 @@ _MEMORY = ("mpich_shm_", "ucx_shm_posix_", "vader_segment.", "sm_segment.")
 """Prefixes of the names of shared memory files of MPI libraries."""
 _THREADS = ("TECOMP_NUM_THREADS", "OMP_NUM_THREADS")
 # Referenced by name to avoid an upward import.
-_CONTROLLED = "tecomp.array.single_controller.processes"
+_CONTROLLED = "tecomp.array.single_controller"
 
 _INTERRUPTED = 128 + signal.SIGINT
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
         MARGIN,
         Canvas,
         colour,
+        head,
+        in_bytes,
+        lanes_of,
+        legend,
         text_width,
         truncate_to_width,
     )
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
         trace_of,
     )
     from tecomp.drawing.drawable import Pictured
-    from tecomp.drawing.panels import head, in_bytes, lanes_of, legend
     from tecomp.drawing.svg import HtmlPage, Svg
 else:
     __getattr__, __dir__ = lazy_names(__name__)

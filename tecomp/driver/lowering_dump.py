@@ -15,9 +15,9 @@ from pathlib import Path
 from time import monotonic
 
 from tecomp.codegen.emit.compile import module_with_lines
+from tecomp.codegen.llvm.compiled import number_assembly_lines, number_llvm_lines, with_line_table
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.codegen.llvm.jit import LlvmTarget, assembly
-from tecomp.codegen.llvm.line_table import number_assembly_lines, number_llvm_lines, with_line_table
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build_cache import DUMP_FOLDER, BuildRequest
 from tecomp.driver.memory_check import place_in_memories

@@ -25,13 +25,18 @@ if TYPE_CHECKING:
         moved_elements,
     )
     from tecomp.graph.layout_result import ProgramLayouts
-    from tecomp.graph.memory_plan import MemoryDemand, check_fits, plan_memory, reuse_input_buffer
+    from tecomp.graph.memory_plan import (
+        MemoryDemand,
+        SymbolicArenaPlan,
+        check_fits,
+        plan_memory,
+        reuse_input_buffer,
+    )
     from tecomp.graph.planning import ProgramPlan, plan_program
     from tecomp.graph.program import Program
     from tecomp.graph.report import ProgramReport
     from tecomp.graph.scratchpad_residency import Residency
     from tecomp.graph.sizes import bytes_of, sizes_of
-    from tecomp.graph.symbolic_memory import SymbolicArenaPlan
     from tecomp.graph.value_placement import SpillKind
 else:
     __getattr__, __dir__ = lazy_names(__name__)

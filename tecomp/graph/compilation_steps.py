@@ -18,13 +18,12 @@ from tecomp.graph.definition_keys import definitions_text
 from tecomp.graph.fusion import FusionGroup, group_inputs
 from tecomp.graph.kernels import ConstantPool, FusedKernel, KernelBuilder, KernelCall
 from tecomp.graph.layout_result import ProgramLayouts
-from tecomp.graph.memory_plan import ArenaPlan
+from tecomp.graph.memory_plan import ArenaPlan, SymbolicArenaPlan
 from tecomp.graph.planning import ProgramPlan, choose_program_layouts, plan_program, requested_graph
 from tecomp.graph.report import ProgramDetails
 from tecomp.graph.serialization import NativeProgram
 from tecomp.graph.shard_selection import PlannedKernels, keep_between_kernels
 from tecomp.graph.sizes import bytes_of, in_int64, plain_layout
-from tecomp.graph.symbolic_memory import SymbolicArenaPlan
 from tecomp.graph.work_division import division_outcomes
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Var

@@ -29,7 +29,7 @@ from tecomp.constraints import user_hints
 from tecomp.ir.nodes import buffer, expr, expr_nodes, operators, stmt, stmt_nodes
 from tecomp.ir.traversal.serialization import NotSerializableError, Word, decode, encode
 from tecomp.layout.core import layout
-from tecomp.layout.formats import block_float, format, narrow_types
+from tecomp.layout.formats import block_float, format, registry
 from tecomp.layout.sharding import shard_layout, shard_maps, ttnn, virtual_grid
 from tecomp.layout.sticks import stick_formats, stick_layout
 from tecomp.machine import components, descriptor, operand_constraints, schema
@@ -39,7 +39,7 @@ from tecomp.source_locations import Location
 _MODULES: tuple[ModuleType, ...] = (
     block_float, buffer, components, descriptor, expr,
     expr_nodes, extern, format, index_map, iter_var, layout,
-    narrow_types, operand_constraints, operation, operators,
+    registry, operand_constraints, operation, operators,
     reduce, scan, schema, shard_layout, shard_maps,
     stick_formats, stick_layout, stmt, stmt_nodes, tensor,
     tensor_compute, tensor_intrin_call, ttnn, user_hints,

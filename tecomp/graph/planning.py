@@ -26,14 +26,15 @@ from tecomp.graph.layout_result import InsertedCopy, ProgramLayouts
 from tecomp.graph.memory_plan import (
     ArenaPlan,
     MemoryDemand,
+    SymbolicArenaPlan,
     check_fits,
     in_place_candidates,
     lifetimes_of,
+    plan_symbolic_memory,
 )
 from tecomp.graph.physical_order import layouts_between_kernels
 from tecomp.graph.scratchpad_residency import Residency, residency
 from tecomp.graph.sizes import bytes_of, elements_of, plain_layout, sizes_of
-from tecomp.graph.symbolic_memory import SymbolicArenaPlan, plan_symbolic_memory
 from tecomp.graph.value_placement import ReshardError, ResidencyExclusions, Shards, ValueLocations
 from tecomp.graph.work_division import KernelDivision, apply_division_hints
 from tecomp.layout.core.layout import Layout

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from tecomp.drawing.svg import Svg
     from tecomp.graph.kernels import KernelCall
     from tecomp.graph.layout_result import ProgramLayouts
-    from tecomp.graph.memory_plan import ArenaPlan
+    from tecomp.graph.memory_plan import ArenaPlan, SymbolicArenaPlan
     from tecomp.graph.report import ProgramDetails, ProgramReport
-    from tecomp.graph.symbolic_memory import SymbolicArenaPlan
     from tecomp.layout.core.layout import Layout
 
 

@@ -15,9 +15,8 @@ from tecomp.graph.fusion import group_inputs
 from tecomp.graph.kernels import KernelCall, labels_of
 from tecomp.graph.layout_candidates import is_one_to_a_row
 from tecomp.graph.layout_result import DivisionHintOutcome, ProgramLayouts
-from tecomp.graph.memory_plan import ArenaPlan
+from tecomp.graph.memory_plan import ArenaPlan, SymbolicArenaPlan
 from tecomp.graph.sizes import bytes_of
-from tecomp.graph.symbolic_memory import SymbolicArenaPlan
 from tecomp.graph.value_placement import ResidentValue, Spill
 from tecomp.ir.nodes.printer import format_count
 from tecomp.layout.core.layout import Layout

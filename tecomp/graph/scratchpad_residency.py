@@ -26,14 +26,6 @@ from tecomp.compute.tensor import Tensor
 from tecomp.cost_model.interconnect import link_between
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import ProgramGraph
-from tecomp.graph.divided_kernels import (
-    DividedKernel,
-    FusedKernels,
-    UndividedReason,
-    division_of,
-    division_text,
-    format_extents,
-)
 from tecomp.graph.fusion import FusionGroup, group_inputs
 from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.graph.value_placement import (
@@ -43,6 +35,14 @@ from tecomp.graph.value_placement import (
     Spill,
     SpillKind,
     ValueLocations,
+)
+from tecomp.graph.work_division import (
+    DividedKernel,
+    FusedKernels,
+    UndividedReason,
+    division_of,
+    division_text,
+    format_extents,
 )
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.layout.sharding.shard_layout import ShardLayout

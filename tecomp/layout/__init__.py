@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from tecomp.layout.dma import DmaNest, Runs
     from tecomp.layout.formats.block_float import BlockFloat
     from tecomp.layout.formats.format import Format
-    from tecomp.layout.formats.narrow_types import PackedInt, SmallFloat
     from tecomp.layout.formats.registry import (
         BFP8,
         DLFLOAT16,
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
         FLOAT8_E5M2,
         INT4,
         UINT4,
+        PackedInt,
+        SmallFloat,
         storage_format,
     )
     from tecomp.layout.hardware_tiles import amx, crouton, n11c, partitions, vnni

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
         plan_arenas,
     )
     from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, fill_padding
-    from tecomp.lowering.tensor_ops.operand_binding import expand_tensor_ops
-    from tecomp.lowering.vectorize.pack_reads import pack_reads
+    from tecomp.lowering.tensor_ops.pattern_match import expand_tensor_ops
     from tecomp.lowering.vectorize.unroll import unroll_loops
+    from tecomp.lowering.vectorize.vector_expr import pack_reads
     from tecomp.lowering.vectorize.vectorize import vectorize_loops
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -24,9 +24,9 @@ from tecomp.lowering.storage.allocation import lower_storage
 from tecomp.lowering.storage.buffering import double_buffers, roll_buffers
 from tecomp.lowering.storage.flatten_buffer import flatten_buffer
 from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, fill_padding
-from tecomp.lowering.tensor_ops.operand_binding import expand_tensor_ops
-from tecomp.lowering.vectorize.pack_reads import pack_reads
+from tecomp.lowering.tensor_ops.pattern_match import expand_tensor_ops
 from tecomp.lowering.vectorize.unroll import unroll_loops
+from tecomp.lowering.vectorize.vector_expr import pack_reads
 from tecomp.lowering.vectorize.vectorize import vectorize_loops
 from tecomp.poly.sets.isl_context import isl_work
 from tecomp.progress import log_duration

@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from tecomp.ptensor.formulas.tables import is_elementwise
     from tecomp.ptensor.function import Apply, Function, Module, Parameter, verify
     from tecomp.ptensor.library_functions import compute
-    from tecomp.ptensor.lowering.device_regions import verify_lowered, verify_lowered_module
+    from tecomp.ptensor.lowering.device_regions import (
+        dist_to_runtime,
+        verify_lowered,
+        verify_lowered_module,
+    )
     from tecomp.ptensor.lowering.lower import lower_ptensor
     from tecomp.ptensor.lowering.lowered_ir import (
         Binding,
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
         ValueName,
         body_lines,
     )
-    from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
     from tecomp.ptensor.operation import AttributeOperand, PTensorOp
     from tecomp.ptensor.operations.base import (
         Attribute,

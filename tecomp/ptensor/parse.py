@@ -36,23 +36,21 @@ from tecomp.ptensor.operations.elementwise import ElementwiseBinaryTest
 from tecomp.ptensor.parse_operands import (
     ANY_SCALAR,
     DEFAULTS,
+    MAX_DIGITS,
     MLIR_DTYPES,
+    NAME,
+    STRING,
+    VALUE,
     OperationItem,
+    Reader,
     check_complete,
     import_attributes,
+    literal,
     named_attributes,
     operand_count,
     parse_item,
     parse_typed_items,
     positional_attributes,
-)
-from tecomp.ptensor.scanner import (
-    MAX_DIGITS,
-    NAME,
-    STRING,
-    VALUE,
-    Reader,
-    literal,
     string,
 )
 from tecomp.ptensor.types import ALL, SCALARS, PTensorType, ValueType

@@ -12,8 +12,19 @@ from tecomp.array.graph.node import Node, looking
 from tecomp.array.graph.pending import PendingGraph, pending_graph_of
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Places
-from tecomp.drawing.canvas import MARGIN, NEUTRAL, STRONG, Canvas, colour, text_width
-from tecomp.drawing.panels import connect, head, heading, legend, sample_indices
+from tecomp.drawing.canvas import (
+    MARGIN,
+    NEUTRAL,
+    STRONG,
+    Canvas,
+    colour,
+    connect,
+    head,
+    heading,
+    legend,
+    sample_indices,
+    text_width,
+)
 from tecomp.drawing.svg import Svg
 from tecomp.ir.nodes.printer import format_count, truncate
 from tecomp.layout.core.layout import Layout, formula

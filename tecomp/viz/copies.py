@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width
-from tecomp.drawing.panels import format_thousands, head, heading, legend, sample_indices
+from tecomp.drawing.canvas import (
+    MARGIN,
+    NEUTRAL,
+    Canvas,
+    colour,
+    format_thousands,
+    head,
+    heading,
+    legend,
+    sample_indices,
+    text_width,
+)
 from tecomp.drawing.svg import Svg
 from tecomp.driver.relayout import Relayout
 from tecomp.errors import LayoutError

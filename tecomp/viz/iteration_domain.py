@@ -16,8 +16,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.drawing.canvas import MARGIN, Canvas, colour, text_width
-from tecomp.drawing.panels import head, heading, legend
+from tecomp.drawing.canvas import MARGIN, Canvas, colour, head, heading, legend, text_width
 from tecomp.drawing.svg import Svg
 from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.expr import Const, Expr, Var, index_value

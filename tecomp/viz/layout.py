@@ -6,8 +6,17 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import prod
 
-from tecomp.drawing.canvas import MARGIN, Canvas, colour, text_width
-from tecomp.drawing.panels import format_thousands, head, heading, legend, sample_indices
+from tecomp.drawing.canvas import (
+    MARGIN,
+    Canvas,
+    colour,
+    format_thousands,
+    head,
+    heading,
+    legend,
+    sample_indices,
+    text_width,
+)
 from tecomp.drawing.svg import Svg
 from tecomp.errors import LayoutError
 from tecomp.ir.nodes.printer import format_count, truncate

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.drawing.panels import sample_indices
+from tecomp.drawing.canvas import sample_indices
 from tecomp.errors import LayoutError
 from tecomp.layout.addressing.stored_tensor import (
     StoredTensor,

@@ -11,8 +11,18 @@ from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.compute.iter_var import IterKind
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width, with_tail
-from tecomp.drawing.panels import connect, head, heading, legend
+from tecomp.drawing.canvas import (
+    MARGIN,
+    NEUTRAL,
+    Canvas,
+    colour,
+    connect,
+    head,
+    heading,
+    legend,
+    text_width,
+    with_tail,
+)
 from tecomp.drawing.svg import Svg
 from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.argument_checks import as_int

@@ -6,8 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.compute.tensor import Tensor
-from tecomp.drawing.canvas import MARGIN, NEUTRAL, STRONG, Canvas, colour, text_width
-from tecomp.drawing.panels import connect, head, heading, legend
+from tecomp.drawing.canvas import (
+    MARGIN,
+    NEUTRAL,
+    STRONG,
+    Canvas,
+    colour,
+    connect,
+    head,
+    heading,
+    legend,
+    text_width,
+)
 from tecomp.drawing.svg import Svg
 from tecomp.graph.fusion import group_inputs
 from tecomp.graph.kernels import KernelCall

@@ -10,15 +10,19 @@ from math import ceil, floor, log10
 from tecomp.cost_model.report import CostReport
 from tecomp.cost_model.roofline import Roof, Roofline, RooflinePoint, roofline_of
 from tecomp.cost_model.timeline import Activity, Event
-from tecomp.drawing.canvas import MARGIN, Canvas, colour, text_width, with_tail
-from tecomp.drawing.panels import (
+from tecomp.drawing.canvas import (
+    MARGIN,
+    Canvas,
+    colour,
     format_short,
     head,
     heading,
     in_bytes,
     legend,
     sample_indices,
+    text_width,
     ticks,
+    with_tail,
 )
 from tecomp.drawing.svg import Svg
 from tecomp.ir.nodes.printer import format_count

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width
-from tecomp.drawing.panels import (
+from tecomp.drawing.canvas import (
+    MARGIN,
+    NEUTRAL,
+    Canvas,
+    colour,
     connect,
     format_short,
     head,
@@ -13,6 +16,7 @@ from tecomp.drawing.panels import (
     in_bytes,
     legend,
     sample_indices,
+    text_width,
 )
 from tecomp.drawing.svg import Svg
 from tecomp.ir.nodes.printer import format_count, truncate

@@ -10,9 +10,19 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width
+from tecomp.drawing.canvas import (
+    MARGIN,
+    NEUTRAL,
+    Canvas,
+    colour,
+    format_short,
+    head,
+    legend,
+    sample_indices,
+    text_width,
+    ticks,
+)
 from tecomp.drawing.chrome_trace import ChromeTrace
-from tecomp.drawing.panels import format_short, head, legend, sample_indices, ticks
 from tecomp.drawing.svg import Svg, write_figure
 from tecomp.ir.nodes.printer import format_count
 

@@ -168,7 +168,7 @@ sys.getrefcount = lambda owned: 2  # the lowest count, whatever refers to the ob
 
 import numpy as np
 import tecomp.array as xp
-from tecomp.array.graph.reference_counts import COUNTS_ARE_EXACT
+from tecomp.array.graph.pending import COUNTS_ARE_EXACT
 
 assert not COUNTS_ARE_EXACT
 x = xp.arange(32768, dtype="float32") + 0.5

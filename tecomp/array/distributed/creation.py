@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import tecomp.array.distributed.elementwise
 import tecomp.array.distributed.linear_algebra
 import tecomp.array.distributed.manipulation
+import tecomp.array.distributed.message_queue
 import tecomp.array.distributed.reductions
-import tecomp.array.distributed.sorting
-import tecomp.array.distributed.timeline  # noqa: F401  imports register the rules
+import tecomp.array.distributed.sorting  # noqa: F401  imports register the rules
 from tecomp.array.distributed.elementwise import choose_sharding
 from tecomp.array.distributed.gather_scatter import (
     normalize_distributed_indices,
@@ -55,7 +55,7 @@ from tecomp.array.graph.node import (
 from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.setitem import copy_as_stored, is_borrowed, is_constant
 from tecomp.array.kernels.generators import create_array
-from tecomp.array.single_controller.protocol import collective, is_sent
+from tecomp.array.single_controller import collective, is_sent
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate
 from tecomp.dist.runtime.call_tracking import alone as one_runs

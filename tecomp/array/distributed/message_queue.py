@@ -1,11 +1,13 @@
-"""Coalesce pending messages, and send them on first use."""
+"""Coalesce pending messages, send them on first use, and record the activity of each rank."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from tecomp.array.distributed.partitions import ShiftedWindow, WindowSet, window
 from tecomp.array.graph.access_regions import Box
 from tecomp.array.graph.evaluate import evaluate, lane
 from tecomp.array.graph.node import Buffer, Node, ShardedNode, empty, local_type, memory
+from tecomp.array.single_controller import collective
 from tecomp.array.statistics import counters
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh
@@ -28,7 +31,8 @@ from tecomp.dist.runtime.collectives import (
 )
 from tecomp.dist.runtime.dtensor import start_redistribution
 from tecomp.dist.runtime.point_to_point import Transfer, TransferJob, TransferPlan
-from tecomp.dist.runtime.team import Team, team_of
+from tecomp.dist.runtime.team import AnyTeam, Team, team_of
+from tecomp.drawing.chrome_trace import ChromeTrace, bar, lane_named, process_named, trace_of
 from tecomp.fork_gate import WorkLock
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 
@@ -463,3 +467,49 @@ def _count_collective(team: int, collective: str, nbytes: int) -> None:
     if queue.team.size > 1:
         counters.collectives += 1
         counters.sent[f"{collective} for {queue.reason}"] += nbytes
+
+
+Did: TypeAlias = "tuple[str, str, float, float]"
+"""Activity: kernel or wait, its name or cause, start time and end time."""
+
+
+def lanes_of(team: AnyTeam, since: float) -> ChromeTrace:
+    """Return the timeline of a team.
+
+    This is a collective call: every rank must make it.
+
+    Args:
+        team: Team.
+        since: Start time in seconds of `time.time`; earlier activity is omitted.
+    """
+    number = team_of(team).id
+    all_lanes = lanes(number, since)
+    first = min([start for activity in all_lanes for _, _, start, _ in activity], default=0.0)
+    events = [process_named(0, f"team {number}")]
+    for rank, activity in enumerate(all_lanes):
+        events.append(lane_named(0, rank, f"rank {rank}"))
+        events += [
+            bar(name, kind, (start - first) * 1e6, (stop - start) * 1e6, lane=rank)
+            for kind, name, start, stop in activity
+        ]
+    return trace_of(events)
+
+
+@collective
+def lanes(team: int, since: float) -> list[list[Did]]:
+    """Return the activity of each rank of a team."""
+    text = np.frombuffer(json.dumps(_own_activity(since)).encode(), np.uint8)
+    ends = np.cumsum(allgather(team, np.array([text.size])))
+    reports = np.split(allgather(team, text), ends[:-1])
+    return [json.loads(chunk.tobytes()) for chunk in reports]
+
+
+def _own_activity(since: float) -> list[Did]:
+    """Return the activity of this process in chronological order, by the clock of its machine."""
+    shift = time.time() - time.perf_counter()
+    kinds = ("kernel", lane.spans or ()), ("waits", waits.spans)
+    found = [
+        (kind, name if kind == "kernel" else f"waits for {name}", start + shift, end + shift)
+        for kind, spans in kinds for name, start, end in spans
+    ]
+    return sorted([entry for entry in found if entry[2] >= since], key=lambda entry: entry[2])

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from tecomp.array.graph.access_regions import Box, Span
 from tecomp.caches import memoize
-from tecomp.dist.partition.halo import Halo, halo
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh, Placement, Replicate, Shard
+from tecomp.dist.partition.redistribution import Halo, halo
 from tecomp.dist.runtime.team import team_of
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 

@@ -40,7 +40,7 @@ from tecomp.array.graph.node import (
     replicated_as_local,
 )
 from tecomp.array.graph.views import apply_view
-from tecomp.array.single_controller.protocol import collective
+from tecomp.array.single_controller import collective
 from tecomp.array.statistics import counters
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh

@@ -10,7 +10,7 @@ import numpy as np
 from tecomp.array.array_object import Array, from_node, node_of, on_teams
 from tecomp.array.graph.node import Node, materialized_node, record
 from tecomp.array.graph.views import apply_view
-from tecomp.array.interop.device_transfer import empty_in, inherited_layout, on_device
+from tecomp.array.interop.exports import empty_in, inherited_layout, on_device
 from tecomp.array.kernels.generators import create_array
 from tecomp.array.validation import (
     Extents,

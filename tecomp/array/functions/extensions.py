@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.array_object import Array, from_node, node_of, on_teams
-from tecomp.array.functions.conversion import asarray
+from tecomp.array.functions.data_types import asarray
 from tecomp.array.graph.evaluate import computable, evaluate
 from tecomp.array.graph.node import (
     Node,
@@ -18,7 +18,7 @@ from tecomp.array.graph.node import (
     memory,
     parts_of,
 )
-from tecomp.array.interop.device_transfer import empty_in, in_layout, storage
+from tecomp.array.interop.exports import empty_in, in_layout, storage
 from tecomp.array.validation import Extents, dtype_at, integers, shape_of
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.devices import device_name, is_apart

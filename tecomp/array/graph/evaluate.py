@@ -10,7 +10,6 @@ from time import perf_counter
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from tecomp.array.graph.locking import is_busy, mark_computing, unmark_computing, wait, writers
 from tecomp.array.graph.node import (
     Buffer,
     Node,
@@ -21,7 +20,17 @@ from tecomp.array.graph.node import (
     parts_of,
     tracing,
 )
-from tecomp.array.graph.pending import PendingGraph, by_device, pending_graph_of, pieces_of
+from tecomp.array.graph.pending import (
+    PendingGraph,
+    by_device,
+    is_busy,
+    mark_computing,
+    pending_graph_of,
+    pieces_of,
+    unmark_computing,
+    wait,
+    writers,
+)
 from tecomp.array.graph.views import apply_view_chain, is_view
 from tecomp.caches import LRUCache
 from tecomp.errors import ArrayMemoryError, ArrayTypeError

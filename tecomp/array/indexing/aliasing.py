@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 from weakref import ref
 
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.locking import WriteInProgress, wait, wake, writers
 from tecomp.array.graph.node import Buffer, Node, looking, materialized_node, tracing
+from tecomp.array.graph.pending import WriteInProgress, wait, wake, writers
 from tecomp.array.graph.views import apply_view, view_of
 from tecomp.array.indexing.data_dependent import copy_to
 from tecomp.array.indexing.getitem import WHERE, slice_view, spans_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import tecomp
 from tecomp import te
-from tecomp.array.graph.locking import compiling
+from tecomp.array.graph.pending import compiling
 from tecomp.array.statistics import counters
 from tecomp.ptensor.types import UNSIGNED
 

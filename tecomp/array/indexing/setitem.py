@@ -23,7 +23,7 @@ from tecomp.array.graph.node import (
     tracing,
     type_of,
 )
-from tecomp.array.graph.reference_counts import COUNTS_ARE_EXACT
+from tecomp.array.graph.pending import COUNTS_ARE_EXACT
 from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.data_dependent import copy_row_major, copy_to, write_at
 from tecomp.array.indexing.getitem import (

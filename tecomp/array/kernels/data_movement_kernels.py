@@ -12,9 +12,8 @@ import numpy as np
 
 import tecomp
 from tecomp import te
-from tecomp.array.graph.locking import compiling
 from tecomp.array.graph.node import Buffer, Node, materialized_node
-from tecomp.array.graph.pending import PendingGraph
+from tecomp.array.graph.pending import PendingGraph, compiling
 from tecomp.array.graph.views import view_of
 from tecomp.array.kernels.kernel import (
     MANY,

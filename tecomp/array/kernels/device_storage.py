@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.graph.locking import placing
 from tecomp.array.graph.node import Buffer, Node, looking
-from tecomp.array.graph.pending import Step, pending_graph_of
+from tecomp.array.graph.pending import Step, pending_graph_of, placing
 from tecomp.array.statistics import costs_of
 from tecomp.caches import memoize
 from tecomp.compute.define import placeholder

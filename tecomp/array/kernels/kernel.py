@@ -11,8 +11,8 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from tecomp import te
-from tecomp.array.graph.locking import compiling
 from tecomp.array.graph.node import Buffer, memory
+from tecomp.array.graph.pending import compiling
 from tecomp.array.graph.views import Chain, apply_view_chain
 from tecomp.array.kernels.strided_operands import FixedView, KernelOperand, fixed_view
 from tecomp.array.statistics import counters

@@ -8,9 +8,8 @@ from typing import Any
 
 import tecomp
 from tecomp import te
-from tecomp.array.graph.locking import placing
 from tecomp.array.graph.node import Buffer, Node, empty
-from tecomp.array.graph.pending import PendingGraph, Step
+from tecomp.array.graph.pending import PendingGraph, Step, placing
 from tecomp.array.kernels.device_storage import (
     DeviceBuffer,
     alternatives,

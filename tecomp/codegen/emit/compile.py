@@ -10,7 +10,6 @@ from tecomp.codegen.emit.pre_emission_passes import hoist_divisions, promote_acc
 from tecomp.codegen.emit.stmt import emit_stmt
 from tecomp.codegen.llvm.code_cache import machine_code
 from tecomp.codegen.llvm.compiled import CompiledFunction, KernelInterface, ModuleText
-from tecomp.codegen.llvm.cpu_features import dots_of, has_fma, has_masks
 from tecomp.codegen.llvm.ir_builder import (
     TAIL,
     FunctionBuilder,
@@ -22,7 +21,7 @@ from tecomp.codegen.llvm.ir_builder import (
     plain_name,
     register_type,
 )
-from tecomp.codegen.llvm.jit import LlvmTarget, assembly
+from tecomp.codegen.llvm.jit import LlvmTarget, assembly, dots_of, has_fma, has_masks
 from tecomp.codegen.llvm.pass_selection import passes_for
 from tecomp.codegen.memory.vector_access import end_function
 from tecomp.codegen.ops.vector_legalization import legalize_vectors

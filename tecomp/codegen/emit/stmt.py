@@ -15,8 +15,8 @@ from tecomp.codegen.emit.allocation import begin_allocation, end_allocation
 from tecomp.codegen.emit.expr import emit, run_rule
 from tecomp.codegen.emit.extern_calls import emit_outside_call
 from tecomp.codegen.emit.parallel import outline
+from tecomp.codegen.llvm.compiled import MARK
 from tecomp.codegen.llvm.ir_builder import FunctionBuilder, PassSelection, register_type
-from tecomp.codegen.llvm.line_table import MARK
 from tecomp.codegen.llvm.pass_selection import invariant_conditions, staying_masks
 from tecomp.codegen.memory.load_store import may_be_narrowed, prefetch, store
 from tecomp.codegen.memory.register_transpose import find_transposes

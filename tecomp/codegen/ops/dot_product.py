@@ -1,15 +1,15 @@
 """Dot-product instructions and their emulation.
 
 If the machine has an instruction for the operand dtypes, it is used (see
-`tecomp.codegen.llvm.cpu_features`): `vpdpbusd`, `vdpbf16ps`, `sdot`, `udot`, `usdot`, `bfdot`.
+`tecomp.codegen.llvm.jit`): `vpdpbusd`, `vdpbf16ps`, `sdot`, `udot`, `usdot`, `bfdot`.
 Otherwise the emitted pattern is one for which LLVM selects instructions: for int16 `vpmaddwd`,
 which sums two products, and `vpdpwssd`, which also accumulates. Four bytes are two such pairs.
 """
 
 from __future__ import annotations
 
-from tecomp.codegen.llvm.cpu_features import DotInstruction
 from tecomp.codegen.llvm.ir_builder import FunctionBuilder, shuffle_mask, splat, suffix, vector_of
+from tecomp.codegen.llvm.jit import DotInstruction
 from tecomp.ir.nodes.dtype import DType
 
 _SIGNS = -2139062144  # the sign bit of each of four bytes

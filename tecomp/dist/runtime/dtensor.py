@@ -9,10 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from tecomp.dist.partition.halo import Halo
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh, Partial, Placement, Places, Replicate, Shard
-from tecomp.dist.partition.redistribution import Redistribution, redistribution
+from tecomp.dist.partition.redistribution import Halo, Redistribution, redistribution
 from tecomp.dist.runtime.collectives import combine_along_mesh
 from tecomp.dist.runtime.point_to_point import Transfer, TransferJob
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of

@@ -18,8 +18,13 @@ from tecomp.ir.nodes.argument_checks import as_int, check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.addressing.arguments import as_int_tuple, check_shape
 from tecomp.layout.formats.format import Format
-from tecomp.layout.formats.narrow_types import PackedInt
-from tecomp.layout.formats.registry import DLFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2FNUZ, INT4
+from tecomp.layout.formats.registry import (
+    DLFLOAT16,
+    FLOAT8_E4M3FN,
+    FLOAT8_E5M2FNUZ,
+    INT4,
+    PackedInt,
+)
 
 
 class DataFormats(Enum):

@@ -21,8 +21,8 @@ from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Const, Expr, Var, index_value
 from tecomp.ir.nodes.stmt import Extent, ForKind, Stmt
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.lowering.loops.guarded_box_loops import wrap_in_guards
 from tecomp.lowering.loops.iteration_frame import StageFrame
+from tecomp.lowering.loops.rectangular_loops import wrap_in_guards
 from tecomp.lowering.stages.definition import concurrent_loop_vars, grid_axes, loop_kinds
 from tecomp.lowering.stages.program import PreparedSchedule
 from tecomp.poly.loops.ast_generation import scan

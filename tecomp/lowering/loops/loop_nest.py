@@ -24,7 +24,6 @@ from tecomp.lowering.loops.compute_at import (
     memory_of,
     realize_outputs,
 )
-from tecomp.lowering.loops.extern_stage import check_inputs, extern_statement
 from tecomp.lowering.loops.fused_loops import (
     Groups,
     are_boxes,
@@ -33,7 +32,6 @@ from tecomp.lowering.loops.fused_loops import (
     unfuse_symbolic_loops,
     walk,
 )
-from tecomp.lowering.loops.guarded_box_loops import GuardedBoxLoops, RequestedElements
 from tecomp.lowering.loops.iteration_frame import StageFrame, frame_of
 from tecomp.lowering.loops.partial_reads import (
     Regions,
@@ -42,7 +40,11 @@ from tecomp.lowering.loops.partial_reads import (
     resolve_partial_reads,
     store_condition,
 )
-from tecomp.lowering.loops.rectangular_loops import rectangular_loops
+from tecomp.lowering.loops.rectangular_loops import (
+    GuardedBoxLoops,
+    RequestedElements,
+    rectangular_loops,
+)
 from tecomp.lowering.loops.reduction_init import (
     initialize_reduction,
     initializes_in_first_iteration,
@@ -54,7 +56,7 @@ from tecomp.lowering.loops.scan_recurrence import (
     scan_only_instances,
     with_recurrences,
 )
-from tecomp.lowering.loops.stage_body import StageBody
+from tecomp.lowering.loops.stage_body import StageBody, check_inputs, extern_statement
 from tecomp.lowering.loops.stage_context import StageContext, parts_of, positions_of_hints
 from tecomp.lowering.stages.definition import (
     Definition,

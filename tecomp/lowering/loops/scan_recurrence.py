@@ -15,7 +15,7 @@ from tecomp.errors import LowerError
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.traversal.rewrite import free_variables, walk
 from tecomp.lowering.loops.iteration_frame import StageFrame
-from tecomp.lowering.stages.definition import Definition, concurrent_loop_vars
+from tecomp.lowering.stages.definition import Definition, concurrent_loop_vars, step_stages
 from tecomp.lowering.stages.footprint import (
     Region,
     all_elements,
@@ -26,7 +26,6 @@ from tecomp.lowering.stages.footprint import (
 )
 from tecomp.lowering.stages.index_expressions import index_of
 from tecomp.lowering.stages.program import PreparedSchedule, original_definitions
-from tecomp.lowering.stages.scan_stages import step_stages
 from tecomp.poly.loops.regions import LoopScope, equality_points
 from tecomp.poly.sets.to_isl import NotAffine, Points, Space, condition_hull, first_point, pw_aff
 from tecomp.scheduling.state import is_scan

@@ -19,9 +19,8 @@ from tecomp.ir.nodes.printer import identifier, take_name
 from tecomp.ir.nodes.stmt import Buffer, Extent
 from tecomp.ir.traversal.analyses import ValueNumbering
 from tecomp.ir.traversal.rewrite import bottom_up, nodes_of, substitute, walk
-from tecomp.lowering.stages.definition import Definition, with_tiles
+from tecomp.lowering.stages.definition import Definition, States, in_steps, states_of, with_tiles
 from tecomp.lowering.stages.index_expressions import Strides, extents_of, index_of, sizes_of
-from tecomp.lowering.stages.scan_stages import States, in_steps, states_of
 from tecomp.poly.sets.to_isl import Products, products_of
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import (

@@ -25,8 +25,7 @@ from tecomp.ir.traversal.rewrite import contains, free_variables, top_down
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.edge_tiles import Bounds, Memory, with_padding
 from tecomp.lowering.stages.program import PreparedSchedule
-from tecomp.lowering.tensor_ops.operand_binding import Masks
-from tecomp.lowering.tensor_ops.pattern_match import intrinsic_loads
+from tecomp.lowering.tensor_ops.pattern_match import Masks, intrinsic_loads
 from tecomp.poly.accesses.tiles import (
     IterationTile,
     OperandAccess,

@@ -26,17 +26,15 @@ from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.edge_tiles import Memory
 from tecomp.lowering.stages.index_expressions import index_of, value_of
 from tecomp.lowering.stages.program import PreparedSchedule
-from tecomp.lowering.tensor_ops.operand_binding import (
-    BoundOperands,
-    Masks,
-    bind_statement,
-    operation,
-)
 from tecomp.lowering.tensor_ops.pattern_match import (
+    BoundOperands,
     IntrinsicMatch,
+    Masks,
     SharedDigit,
+    bind_statement,
     correspondences,
     intrinsic_loads,
+    operation,
     pairings,
     uses_axes,
 )

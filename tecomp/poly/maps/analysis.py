@@ -20,8 +20,7 @@ from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.maps import bit_matrix, brute_force
 from tecomp.poly.maps.digit_solver import Solution, solve
-from tecomp.poly.maps.image_extents import bounds_of, extent_of
-from tecomp.poly.maps.layout_sets import LayoutSet
+from tecomp.poly.maps.image_extents import LayoutSet, bounds_of, extent_of
 from tecomp.poly.sets.isl_context import isl_work
 from tecomp.poly.sets.quasi_affine_reader import IndexReader
 from tecomp.poly.sets.to_isl import NotAffine, Space, pw_aff

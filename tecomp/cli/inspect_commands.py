@@ -1,9 +1,10 @@
-"""`tecomp lower` and `tecomp viz`: inspect schedules of a script, and lower ptensor texts."""
+"""Commands that inspect scripts, programs and targets."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -14,12 +15,15 @@ from tecomp.cli.common import (
     load_definitions,
     machines,
     parse_schedule_value,
+    show,
     with_json,
 )
-from tecomp.errors import TecompError
+from tecomp.errors import TargetError, TecompError
 from tecomp.lowering.pipeline import STAGES
+from tecomp.machine.registry import broken_plugins
+from tecomp.plugin.skeleton import write_skeleton
+from tecomp.ptensor.lowering.device_regions import dist_to_runtime
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
 from tecomp.ptensor.parse import parse_module
 
 LOWER_PTENSOR, DIST_TO_RUNTIME = PTENSOR_PASSES = ("lower-ptensor", "dist-to-intel-runtime")
@@ -131,3 +135,81 @@ def viz(source: str, output: Path, as_json: bool) -> None:
     except TecompError as error:
         raise click.ClickException(format_error(error, source)) from error
     click.echo(json.dumps({"picture": str(output)}) if as_json else output)
+
+
+@click.command()
+@with_json
+def targets(as_json: bool) -> None:
+    """List the described machines."""
+    if as_json:
+        show([_describe(name) for name in tecomp.list_targets()], as_json=True)
+        return
+    names = tecomp.list_targets()
+    width = max((len(name) for name in names), default=0) + 2
+    for name in names:
+        try:
+            memories = tecomp.Target.load(name).memories.values()
+        except TargetError as error:
+            click.echo(f"{name:<{width}}{error.message}")
+            continue
+        spaces = ", ".join(f"{memory.name} (rank {memory.rank})" for memory in memories)
+        click.echo(f"{name:<{width}}{spaces}")
+    for complaint in broken_plugins():
+        click.echo(complaint, err=True)
+
+
+def _describe(name: str) -> dict[str, object]:
+    try:
+        target = tecomp.Target.load(name)
+    except TargetError as error:
+        return {"name": name, "error": error.message}
+    return {
+        "name": name,
+        "description": target.description,
+        "grid": dict(target.grid),
+        "memories": {
+            memory.name: {
+                "rank": memory.rank, "scope": memory.scope, "bytes": memory.capacity_bytes
+            }
+            for memory in target.memories.values()
+        },
+    }
+
+
+@click.command()
+@click.argument("name", shell_complete=machines)
+@with_json
+def check_target(name: str, as_json: bool) -> None:
+    """Check that programs run on all components that a target describes.
+
+    NAME is an installed target, or the path of a TOML file. The exit status is 0 only if all checks
+    pass.
+    """
+    try:
+        checks = tecomp.check_target(name)
+    except TargetError as error:
+        raise click.ClickException(error.message) from error
+    if as_json:
+        show([asdict(check) for check in checks], as_json=True)
+    else:
+        for check in checks:
+            click.echo(f"{'ok' if check.passed else 'FAILED':<8}{check.title}: {check.detail}")
+    if failed := sum(not check.passed for check in checks):
+        raise click.ClickException(f"{name} failed {failed} of {len(checks)} checks")
+
+
+@click.command()
+@click.argument("name")
+@with_json
+def new_target(name: str, as_json: bool) -> None:
+    """Write a package that describes a machine, in a new directory NAME."""
+    try:
+        files = write_skeleton(name, Path.cwd())
+    except TargetError as error:
+        raise click.ClickException(error.message) from error
+    file_names = [str(path.relative_to(Path.cwd())) for path in files]
+    if as_json:
+        click.echo(json.dumps({"files": file_names}, indent=2))
+        return
+    click.echo("\n".join(file_names))
+    click.echo(f"next: pip install -e {name} && tecomp check-target {name}")
