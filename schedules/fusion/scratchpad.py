@@ -21,16 +21,10 @@ from tecomp.schedules.fusion.groups import (
     program_of,
 )
 from tecomp.schedules.matmul import contraction_of, product_on_cores
-from tecomp.schedules.scratchpad import contraction, generic, rowwise
+from tecomp.schedules.scratchpad import contraction, core_exchange, generic, rowwise
 from tecomp.schedules.scratchpad.footprint import Box, IndexInterval, TiledComputation, work_of
 from tecomp.schedules.scratchpad.generic import schedule_parts
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
-from tecomp.schedules.scratchpad.reshard import (
-    outline_partial,
-    resharded_tensor,
-    schedule_partial,
-    schedule_reshard,
-)
 from tecomp.schedules.scratchpad.work_division import DivisionPlan, DivisionSpec, UndividedResult
 from tecomp.schedules.tiling.reduction import remaining_reduction_loops
 
@@ -71,11 +65,12 @@ def core_schedule_candidates(
         walk = partial(_transfer, output, where)
         return [] if output in where.cuts else [_undivided_candidate(walk)]
     w = work_of(output, total, p.stages, stored)
-    if (source := resharded_tensor(output, where)) is not None:
-        walk = partial(schedule_reshard, output=output, source=source, where=where)
+    if (source := core_exchange.resharded_tensor(output, where)) is not None:
+        walk = partial(core_exchange.schedule_reshard, output=output, source=source, where=where)
         return [CoreScheduleCandidate(walk, lambda: generic.outline(w, where))]
     shared = CoreScheduleCandidate(
-        lambda s: schedule_partial(s, w, where), lambda: outline_partial(w, where)
+        lambda s: core_exchange.schedule_partial(s, w, where),
+        lambda: core_exchange.outline_partial(w, where),
     )
     if any(axis >= len(output.shape) for axis in where.cuts.get(output, DivisionSpec()).cores):
         return [shared]
@@ -166,7 +161,7 @@ def _products_in_parts(w: TiledComputation, product: Product, where: Placement) 
     def way(count: int) -> CoreScheduleCandidate:
         def walk(s: te.Schedule) -> None:
             _check_inputs_in_memory(w, factors)
-            schedule_partial(s, w, where, (c.depth, count), partly)
+            core_exchange.schedule_partial(s, w, where, (c.depth, count), partly)
 
         reason = f"its reduction axis {c.depth.name} is split over cores"
         return CoreScheduleCandidate(walk, lambda: UndividedResult("reduction", reason))

@@ -20,7 +20,7 @@ from tecomp.array.indexing.aliasing import (
     replace_node,
     write_through,
 )
-from tecomp.array.indexing.getitem import is_plain, select_at
+from tecomp.array.indexing.getitem import has_ellipsis, is_plain, select_at
 from tecomp.array.indexing.keys import freeze_key
 from tecomp.array.indexing.setitem import NodeHolder, assign
 from tecomp.array.interop.exports import (
@@ -344,7 +344,7 @@ class Array(Drawable):
         base_node = self._node
         frozen_key = freeze_key(key, Array)
         node = select_at(base_node, frozen_key)
-        if is_plain(frozen_key) and (node.type.shape or _has_dots(frozen_key)):
+        if is_plain(frozen_key) and (node.type.shape or has_ellipsis(frozen_key)):
             return part_of(self, base_node, IndexedView(frozen_key, base_node.type), node)
         return _create(node)
 
@@ -594,8 +594,3 @@ def node_or_weak_scalar(ptype: PTensorType, value: object, where: str, arg_name:
         "convert it with xp.asarray(...)",
         kind="not-an-array", where=where, subject=arg_name, class_=value.__class__.__name__,
     )
-
-
-def _has_dots(key: Any) -> bool:
-    """Return whether an index contains `...`; the result is then an array even without axes."""
-    return key is Ellipsis or (type(key) is tuple and any([part is Ellipsis for part in key]))

@@ -81,7 +81,7 @@ class Reduce(Expr):
         init: Initial values in place of the identity; empty for the identity.
         value_index: Component that this expression represents.
         location: Source location of the reduction.
-        invariants: Reduction-invariant values, bound to `combiner.given`.
+        invariants: Reduction-invariant values, bound to `combiner.invariants`.
         dtype: Dtype of the component.
     """
 
@@ -213,7 +213,7 @@ class Reducer:
             axes, condition_of(True if where is None else value_of(where), f"{name}(where=)"))
         combiner, invariants = _combiner(
             self, tuple(value.dtype for value in source), is_tuple=is_tuple)
-        start = () if init is None else _start(name, init, source, axes)
+        start = () if init is None else _initial_values(name, init, source, axes)
         location = user_location()
         reductions = tuple(
             Reduce(combiner, source, axes, condition, start, k, location, invariants)
@@ -386,7 +386,7 @@ def _combiner(
     return CommReducer(lhs, rhs, result, identity, reducer.name, params), tuple(invariants)
 
 
-def _start(
+def _initial_values(
     name: str, init: object, source: tuple[Expr, ...], axes: tuple[IterVar, ...]
 ) -> tuple[Expr, ...]:
     dtypes = tuple(value.dtype for value in source)
@@ -441,7 +441,7 @@ def sum(
         >>> te.compute((4,), lambda i: te.sum(A[i, k], axis=k, where=k != i), name="B").shape
         (4,)
     """
-    result: Expr = _SUM(_number(expr, "sum"), axis, where, init, *args)
+    result: Expr = _SUM(_numeric_value(expr, "sum"), axis, where, init, *args)
     return result
 
 
@@ -468,7 +468,7 @@ def prod(
     >>> te.prod(te.placeholder((4,), name="A")[k], axis=k)
     prod(A[k], axis=[k])
     """
-    result: Expr = _PROD(_number(expr, "prod"), axis, where, init, *args)
+    result: Expr = _PROD(_numeric_value(expr, "prod"), axis, where, init, *args)
     return result
 
 
@@ -566,7 +566,7 @@ def _elementwise(op: BinOp, a: Any, b: Any, *others: Any) -> Expr:
     return first
 
 
-def _number(expr: Value, name: str) -> Expr:
+def _numeric_value(expr: Value, name: str) -> Expr:
     node = value_of(expr)
     if node.dtype.is_bool:
         raise TypeMismatchError(

@@ -25,7 +25,7 @@ _BOLD = (
     72, 72, 35, 35, 67, 35, 105, 72, 69, 72, 72, 50, 60, 48, 72, 66, 93, 65, 66, 59, 72, 37, 72, 84,
 )
 _MONO_WIDTH = 61
-_OTHER = 105
+_OTHER_WIDTH = 105
 """Width of every other character: glyphs of most scripts are no wider than the font size."""
 ASCENT, DESCENT = 0.8, 0.24
 """Extent of glyphs above and below the baseline, in units of the font size."""
@@ -50,7 +50,7 @@ def text_width(text: str, size: float, style: str = "") -> float:
     for char in text:
         index = ord(char) - 32
         if not 0 <= index < len(table):
-            total += _OTHER
+            total += _OTHER_WIDTH
         else:
             total += _MONO_WIDTH if is_mono else table[index]
     return total * size / 100
@@ -149,7 +149,7 @@ _SHAPES = (
     '<marker id="head" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" '
     'orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" class="tip"/></marker></defs>'
 )
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BLANKS = re.compile(r"\s+")
 MARGIN = 24.0
 
@@ -189,7 +189,7 @@ class Canvas:
         if not visible:
             return x
         advance = text_width(visible, size, style) * {"start": 1, "middle": 0.5, "end": 0}[anchor]
-        self._reach(x + advance, y + size * DESCENT)
+        self._extend_to(x + advance, y + size * DESCENT)
         css_class = f' class="{style}"' if style else ""
         where = "" if anchor == "start" else f' text-anchor="{anchor}"'
         self._parts.append(
@@ -215,7 +215,7 @@ class Canvas:
             size: Font size of the label in pixels.
             style: Style classes of the label.
         """
-        self._reach(x + width, y + height)
+        self._extend_to(x + width, y + height)
         paint = f'fill="{fill}"' if fill.startswith("#") else f'class="{fill}"'
         shape = (
             f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" rx="1.5" '
@@ -236,7 +236,7 @@ class Canvas:
         thick: float = 1.0, is_dashed: bool = False, title: str = "",
     ) -> None:
         """Draw the border of a rectangle, optionally dashed."""
-        self._reach(x + width + thick, y + height + thick)
+        self._extend_to(x + width + thick, y + height + thick)
         paint = f' style="stroke:{colour}"' if colour else ""
         dashes = ' stroke-dasharray="3 3"' if is_dashed else ""
         inner = _title(title)
@@ -248,7 +248,7 @@ class Canvas:
 
     def arrow(self, start: tuple[float, float], end: tuple[float, float], title: str = "") -> None:
         """Draw a straight line with an arrowhead at its end."""
-        self._reach(max(start[0], end[0]) + 4, max(start[1], end[1]) + 4)
+        self._extend_to(max(start[0], end[0]) + 4, max(start[1], end[1]) + 4)
         self._path([start, end], 'class="line" stroke-width="1.3" marker-end="url(#head)"', title)
 
     def line(
@@ -257,14 +257,14 @@ class Canvas:
     ) -> None:
         """Draw a polyline without an arrowhead."""
         for x, y in points:
-            self._reach(x, y)
+            self._extend_to(x, y)
         paint = f' style="stroke:{colour}"' if colour else ""
         dashes = ' stroke-dasharray="4 3"' if is_dashed else ""
         self._path(points, f'class="{style}" stroke-width="{_n(width)}"{dashes}{paint}', title)
 
     def dot(self, x: float, y: float, radius: float, fill: str, title: str = "") -> None:
         """Draw a filled circle."""
-        self._reach(x + radius, y + radius)
+        self._extend_to(x + radius, y + radius)
         inner = _title(title)
         paint = f'fill="{fill}"' if fill.startswith("#") else f'class="{fill}"'
         self._parts.append(
@@ -297,7 +297,7 @@ class Canvas:
         inner = _title(title)
         self._parts.append(f'<path d="M{path}" {paint}' + (f">{inner}</path>" if inner else "/>"))
 
-    def _reach(self, x: float, y: float) -> None:
+    def _extend_to(self, x: float, y: float) -> None:
         self.right, self.bottom = max(self.right, x), max(self.bottom, y)
 
 
@@ -307,7 +307,7 @@ def clean(text: str) -> str:
     >>> clean("a\x00b") == "a\ufffdb"
     True
     """
-    return _NO_XML.sub("\ufffd", text)
+    return _INVALID_XML.sub("\ufffd", text)
 
 
 def _title(text: str) -> str:
@@ -318,14 +318,14 @@ def _n(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-_LANE = 13.0
+_LANE_WIDTH = 13.0
 _MAX_LANES = 40
 """Maximum number of lanes; connectors that do not fit share the last lane."""
 
 T = TypeVar("T", bound=Hashable)
 
 
-def lanes_of(lives: Mapping[T, tuple[int, int]]) -> dict[T, int]:
+def lanes_of(intervals: Mapping[T, tuple[int, int]]) -> dict[T, int]:
     """Assign each interval of rows to the first lane that is free at its start.
 
     >>> lanes_of({"B": (0, 3), "A": (0, 1), "C": (1, 2)})
@@ -333,7 +333,7 @@ def lanes_of(lives: Mapping[T, tuple[int, int]]) -> dict[T, int]:
     """
     ends: list[int] = []
     found: dict[T, int] = {}
-    for key, (first, last) in sorted(lives.items(), key=lambda item: item[1]):
+    for key, (first, last) in sorted(intervals.items(), key=lambda item: item[1]):
         lane = next((k for k, end in enumerate(ends) if end <= first), len(ends))
         ends[lane:lane + 1] = [last]
         found[key] = lane
@@ -359,13 +359,13 @@ def connect(
     num_lanes = min(max(lanes.values(), default=-1) + 1, _MAX_LANES)
     for key, lane in lanes.items():
         row, rows = consumed[key]
-        x = right + 14 + _LANE * min(lane, _MAX_LANES - 1)
+        x = right + 14 + _LANE_WIDTH * min(lane, _MAX_LANES - 1)
         start = starts[row]
         name = names[key]
         canvas.line([(right, start), (x, start), (x, max(ends[k] for k in rows))], title=name)
         for k in rows:
             canvas.arrow((x, ends[k]), (right + 2, ends[k]), name)
-    return right + 14 + _LANE * num_lanes
+    return right + 14 + _LANE_WIDTH * num_lanes
 
 
 MAX_WIDTH = 1100.0

@@ -208,12 +208,12 @@ def parts_of(layout: StoredTensor, *, by_rows: bool = False) -> Parts:
     )
     limit = 4 if space.shows_all else 3
     memories: list[MemoryPanel | None] = []
-    before = -1
+    previous = -1
     for number, core in enumerate(_cores(layout.grid_shape)):
-        if core > before + 1:
+        if core > previous + 1:
             memories.append(None)
         memories.append(_memory(space, core, number, limit))
-        before = core
+        previous = core
     return Parts(layout, tuple(memories))
 
 
@@ -228,11 +228,11 @@ def _cores(grid: Index) -> list[int]:
 
 def _memory(space: DrawnSpace, core: int, number: int, limit: int) -> MemoryPanel:
     has_grid = space.cores > 1
-    most_rows = 16 if space.shows_all else 4 if has_grid else 8
-    most_slabs = 16 if space.shows_all else limit if has_grid else 4
+    max_rows = 16 if space.shows_all else 4 if has_grid else 8
+    max_slabs = 16 if space.shows_all else limit if has_grid else 4
     slabs = [
-        None if n is None else _slab(space, core, number, n, most_rows)
-        for n in sample_indices(space.slabs, most_slabs)
+        None if n is None else _slab(space, core, number, n, max_rows)
+        for n in sample_indices(space.slabs, max_slabs)
     ]
     return MemoryPanel(core, unravel(core, space.layout.grid_shape), tuple(slabs))
 

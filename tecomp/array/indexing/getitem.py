@@ -104,6 +104,11 @@ def is_plain(key: Any) -> bool:
     return type(key) in _PLAIN
 
 
+def has_ellipsis(key: Any) -> bool:
+    """Return whether an index contains `...`; the result is then an array even without axes."""
+    return key is Ellipsis or (type(key) is tuple and any([part is Ellipsis for part in key]))
+
+
 def select_at(node: Node, key: Any) -> Node:
     """Return the elements at an index.
 

@@ -201,8 +201,8 @@ class PartHolder(NodeHolder):
         """Return the memory of the view in the whole memory; None if it is not addressable."""
         if self.memory is None and self.base_holder._node.data is not None:
             # A node with a view of this memory would count as a reference to the whole array.
-            is_apart = self.within(self.base_holder._node.data) is None
-            node = self._node if is_apart else None
+            is_unaddressable = self.within(self.base_holder._node.data) is None
+            node = self._node if is_unaddressable else None
             del self._node
             self.memory = self.within(private_memory(self.base_holder))
             if self.memory is None:
@@ -221,7 +221,8 @@ def is_uniquely_referenced(holder: Any) -> bool:
     Args:
         holder: Object with the node as its `_node`.
     """
-    return _references(holder) == (_OF_VIEW if holder._node.data.base is not None else _OF_OWNER)
+    is_view = holder._node.data.base is not None
+    return _references(holder) == (_VIEW_COUNTS if is_view else _OWNER_COUNTS)
 
 
 def _references(holder: Any) -> tuple[int, int, int]:
@@ -243,7 +244,7 @@ def _references_of_one(size: int, step: int) -> tuple[int, int, int]:
     ))
 
 
-_OF_OWNER, _OF_VIEW = _references_of_one(2, 1), _references_of_one(4, 2)
+_OWNER_COUNTS, _VIEW_COUNTS = _references_of_one(2, 1), _references_of_one(4, 2)
 """Reference counts of an array with memory of its own, and of a view, without other owners."""
 
 
@@ -273,23 +274,23 @@ def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
         DeviceMismatchError: If the arrays are on different devices.
     """
     # Do not bind the node to a local variable: that would count as another reference.
-    _check(holder._node, value)
+    _check_operands(holder._node, value)
     if value.type.dtype != holder._node.type.dtype:
         value = record(CastOp(holder._node.type.dtype), value)
-    is_alone = holder._node.type.team is None and not tracing.depth
-    if is_alone and _is_view(data_of(holder._node), key, value.type.shape):
+    is_local = holder._node.type.team is None and not tracing.depth
+    if is_local and _is_view(data_of(holder._node), key, value.type.shape):
         data = data_of(value)
-        copy_to(_place(private_memory(holder), key), data)
+        copy_to(_target_view(private_memory(holder), key), data)
         return
     entries = entries_of(key, holder._node.type, WHERE)
     if is_basic(entries):
-        holder._node = _insert(holder._node, entries, value)
-    elif _is_mask_alone(entries, holder._node.type.shape) and value.type.size == 1:
-        holder._node = _mask(holder._node, entries, value)
+        holder._node = _record_slice_assignment(holder._node, entries, value)
+    elif _is_single_mask(entries, holder._node.type.shape) and value.type.size == 1:
+        holder._node = _record_masked_assignment(holder._node, entries, value)
     elif tracing.depth:
-        holder._node = _assigned_later(holder._node, key, value)
+        holder._node = _record_indexed_assignment(holder._node, key, value)
     elif holder._node.type.team is not None:
-        holder._node = _put_together(holder._node, entries, value)
+        holder._node = _scatter_to_owners(holder._node, entries, value)
     else:
         _check_indices(holder._node, entries)
         where = tuple([_numpy_entry(entry) for entry in entries])
@@ -297,7 +298,7 @@ def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
         write_at(private_memory(holder), where, data, WHERE)
 
 
-def _assigned_later(node: Node, key: Any, value: Node) -> Node:
+def _record_indexed_assignment(node: Node, key: Any, value: Node) -> Node:
     """Record an assignment to array indices; the indices are checked at replay."""
     parts = key if isinstance(key, tuple) else (key,)
     positions = [k for k, part in enumerate(parts) if isinstance(part, Node)]
@@ -312,7 +313,7 @@ def _assigned_later(node: Node, key: Any, value: Node) -> Node:
     return result
 
 
-def _put_together(node: Node, entries: list[Entry], value: Node) -> Node:
+def _scatter_to_owners(node: Node, entries: list[Entry], value: Node) -> Node:
     """Assign to a distributed array by sending the elements to their owners."""
     part, indices, axes, position = resolve_take_arguments(node, entries, WHERE)
     op = Take(axes, position)
@@ -337,14 +338,14 @@ def private_memory(holder: MutableNodeHolder) -> Buffer:
     return result
 
 
-def _check(node: Node, value: Node) -> None:
+def _check_operands(node: Node, value: Node) -> None:
     check_same_device_and_team([node.type, value.type], WHERE)
     if node.data is not None and is_read_only(node.data):
         raise ArrayValueError(
             "{where}: x is backed by read-only memory; copy it first, x = xp.asarray(x, copy=True)",
             where=WHERE,
         )
-    if _width(value.type) > _width(node.type):
+    if _kind_rank(value.type) > _kind_rank(node.type):
         raise ArrayTypeError(
             "{where}: cannot store a value of type {type} in x of dtype {dtype}; convert the "
             "value, xp.astype(value, x.dtype), or create x with dtype {type_dtype}",
@@ -352,7 +353,7 @@ def _check(node: Node, value: Node) -> None:
         )
 
 
-def _width(ptype: PTensorType) -> int:
+def _kind_rank(ptype: PTensorType) -> int:
     """Return the rank of the dtype kind: boolean, integer, real, complex."""
     kinds = (BOOLEAN, INTEGERS, (), COMPLEX)
     return next((k for k, names in enumerate(kinds) if ptype.dtype in names), 2)
@@ -377,13 +378,13 @@ def _check_shape(shape: Shape, target: Shape) -> None:
         )
 
 
-def _place(data: Buffer, key: Any) -> Buffer:
+def _target_view(data: Buffer, key: Any) -> Buffer:
     view = view_at(data, key)
     assert view is not None
     return view
 
 
-def _insert(node: Node, entries: list[Entry], value: Node) -> Node:
+def _record_slice_assignment(node: Node, entries: list[Entry], value: Node) -> Node:
     """Record an assignment to slices, for arrays without elements to write."""
     spans = spans_of(entries, node.type.shape)
     counts = tuple([count for _, _, count in spans])
@@ -396,7 +397,7 @@ def _insert(node: Node, entries: list[Entry], value: Node) -> Node:
     return record(InsertSlice(spans), node, part)
 
 
-def _is_mask_alone(entries: list[Entry], shape: Shape) -> bool:
+def _is_single_mask(entries: list[Entry], shape: Shape) -> bool:
     """Return whether an index is one mask with full slices of all other axes."""
     masks = [entry for entry in entries if isinstance(entry, BooleanMaskKey)]
     return (
@@ -406,7 +407,7 @@ def _is_mask_alone(entries: list[Entry], shape: Shape) -> bool:
     )
 
 
-def _mask(node: Node, entries: list[Entry], value: Node) -> Node:
+def _record_masked_assignment(node: Node, entries: list[Entry], value: Node) -> Node:
     (position,) = [k for k, entry in enumerate(entries) if isinstance(entry, BooleanMaskKey)]
     mask = entries[position]
     assert isinstance(mask, BooleanMaskKey)
