@@ -280,7 +280,8 @@ def compile_time_constants(graph: ProgramGraph, groups: Sequence[FusionGroup]) -
     known = set(graph.constants)
     for group in groups:
         is_asked_for = not set(graph.outputs).isdisjoint(group.result.outputs)
-        if not is_asked_for and all(x in known for x in group_inputs(group)):
+        has_sizes = any(variables_of(op) for op in group.operations)
+        if not is_asked_for and not has_sizes and all(x in known for x in group_inputs(group)):
             known.update(group.result.outputs)
     return frozenset(known)
 

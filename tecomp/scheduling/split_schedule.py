@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
+from tecomp.compute.access_relations import variables_of
 from tecomp.compute.expression_analysis import substitute_inputs
 from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
 from tecomp.compute.tensor import Tensor
@@ -39,7 +40,8 @@ def with_arguments(schedule: Schedule, args: Sequence[object]) -> Schedule:
 def stages_of(state: ScheduleState, known: Sequence[Tensor]) -> list[StageState]:
     """Return the root stages that depend on the given placeholders only and that other stages read.
 
-    Outputs of the schedule and stages with several outputs are excluded.
+    Outputs of the schedule, stages with several outputs, and stages that depend on symbolic sizes
+    are excluded.
 
     Args:
         state: Schedule state.
@@ -48,7 +50,8 @@ def stages_of(state: ScheduleState, known: Sequence[Tensor]) -> list[StageState]
     ready = {tensor.op for tensor in known}
     for stage in state:
         is_candidate = isinstance(stage.attach, AtRoot | Inline) and not stage.is_placeholder
-        if is_candidate and all(_key(state, x) in ready for x in stage.op.input_tensors):
+        is_known = all(_key(state, x) in ready for x in stage.op.input_tensors)
+        if is_candidate and is_known and not variables_of(stage.op):
             ready.add(stage.key)
     read = {
         _key(state, x) for stage in state if stage.key not in ready for x in stage.op.input_tensors

@@ -274,3 +274,18 @@ def test_arrays_of_wrong_shapes_are_rejected(shapes: Sequence[tuple[int, ...]]) 
 
     with pytest.raises(CallError):
         program(*(np.zeros(shape, np.float32) for shape in shapes))
+
+
+def test_values_of_symbolic_sizes_are_no_constants() -> None:
+    n = te.var("n")
+    X, W = te.placeholder((n, 4), name="X"), te.placeholder((10, 4), name="W")
+    row = te.compute((n,), lambda i: te.cast(i, "int64") % 10, name="row")
+    k = te.reduce_axis((0, n), name="k")
+    total = te.compute((n,), lambda i: te.sum(te.cast(row[k], "float32"), axis=k), name="total")
+    Y = te.compute((n, 4), lambda i, j: X[i, j] + W[row[i], j] + total[i], name="Y")
+    w = np.random.default_rng(0).random((10, 4), np.float32)
+    program = tecomp.compile(Y, [X], constants={W: w})
+
+    for size in (3, 0, 1, 12):
+        x, rows = np.full((size, 4), 0.5, np.float32), np.arange(size) % 10
+        assert_close(program(x), x + w[rows] + rows.sum())
