@@ -78,18 +78,41 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def equal(a: Size, b: Size) -> bool:
-    """Return whether two extents are provably equal, regardless of the order of factors.
+    """Return whether two extents are provably equal, regardless of the order of operands.
 
     >>> n = te.var("n")
-    >>> equal(2 * n, n * 2), equal(n, 2 * n)
-    (True, False)
+    >>> equal(2 * n, n * 2), equal(n + 1, 1 + n), equal(n, 2 * n)
+    (True, True, False)
     """
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int) and a == b
     if structural_equal(as_expr(a), as_expr(b)):
         return True
-    are_products = any(isinstance(x, Binary) and x.op is BinOp.MUL for x in (a, b))
-    return are_products and is_product((a,), (b,))
+    operators = {x.op for x in (a, b) if isinstance(x, Binary)}
+    if BinOp.MUL in operators and is_product((a,), (b,)):
+        return True
+    return not operators.isdisjoint((BinOp.ADD, BinOp.SUB)) and _are_equal_sums(a, b)
+
+
+def _are_equal_sums(a: Size, b: Size) -> bool:
+    """Return whether the terms of two sums are equal, in any order."""
+    totals: list[tuple[Size, int]] = []
+    for term, count in (*_terms(a, 1), *_terms(b, -1)):
+        found = next((k for k, (x, _) in enumerate(totals) if equal(x, term)), None)
+        if found is None:
+            totals.append((term, count))
+        else:
+            totals[found] = (term, totals[found][1] + count)
+    return all(count == 0 for _, count in totals)
+
+
+def _terms(size: Size, sign: int) -> list[tuple[Size, int]]:
+    """Return the terms of a sum with their coefficients; the term 1 has the constant."""
+    if isinstance(size, Binary) and size.op in (BinOp.ADD, BinOp.SUB):
+        return _terms(size.a, sign) + _terms(size.b, sign if size.op is BinOp.ADD else -sign)
+    factors = _factors(size)
+    number = prod([factor for factor in factors if isinstance(factor, int)])
+    return [(product([x for x in factors if not isinstance(x, int)]), sign * number)]
 
 
 def is_multiple(size: Size, count: int) -> bool:

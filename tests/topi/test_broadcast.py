@@ -225,3 +225,15 @@ def test_operands_that_are_none() -> None:
             topi.add(A, wrong)
         assert diagnostic(error.value) == Diagnostic(
             "invalid-type", where="topi.add", subject="rhs", value=wrong, type=type(wrong).__name__)
+
+
+def test_sums_of_sizes_are_equal_in_any_order() -> None:
+    n = te.var("n")
+    A = te.placeholder((n, 1), name="A")
+    B = te.compute((n + 1, 1), lambda i, j: A[te.min(i, n - 1), j], name="B")
+    C = topi.broadcast_to(B, (1 + n, 2))
+    a = np.arange(3, dtype=np.float32)[:, None]
+    c = np.zeros((4, 2), np.float32)
+    tecomp.build(C, [A, C])(a, c)
+    np.testing.assert_array_equal(c, np.concatenate([a, a[-1:]]).repeat(2, 1))
+    assert refused(lambda: topi.broadcast_to(B, (2 + n, 2))).kind == "shapes"
