@@ -40,7 +40,7 @@ LAYERS = [
     {"__init__"},
     {"schedules"},
     {"dist", "graph", "topi"},
-    {"onnx"},
+    {"onnx", "torch"},
     {"ptensor"},
     {"array"},
     {"viz"},
@@ -155,6 +155,7 @@ OWNERS = {
     "onnx": {"onnx"},
     "platformdirs": {"codegen"},
     "scipy": {"demo"},
+    "torch": {"torch"},
 }
 
 SCHEDULES = sorted((ROOT / "schedules").rglob("*.py"))  # installed as `tecomp.schedules`

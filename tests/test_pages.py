@@ -18,14 +18,17 @@ EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M
 
 
 PAGES = [
-    "definitions", "functions", "language", "port-from-tvm", "primitives", "tiled-tensors",
+    "definitions", "functions", "language", "port-from-tvm", "primitives", "tiled-tensors", "torch",
     *sorted(f"how-to/{path.stem}" for path in (DOCS / "how-to").glob("*.md")),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # PyTorch's own
 @pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", PAGES)
 def test_page_examples_match(name: str) -> None:
+    if name == "torch":
+        pytest.importorskip("torch")
     page = DOCS / f"{name}.md"
     text = page.read_text(encoding="utf-8") + "\n"
     names: dict[str, Any] = {}

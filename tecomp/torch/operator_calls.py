@@ -1,0 +1,136 @@
+"""Calls of ATen operators as their translations see them, and the table of translations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+
+from tecomp import te, topi
+from tecomp.torch.sizes import Sizes, UnsupportedError
+
+Value: TypeAlias = Any
+"""Value of a graph: a tensor, a number, a size expression, a list of these, or None."""
+
+DTYPES = {
+    torch.bool: "bool", torch.uint8: "uint8", torch.int8: "int8", torch.int16: "int16",
+    torch.int32: "int32", torch.int64: "int64", torch.float16: "float16",
+    torch.bfloat16: "bfloat16", torch.float32: "float32", torch.float64: "float64",
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call of an operator.
+
+    Attributes:
+        name: Operator with its overload, such as `aten.add.Tensor`.
+        operands: Arguments in order, as values of PyTorch's shape propagation.
+        results: Results in order, as values of PyTorch's shape propagation.
+        used: Numbers of the results that are used.
+        sizes: Expressions of symbolic sizes.
+    """
+
+    name: str
+    operands: Sequence[Any]
+    results: Sequence[Any]
+    used: frozenset[int] = field(default_factory=frozenset)
+    sizes: Sizes = field(default_factory=Sizes)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Shape of the first result."""
+        return self.sizes.shape(self.results[0])
+
+    @property
+    def dtype(self) -> str:
+        """Dtype of the first result."""
+        return dtype_of(self.results[0])
+
+    def compute(self, element: Callable[..., te.Expr], name: str = "") -> te.Tensor:
+        """Define the first result by a function of its index."""
+        found: te.Tensor = te.compute(
+            self.shape, element, name=name or self.name.split(".")[1])
+        return found
+
+    def require(self, condition: object, reason: str) -> None:
+        """Raise `UnsupportedError` unless a condition holds."""
+        if not condition:
+            raise UnsupportedError(reason)
+
+
+def dtype_of(value: Any) -> str:
+    """Return the name of the dtype of a tensor of PyTorch.
+
+    Raises:
+        UnsupportedError: If the dtype is not supported.
+    """
+    if value.dtype not in DTYPES:
+        raise UnsupportedError(f"the dtype {value.dtype} is not supported")
+    return DTYPES[value.dtype]
+
+
+Translation: TypeAlias = Callable[..., Any]
+
+OPERATORS: dict[str, Translation] = {}
+"""Functions of a call and its arguments, by name of the operator, with or without overload."""
+
+
+def operator(*names: str) -> Callable[[Translation], Translation]:
+    """Register a function as the translation of operators."""
+    def register(function: Translation) -> Translation:
+        OPERATORS.update({f"aten.{name}": function for name in names})
+        return function
+
+    return register
+
+
+def translation_of(target: Any) -> Translation:
+    """Return the translation of an operator of a graph.
+
+    Raises:
+        UnsupportedError: If there is none.
+    """
+    name = str(target)
+    found = OPERATORS.get(name) or OPERATORS.get(name.rpartition(".")[0])
+    if found is None:
+        raise UnsupportedError("the operator is not supported")
+    return found
+
+
+def supported_operators() -> tuple[str, ...]:
+    """Return the names of the ATen operators that programs may contain.
+
+    >>> "aten.convolution" in supported_operators()
+    True
+    """
+    return tuple(sorted(OPERATORS))
+
+
+def as_dtype(x: Any, dtype: str) -> Any:
+    """Convert a tensor, a number or a size to a dtype."""
+    if isinstance(x, te.Tensor):
+        return x if str(x.dtype) == dtype else topi.cast(x, dtype)
+    if isinstance(x, bool | int | float):
+        return te.const(x, dtype)
+    return te.cast(x, dtype)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """Return an axis as a non-negative number."""
+    return axis + rank if axis < 0 else axis
+
+
+def axes_of(axes: int | Sequence[int] | None, rank: int) -> list[int]:
+    """Return axes as non-negative numbers; no axes mean all of them."""
+    if axes is None or (not isinstance(axes, int) and not len(axes)):
+        return list(range(rank))
+    return [axis_of(axis, rank) for axis in ([axes] if isinstance(axes, int) else axes)]
+
+
+def constants_of(call: Call, attributes: Mapping[str, Any]) -> None:
+    """Reject arguments that have no translation unless they have their default."""
+    for name, value in attributes.items():
+        call.require(value in (None, False, 0), f"the argument {name} is not supported")
