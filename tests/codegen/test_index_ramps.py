@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -30,6 +31,20 @@ def test_progressions_in_narrow_lanes(both: Callable[..., Kernel], lanes: int, s
     for i in range(10):{stores}
         N[ramp(i * {lanes}, 1, {lanes})] = cast("int8x{lanes}", ramp({start}, 7, {lanes}))
 ''', bounds, *(np.zeros(10 * lanes, bool) for _ in range(4)), np.zeros(10 * lanes, np.int8))
+
+
+@pytest.mark.parametrize(("name", "lanes", "word"), [("int8", 32, "b"), ("int16", 16, "w")])
+def test_masks_of_many_lanes_take_one_comparison(name: str, lanes: int, word: str) -> None:
+    func = parse(f'''def f(B: Buffer("{name}", ({8 * lanes},)), n: "int64"):
+    for i in range(8):
+        with Let(ramp(i * {lanes}, 1, {lanes}) < broadcast(n, {lanes})) as mask:
+            B[ramp(i * {lanes}, 1, {lanes})] = select(
+                mask, B[ramp(i * {lanes}, 1, {lanes})], broadcast({name}(7), {lanes}))
+''')
+    text = emit_assembly(func, triple="x86_64-unknown-linux-gnu", cpu="haswell")
+
+    assert len(re.findall("vpcmpgt.", text)) == text.count(f"vpcmpgt{word}") > 0
+    assert "vpack" not in text
 
 
 def test_masks_of_narrow_lanes() -> None:

@@ -78,7 +78,10 @@ def _create(base: Expr, stride: Expr, lanes: int) -> Expr:
 Rule: TypeAlias = "Generator[Expr, str, str]"
 
 _WORDS = {CmpOp.LT: "slt", CmpOp.LE: "sle", CmpOp.GT: "sgt", CmpOp.GE: "sge"}
-_WIDTH = 32
+_WIDTHS = (8, 16, 32)
+"""Bits of the lanes of compared ramps."""
+_NARROW_BITS = 128
+"""Bits of compared lanes up to which wider lanes take one instruction as well."""
 
 
 def narrow_ramp(node: Cast) -> Ramp | None:
@@ -100,9 +103,9 @@ def narrow_ramp(node: Cast) -> Ramp | None:
 
 
 def compare_ramps(code: FunctionBuilder, node: Compare) -> Rule | None:
-    """Emit the comparison of two int64 ramps as 32-bit lanes `0, s, 2 s, ...` with a scalar.
+    """Emit the comparison of two int64 ramps as narrow lanes `0, s, 2 s, ...` with a scalar.
 
-    The scalar is clamped to the range of the lanes, so it fits into 32 bits. The result is None if
+    The scalar is clamped to the range of the lanes, so it fits into a lane. The result is None if
     the operands are not such ramps or may overflow.
     """
     a, b = node.a, node.b
@@ -113,19 +116,36 @@ def compare_ramps(code: FunctionBuilder, node: Compare) -> Rule | None:
         return None
     step = int(x.stride.value) - int(y.stride.value)
     limit = abs(step) * (x.lanes - 1) + 1
-    if step == 0 or limit >= 1 << (_WIDTH - 1) or _may_wrap(code, x) or _may_wrap(code, y):
+    width = _lane_bits(x.lanes, limit)
+    if step == 0 or width is None or _may_wrap(code, x) or _may_wrap(code, y):
         return None
-    return _compare(code, node.op, x, y, step, limit)
+    return _compare(code, node.op, x, y, step, limit, width)
 
 
-def _compare(code: FunctionBuilder, op: CmpOp, x: Ramp, y: Ramp, step: int, limit: int) -> Rule:
+def _lane_bits(lanes: int, limit: int) -> int | None:
+    """Return the bits of a lane that holds `limit`, such that the lanes fill a register.
+
+    Return None if `limit` exceeds all widths.
+
+    >>> _lane_bits(8, 8), _lane_bits(32, 32), _lane_bits(32, 1000), _lane_bits(8, 1 << 40)
+    (32, 8, 16, None)
+    """
+    return next((
+        width for width in _WIDTHS if limit < 1 << (width - 1) and
+        (width * lanes > _NARROW_BITS or width == _WIDTHS[-1])
+    ), None)
+
+
+def _compare(
+    code: FunctionBuilder, op: CmpOp, x: Ramp, y: Ramp, step: int, limit: int, width: int
+) -> Rule:
     start = yield x.base
     end = yield y.base
     if start != "0":
         end = code.call("i64", "llvm.ssub.sat.i64", [("i64", end), ("i64", start)])
     limited = code.call("i64", "llvm.smin.i64", [("i64", end), ("i64", str(limit))])
     clamped = code.call("i64", "llvm.smax.i64", [("i64", limited), ("i64", str(-limit))])
-    scalar = f"i{_WIDTH}"
+    scalar = f"i{width}"
     bound = broadcast(code, code.op(f"trunc i64 {clamped} to {scalar}"), scalar, x.lanes)
     lanes = lane_numbers(x.lanes, scalar, step)
     return code.op(f"icmp {_WORDS[op]} {vector_of(scalar, x.lanes)} {lanes}, {bound}")
