@@ -223,3 +223,20 @@ def test_columns_of_comparisons_are_transposed(both: Both) -> None:
     kernel = both(text, some("float32", 2000), np.zeros(2000, np.bool_))
 
     assert "gather" not in kernel.source("llvm")
+
+
+@pytest.mark.parametrize(("name", "lanes", "columns"), [
+    ("int8", 32, 7), ("int8", 32, 11), ("int8", 32, 31), ("int16", 16, 15), ("float32", 8, 7),
+])
+def test_rows_without_masks_are_loaded_at_once(name: str, lanes: int, columns: int) -> None:
+    """Rows are loaded with values of the next row, the last row with values of the previous one."""
+    size = lanes * columns
+    body = copies(lanes, f"ramp(COLUMN, {columns}, V)", "ramp(COLUMN * V, 1, V)", [*range(columns)])
+    text = emit_assembly(parse(f'''def f(
+    A: Buffer("{name}", ({size},)), B: Buffer("{name}", ({size},))
+):
+    for i in range(1):
+{body}'''), triple="x86_64-unknown-linux-gnu", cpu="haswell")
+
+    assert "vpinsr" not in text
+    assert len(re.findall(r"\d*\(%rdx\), .*%[xy]mm", text)) == lanes

@@ -156,9 +156,10 @@ def lane_numbers(lanes: int, scalar: str = "i64", factor: int = 1) -> str:
     return "<" + ", ".join(f"{scalar} {k * factor}" for k in range(lanes)) + ">"
 
 
-def shuffle_mask(lanes: list[int]) -> str:
-    """Return the mask operand of a `shufflevector`."""
-    return f"<{len(lanes)} x i32> <" + ", ".join(f"i32 {k}" for k in lanes) + ">"
+def shuffle_mask(lanes: Sequence[int | None]) -> str:
+    """Return the mask operand of a `shufflevector`; None is an unspecified lane."""
+    chosen = ", ".join([f"i32 {'poison' if k is None else k}" for k in lanes])
+    return f"<{len(lanes)} x i32> <{chosen}>"
 
 
 # "prefer-vector-width" keeps explicit 512-bit vectors whole on machines that would otherwise split

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tecomp.codegen.llvm.ir_builder import FunctionBuilder, memory_type, shuffle_mask
-from tecomp.codegen.ops.vector_legalization import active_prefix, first_lanes
+from tecomp.codegen.ops.vector_legalization import active_prefix, first_lanes, next_power_of_two
 from tecomp.ir.arith.quasi_affine_conversion import TermTable
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import (
@@ -30,6 +30,7 @@ from tecomp.ir.nodes.expr import (
 )
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, Let
 from tecomp.ir.traversal.rewrite import children, contains, walk
+from tecomp.machine.components import Core
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 Access: TypeAlias = "BufferLoad | BufferStore"
@@ -76,11 +77,48 @@ class TransposeBlock:
             start = self.first + self.stride * index_value(k) if k else self.first
             yield (*self.outer, Ramp(start, index_value(1), size))
 
+    def whole_row(self, number: int) -> int | None:
+        """Return the offset from a row of the power of two of values that replace its values.
+
+        Memory between the first and the last value can be read if rows are not pages apart: each
+        page then has a value. Return None if a row takes one load anyway or has too few neighbours.
+        """
+        size, stride = next_power_of_two(self.width), self.stride
+        if size == self.width or not isinstance(stride, Const) or stride.value <= 0:
+            return None
+        distance = int(stride.value)
+        if distance * self.dtype.scalar.bytes > Core.PAGE_BYTES:
+            return None
+        end = (self.height - 1 - number) * distance + self.width
+        start = min(end - size, 0)
+        return start if number * distance + start >= 0 else None
+
     @property
     def mask(self) -> Expr | None:
         """Mask of the values of a row that belong to columns; None for all."""
         size = self.dtype.lanes
         return None if self.width == size else first_lanes(self.width, size)
+
+
+def _load_whole(
+    code: FunctionBuilder, square: TransposeBlock, indices: tuple[Expr, ...], start: int
+) -> Rule:
+    """Load a power of two of values that contains a row; `start` is their offset from the row.
+
+    Lanes after the values of the row are unspecified.
+    """
+    *outer, ramp = indices
+    assert isinstance(ramp, Ramp)
+    size, element = next_power_of_two(square.width), square.buffer.dtype
+    first = ramp.base + start if start else ramp.base
+    loaded = yield BufferLoad(square.buffer, (*outer, Ramp(first, index_value(1), size)))
+    dtype = square.dtype.scalar.with_lanes(size)
+    row = _as(code, loaded, element.with_lanes(element.lanes * size), dtype)
+    if not start and size == ramp.lanes:
+        return row
+    kind = memory_type(dtype)
+    chosen = [k - start if k < square.width else None for k in range(ramp.lanes)]
+    return code.op(f"shufflevector {kind} {row}, {kind} poison, {shuffle_mask(chosen)}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,9 +140,13 @@ class ColumnAccess:
         square = self.square
         if not square.columns:
             rows: list[str] = []
-            for indices in square.rows():
-                row = yield BufferLoad(square.buffer, indices, square.mask)
-                rows.append(_as(code, row, square.access_dtype, square.dtype))
+            for number, indices in enumerate(square.rows()):
+                start = square.whole_row(number)
+                if start is None or code.module.options.check_bounds:
+                    row = yield BufferLoad(square.buffer, indices, square.mask)
+                    rows.append(_as(code, row, square.access_dtype, square.dtype))
+                else:
+                    rows.append((yield from _load_whole(code, square, indices, start)))
             rows += ["zeroinitializer"] * (square.dtype.lanes - square.height)
             square.columns.update(enumerate(transpose_square(code, rows, square.dtype)))
         return _as(code, square.columns[self.number], square.dtype, square.access_dtype)

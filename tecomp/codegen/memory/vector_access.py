@@ -110,6 +110,8 @@ def load_prefix(
         memory: Data variable of the memory.
     """
     kind = vector_of(element, lanes)
+    if (half := _overlapping_half(code, count, size)) is not None:
+        return _load_overlapping(code, element, size, count, half, lanes, base, align, memory)
     joined = "zeroinitializer"
     for start, length, width in _split_lanes(code, count, size):
         ptr, known = _offset(code, element, size, base, align, start)
@@ -132,6 +134,35 @@ def load_prefix(
             part = code.op(f"shufflevector {kind} {joined}, {kind} {part}, {shuffle_mask(chosen)}")
         joined = part
     return joined
+
+
+def _overlapping_half(code: FunctionBuilder, count: int, size: int) -> int | None:
+    """Return the lanes of two loads that overlap, if they replace more than two loads.
+
+    Return None for other counts, and if one masked load suffices.
+    """
+    half = next_power_of_two(count) // 2
+    is_split = count.bit_count() > 2 and 2 * half * size <= WIDEST_VECTOR_BYTES
+    return half if is_split and not code.module.has_masks() else None
+
+
+def _load_overlapping(
+    code: FunctionBuilder, element: str, size: int, count: int, half: int, lanes: int, base: str,
+    align: int, memory: Var,
+) -> str:
+    """Load `count` values as the first and the last `half` of them; arguments as `load_prefix`."""
+    vec = vector_of(element, half)
+    parts = []
+    for start in (0, count - half):
+        ptr, known = _offset(code, element, size, base, align, start)
+        parts.append(code.read(f"load {vec}, ptr {ptr}, align {known}", memory))
+    wide, unused = vector_of(element, 2 * half), 2 * half - count
+    lane_map = [*range(half), *range(half + unused, 2 * half), *[0] * unused]
+    joined = code.op(
+        f"shufflevector {vec} {parts[0]}, {vec} {parts[1]}, {shuffle_mask(lane_map)}")
+    padded = [*range(count), *[2 * half] * (lanes - count)]
+    return code.op(
+        f"shufflevector {wide} {joined}, {wide} zeroinitializer, {shuffle_mask(padded)}")
 
 
 def store_prefix(
