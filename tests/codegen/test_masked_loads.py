@@ -80,3 +80,13 @@ def test_lanes_in_one_page_are_loaded_together(dtype: str) -> None:
     text = module_text(func, Options(), LlvmTarget(host().triple, "haswell")).source.text
 
     assert ", 4095" in text
+
+
+def test_lanes_in_guarded_copies_are_known_to_be_active() -> None:
+    """A copy for one of several vectors is executed only if its first lane is active."""
+    text = module_text(
+        row_maximum("int8").lowered.final, Options(), LlvmTarget(host().triple, "haswell")
+    ).source.text
+
+    assert "llvm.masked.load" in text
+    assert "bitcast <32 x i1>" not in text

@@ -24,6 +24,8 @@ from tecomp.codegen.ops.arithmetic import cast
 from tecomp.codegen.ops.vector_legalization import active_prefix
 from tecomp.errors import InternalError
 from tecomp.ir.nodes.expr import (
+    Binary,
+    BinOp,
     Broadcast,
     BufferLoad,
     Call,
@@ -142,12 +144,36 @@ def _has_first_lane(mask: Expr, holding: Sequence[Expr]) -> bool:
     if not is_const(mask.a.base, 0):
         return False
     numbers = ValueNumbering()
-    count = numbers.of(mask.b.value)
+    count, subtracted = _less_constant(mask.b.value)
     return any(
-        isinstance(known, Compare) and known.op is CmpOp.GT and is_const(known.b, 0)
-        and numbers.of(known.a) == count
-        for known in holding
+        limit is not None and limit[1] >= subtracted and numbers.of(limit[0]) == numbers.of(count)
+        for limit in map(_lower_limit, holding)
     )
+
+
+def _less_constant(value: Expr) -> tuple[Expr, int]:
+    """Split `x - number` into x and the number."""
+    match value:
+        case Binary(BinOp.SUB, x, Const(int() as number)):
+            return x, number
+    return value, 0
+
+
+def _lower_limit(condition: Expr) -> tuple[Expr, int] | None:
+    """Return x and a number below x if the condition is a comparison that implies it.
+
+    `(x + 3) // 4 > 2` is `x > 8`.
+    """
+    match condition:
+        case Compare(
+            CmpOp.GT,
+            Binary(BinOp.FLOORDIV, Binary(BinOp.ADD, x, Const(more)), Const(divisor)),
+            Const(int() as number),
+        ) if more == divisor - 1:
+            return x, number * int(divisor)
+        case Compare(CmpOp.GT, x, Const(int() as number)):
+            return x, number
+    return None
 
 
 def _view(code: FunctionBuilder, stmt: DeclBuffer) -> Rule:

@@ -9,8 +9,6 @@ from typing import Any
 from tecomp.codegen.llvm.ir_builder import (
     WIDEST_VECTOR_BYTES,
     FunctionBuilder,
-    begin_if,
-    end_if,
     memory_type,
     shuffle_mask,
     suffix,
@@ -286,12 +284,17 @@ def load_within_page(
         bits = mask[0][1:].split()[0]
         joined = code.op(f"bitcast {mask[0]} {mask[1]} to i{bits}")
         is_whole = code.op(f"and i1 {is_whole}, {code.op(f'icmp ne i{bits} {joined}, 0')}")
-    fast = begin_if(code, is_whole)
+    fast, slow, after = code.name("whole"), code.name("parts"), code.name("after")
+    code.branch(is_whole, fast, slow)
+    code.label(fast)
     loaded = code.read(f"load {kind}, ptr {pointer}, align {align}", memory)
     active = code.op(f"select {mask[0]} {mask[1]}, {kind} {loaded}, {kind} zeroinitializer")
-    found = end_if(code, fast, active, kind, "zeroinitializer")
-    slow = begin_if(code, code.op(f"xor i1 {is_whole}, true"))
-    return end_if(code, slow, masked_load(code, kind, pointer, align, mask), kind, found)
+    code.jump(after)
+    code.label(slow)
+    parts = masked_load(code, kind, pointer, align, mask)
+    code.jump(after)
+    code.label(after)
+    return code.op(f"phi {kind} [ {active}, %{fast} ], [ {parts}, %{slow} ]")
 
 
 _MAX_RUNS = 4

@@ -11,6 +11,7 @@ from tecomp.ir.arith.simplify_expr import expression
 from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
+    BufferLoad,
     CmpOp,
     Compare,
     Const,
@@ -36,6 +37,8 @@ from tecomp.lowering.vectorize.vector_stmt import is_vectorizable, vector_body
 
 MAX_LANES = 64
 _PARTS = (BinOp.FLOORDIV, BinOp.MOD)
+_MIN_MASKED_BYTES = 4
+"""Bytes of the smallest elements that all processors with masked loads load with a mask."""
 
 
 def vectorize_loops(
@@ -189,15 +192,20 @@ def _simple(work: _VectorizeState, expr: Expr) -> Expr:
     return result
 
 
-def _fills_in_some_rounds(work: _VectorizeState, extent: Expr, lanes: int) -> bool:
+def _fills_in_some_rounds(work: _VectorizeState, loop: For, extent: Expr, lanes: int) -> bool:
     """Return whether an enclosing loop decides if all lanes are active, so a maskless form pays.
 
     Most iterations of such a loop need no mask. The result is False for a remainder that never
-    fills all lanes, if only unrolled loops decide, and for guarded copies that already have a
-    sibling form for full iterations.
+    fills all lanes, and for guarded copies that already have a sibling form for full iterations. If
+    only unrolled loops decide, a maskless form pays for guarded copies with masks that are slow.
     """
-    rest, rounds = remainder_extent(extent, lanes), work.loops - work.unrolled
-    if rest is None or not any(isinstance(node, Var) and node in rounds for node in walk(rest)):
+    rest = remainder_extent(extent, lanes)
+    if rest is None:
+        return False
+    deciding = {node for node in walk(rest) if isinstance(node, Var)}
+    if deciding.isdisjoint(work.loops - work.unrolled) and not (
+        deciding & work.unrolled_variables and _reads_narrow_elements(loop)
+    ):
         return False
     facts, count = work.facts, work.facts.terms.sum_of(extent)
     known = facts.at_least(count, lanes) or facts.at_most(count, lanes - 1)
@@ -205,6 +213,15 @@ def _fills_in_some_rounds(work: _VectorizeState, extent: Expr, lanes: int) -> bo
         facts, work.negated_conditions, rest, lanes
     )
     return facts.is_exact(count) and not known and not is_beside
+
+
+def _reads_narrow_elements(loop: For) -> bool:
+    """Return whether the loop reads elements for which some processors lack masked loads."""
+    return any(
+        isinstance(node, BufferLoad) and node.buffer.dtype.bytes < _MIN_MASKED_BYTES
+        and node.buffer.scope.startswith("global")
+        for node in walk(loop.body)
+    )
 
 
 def _full_or_not(work: _VectorizeState, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
@@ -234,7 +251,7 @@ def _piece(work: _VectorizeState, loop: For, start: Expr, extent: Expr, lanes: i
         facts.assume(Compare(CmpOp.GT, extent, index_value(0)))
     if lanes == 1:
         body = replace_variables(loop.body, {loop.loop_var: start})
-    elif _fills_in_some_rounds(work, extent, lanes):
+    elif _fills_in_some_rounds(work, loop, extent, lanes):
         body = _full_or_not(work, loop, start, extent, lanes)
     else:
         if not facts.at_least(count, lanes):

@@ -377,3 +377,33 @@ def f(A: Buffer("float32", (n,)), B: Buffer("float32", (m,)), *, n: "int64", m: 
                     mask = ramp(0, 1, 8) < broadcast(n - i * 8, 8)
                     store(T[ramp(k * 8, 1, 8)], A.load(ramp(i * 8, 1, 8), where=mask), where=mask)
 """, {"n": 0, "m": 2}, {"n": 13, "m": 2}, {"n": 16, "m": 1})
+
+
+def test_copies_of_narrow_elements_have_a_form_without_masks(check: Check) -> None:
+    """Only the last copy has inactive lanes, and some processors load narrow elements in parts."""
+    check(vectorize_loops, """
+def f(A: Buffer("int8", (n,)), B: Buffer("float32", (n,)), C: Buffer("int32", (8,)), *, n: "int64"):
+    with Allocate(Buffer("int32", (8,), scope="local")) as T:
+        for k in unrolled((n % 8 + 3) // 4):
+            for j in vectorized(min(4, n % 8 - k * 4)):
+                T[k * 4 + j] = cast("int32", A[k * 4 + j])
+        C[0] = T[0]
+        for k in unrolled((n % 8 + 3) // 4):
+            for j in vectorized(min(4, n % 8 - k * 4)):
+                T[k * 4 + j] = cast("int32", B[k * 4 + j])
+        C[1] = T[0]
+""", """
+def f(A: Buffer("int8", (n,)), B: Buffer("float32", (n,)), C: Buffer("int32", (8,)), *, n: "int64"):
+    with Allocate(Buffer("int32", (8,), scope="local")) as T:
+        for k in unrolled((n % 8 + 3) // 4):
+            if n % 8 - k * 4 >= 4:
+                T[ramp(k * 4, 1, 4)] = cast("int32x4", A[ramp(k * 4, 1, 4)])
+            else:
+                mask = ramp(0, 1, 4) < broadcast(n % 8 - k * 4, 4)
+                store(T[ramp(k * 4, 1, 4)], cast("int32x4", A.load(ramp(k * 4, 1, 4), where=mask)), where=mask)
+        C[0] = T[0]
+        for k in unrolled((n % 8 + 3) // 4):
+            mask = ramp(0, 1, 4) < broadcast(n % 8 - k * 4, 4)
+            store(T[ramp(k * 4, 1, 4)], cast("int32x4", B.load(ramp(k * 4, 1, 4), where=mask)), where=mask)
+        C[1] = T[0]
+""", {"n": 1}, {"n": 4}, {"n": 5}, {"n": 15})
