@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
+from tecomp.array.kernels import MANY
 from tecomp.array.statistics import counters
 from tests.array.arrays import array
 from tests.numerics import assert_close
@@ -100,3 +101,20 @@ def test_kernels_are_specialized_for_frequent_sizes() -> None:
     for _ in range(18):
         np.testing.assert_array_equal(np.asarray(xp.sum(a * a * a, axis=1)), (x * x * x).sum(axis=1))
     assert counters.compiled == before + 2
+
+
+@pytest.mark.exhaustive(keep=4)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint64"])
+@pytest.mark.parametrize("columns", [33, 47, 64, 65, 200])
+def test_searches_of_many_short_rows_find_the_first_of_equal_values(
+    dtype: str, columns: int
+) -> None:
+    """Rows are transposed in squares, and the last rows and columns fill no square."""
+    rows = MANY // columns + 13
+    a = np.random.default_rng(columns).integers(0, 9, (rows, columns)).astype(dtype)
+    if a.dtype.kind == "f":
+        a[::5, columns // 2 :: 7] = np.nan
+    x = xp.asarray(a)
+
+    np.testing.assert_array_equal(np.asarray(xp.argmax(x, axis=1)), a.argmax(1))
+    np.testing.assert_array_equal(np.asarray(xp.argmin(x, axis=1)), a.argmin(1))
