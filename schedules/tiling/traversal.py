@@ -166,6 +166,8 @@ def stream(
     elif count > 1 and is_short(last, lanes_of(output, last, target)):
         loop, unit = stage.fuse(rows.pop(), last), max(int(str(last.extent)), 1)
     lanes = lanes_of(output, loop, target)
+    if isinstance(loop.extent, int) and lanes < loop.extent < _lanes_of_register(output, target):
+        lanes *= 2  # One partial vector takes fewer operations than two vectors.
     # A row of symbolic length may be short and consist mostly of its tail.
     is_open = bool(rows) and not isinstance(loop.extent, int)
     is_short_row = is_open or is_short(loop, _VECTORS * lanes)
@@ -184,6 +186,12 @@ def stream(
         rows[-1], row = stage.split(rows[-1], factor=_ROWS)
         stage.reorder(*rows, chunk, vectors, row, lane)
     stage.parallel(stage.fuse(*rows, chunk))
+
+
+def _lanes_of_register(output: te.Tensor, target: Target) -> int:
+    """Return the number of values of a stage that fill a vector register."""
+    lanes: int = core_of(target).vector_bytes // width_of(output)
+    return lanes
 
 
 def _profits_from_two_vectors(output: te.Tensor, roots: Container[te.Tensor] | None) -> bool:

@@ -133,3 +133,18 @@ def test_gelu_of_nan() -> None:
 
     np.testing.assert_array_equal(result, x)
     np.testing.assert_array_equal(np.signbit(result[2:]), [True, False])
+
+
+@pytest.mark.parametrize("n", [3, 5, 6, 7, 8])
+def test_short_rows_are_computed_in_one_vector(n: int, target: tecomp.Target) -> None:
+    A, B = te.placeholder((50, n), name="A"), te.placeholder((50,), name="B")
+    a, b = arrays((50, n), (50,))
+    C = te.compute((50, n), lambda i, j: te.exp(A[i, j] - B[i]), name="C")
+    schedule = elementwise.schedule(C, target)
+    result = np.full((50, n), 99, C.dtype)
+
+    call_fenced(tecomp.build(schedule, [A, B, C]), a, b, result)
+
+    assert_close(result, np.exp(a - b[:, None]), rtol=1e-6, atol=1e-6)
+    vectors = -(-n // (target.core.vector_bytes // 4)) if target.core is not None else 1
+    assert str(tecomp.lower(schedule, [A, B, C])).count("exp(") <= vectors
