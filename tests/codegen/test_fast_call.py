@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from collections.abc import Callable
 from itertools import product
 from statistics import median
 from typing import Any
@@ -13,7 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tecomp import lower, te
+from tecomp import build, lower, te
 from tecomp.codegen import ArgumentStorage, Kernel, arrays_are_known, empty
 from tecomp.errors import CallError
 from tecomp.ir import PrimFunc, parse
@@ -404,6 +405,100 @@ def test_declared_bounds_need_no_care() -> None:
                 kernel(f32(size), scalar, out)
             assert (out == 7).all()
             assert kernel.careful == 1
+
+
+SHAPES: dict[str, Callable[[Any, Any], tuple[Any, ...]]] = {
+    "sums": lambda n, k: (n + 2, 3 * k - n),
+    "quotients": lambda n, k: (n // 2, k % 3, (n - 7) // 4),
+    "remainders": lambda n, k: ((n - 9) % 5, k),
+    "products": lambda n, k: (n * n * k, k),
+    "least": lambda n, k: (te.min(n, k), 4),
+    "greatest": lambda n, k: (te.max(n - k, 2),),
+}
+NUMBERS: dict[str, Callable[[int, int], tuple[int, ...]]] = {
+    **SHAPES, "least": lambda n, k: (min(n, k), 4), "greatest": lambda n, k: (max(n - k, 2),),
+}
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
+    """Return the kernels that were called on the checked path, in order."""
+    calls: list[Kernel] = []
+    run = Kernel._run
+
+    def record(self: Kernel, arguments: Any) -> Any:
+        calls.append(self)
+        return run(self, arguments)
+
+    monkeypatch.setattr(Kernel, "_run", record)
+    return calls
+
+
+def _symbolic(name: str) -> Kernel:
+    """Return a kernel whose first array has computed extents; the last array determines sizes."""
+    n, k = te.size_var("n"), te.size_var("k")
+    A = te.placeholder(SHAPES[name](n, k), name="A")
+    B = te.compute((n, k), lambda i, j: te.cast(10 * n + k, "float32"), name="B")
+    return build(B, [A, B])
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_computed_extents_need_no_care(name: str, checked: list[Kernel]) -> None:
+    kernel, count = _symbolic(name), 0
+    for n, k in product(range(13), range(5)):
+        shape, out = NUMBERS[name](n, k), f32(n, k)
+        if min(shape) >= 0:
+            kernel(f32(*shape), out)
+            assert (out == 10 * n + k).all()
+            count += 1
+    assert count > 5
+    assert not checked
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_computed_extents_that_differ(name: str, checked: list[Kernel]) -> None:
+    kernel, out = _symbolic(name), f32(11, 4)
+    shape = NUMBERS[name](11, 4)
+    for axis, extent in enumerate(shape):
+        with pytest.raises(CallError) as error:
+            kernel(f32(*shape[:axis], extent + 1, *shape[axis + 1 :]), out)
+        assert error.value.kind == "argument-mismatch"
+    assert len(checked) == len(shape)
+    assert (out == 0).all()
+    kernel(f32(*shape), out)
+    assert (out == 114).all()
+
+
+def test_extents_without_a_value() -> None:
+    """Divisions by 0 and values beyond 64 bits are left to the checked path, which reports them."""
+    for extent, n, k in (("n // k", 3, 0), ("n % k", 3, 0), ("n * k * k", 3, 2**62)):
+        kernel = Watched(parse(f'''def f(n: "int64", k: "int64", A: Buffer("float32", ({extent},))):
+    A[0] = float32(1.0)
+'''))
+        with pytest.raises(CallError):
+            kernel(n, k, f32(3))
+        assert kernel.careful == 1
+        a = f32(1)
+        kernel(1, 2 if "%" in extent else 1, a)
+        assert a[0] == 1
+        assert kernel.careful == 1
+
+
+def test_windows_of_symbolic_sizes_need_no_care(checked: list[Kernel]) -> None:
+    n, k = te.size_var("n"), te.size_var("k")
+    A, W = te.placeholder((n + k - 1,), name="A"), te.placeholder((k,), name="W")
+    r = te.reduce_axis((0, k), name="r")
+    B = te.compute((n,), lambda i: te.sum(A[i + r] * W[r], axis=r), name="B")
+    kernel = build(B, [A, W, B])
+    kernel(f32(5), f32(3), f32(3))  # the first parallel call of a process sets up threads
+    checked.clear()
+
+    for extent, taps in product((1, 5, 32), (1, 3, 8)):
+        a, w = np.arange(extent + taps - 1, dtype=np.float32), np.arange(taps, dtype=np.float32)
+        out = f32(extent)
+        kernel(a, w, out)
+        np.testing.assert_array_equal(out, np.correlate(a, w, "valid"))
+    assert not checked
 
 
 def test_marks_of_layouts_need_no_care() -> None:

@@ -1,14 +1,15 @@
 """Fast path: checked calls without Python frames.
 
 The comparisons are encoded in a plan that is built from the parameters of the kernel. A plan
-supports extents and strides that are constants or size variables; other kernels and arguments take
-the slow path.
+supports extents and strides that are constants, size variables or integer arithmetic on them; other
+kernels and arguments take the slow path.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from math import prod
@@ -21,8 +22,11 @@ from tecomp.codegen.dispatch.array_interop import SLOT, PackedArray, empty
 from tecomp.codegen.dispatch.parameter import KernelParameter
 from tecomp.codegen.dispatch.process_runtime import HEAD, process
 from tecomp.codegen.runtime.runtime_structs import (
+    ADD,
     BINDS,
     BOOL,
+    CONSTANT,
+    DIVIDE,
     EQUALS,
     EXTENT,
     FIELDS,
@@ -30,12 +34,23 @@ from tecomp.codegen.runtime.runtime_structs import (
     FLOAT32,
     FLOAT64,
     INTEGER,
+    MAXIMUM,
+    MINIMUM,
+    MULTIPLY,
+    REMAINDER,
+    SAME,
+    SUBTRACT,
 )
-from tecomp.ir.nodes.expr import Var, integer_range
+from tecomp.ir.nodes.dtype import INT64
+from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, integer_range
 from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.layout.addressing.layout_tags import row_major_tag
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+_OPERATIONS = {
+    BinOp.ADD: ADD, BinOp.SUB: SUBTRACT, BinOp.MUL: MULTIPLY, BinOp.FLOORDIV: DIVIDE,
+    BinOp.MOD: REMAINDER, BinOp.MIN: MINIMUM, BinOp.MAX: MAXIMUM,
+}
 _MAX_WORDS = 4096
 """Maximum number of words of the argument block, which is on the stack."""
 _FASTCALL = 0x80
@@ -63,16 +78,16 @@ def quick_call(
     The function takes the arguments of the kernel. It returns None on success, the failure record
     as bytes on failure, and False without running the kernel if an argument is not supported.
     """
-    words = _plan(func, parameters, scalars)
+    plan = _plan(func, parameters, scalars)
     bounded = _bounded_words(func)
-    if words is None or not arrays_are_known():
+    if plan is None or not arrays_are_known():
         return None
+    words, steps, size = plan
     address = ctypes.cast(entry, ctypes.c_void_p).value or 0
-    size = FIRST_ARGUMENT_WORD + len(func.params) + len(func.sizes)
-    counts = len(scalars), len(parameters), len(bounded)
+    counts = len(scalars), len(parameters), len(bounded), len(steps)
     values = [address, len(func.params), size, int(is_parallel), *counts, *words]
-    values += chain.from_iterable(bounded)
-    plan = (ctypes.c_int64 * len(values))(*values)
+    values += chain.from_iterable((*bounded, *steps))
+    record = (ctypes.c_int64 * len(values))(*values)
     method = _MethodDef(func.name.encode(), process().call, _FASTCALL, None)
     api = ctypes.pythonapi
     capsule = ctypes.PYFUNCTYPE(
@@ -82,18 +97,86 @@ def quick_call(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
     )(("PyCFunction_NewEx", api))
     # A built-in function keeps its module object alive: here, the objects that it refers to.
-    keep = (plan, method, entry, [(p.numpy, p.mark) for p in parameters])
+    keep = (record, method, entry, [(p.numpy, p.mark) for p in parameters])
     quick: Quick = function(
-        ctypes.addressof(method), capsule(ctypes.addressof(plan), None, None), keep
+        ctypes.addressof(method), capsule(ctypes.addressof(record), None, None), keep
     )
     return quick
 
 
+@dataclass(slots=True)
+class _Steps:
+    """Checks of extents and strides against constants, sizes and integer expressions of sizes.
+
+    Attributes:
+        slots: Words of the size variables.
+        bound: Size variables that a previous argument determines.
+        size: Number of words that are used so far.
+        steps: Operation, target word and operands of each step.
+    """
+
+    slots: dict[Var, int]
+    bound: set[Var]
+    size: int
+    steps: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    def axis(self, extent: int | Expr) -> tuple[int, int] | None:
+        """Return the `Axis` record of an extent or a stride; None if it is unsupported."""
+        if isinstance(extent, int):
+            return EXTENT, extent
+        if isinstance(extent, Var) and extent in self.slots:
+            kind = EQUALS if extent in self.bound else BINDS
+            self.bound.add(extent)
+            return kind, self.slots[extent]
+        word = None if isinstance(extent, Var) else self._compare(extent)
+        return None if word is None else (BINDS, word)
+
+    def _compare(self, extent: Expr) -> int | None:
+        """Return the word of an actual extent that must equal an expression; None if unsupported.
+
+        The comparison follows all arrays, because a later array can determine a size.
+        """
+        value = self._value(extent)
+        if value is None:
+            return None
+        actual = self._word()
+        self.steps.append((SAME, 0, actual, value))
+        return actual
+
+    def _word(self) -> int:
+        self.size += 1
+        return self.size - 1
+
+    def _value(self, expr: Expr) -> int | None:
+        """Return the word of the value of an expression."""
+        if expr.dtype != INT64:
+            return None
+        if isinstance(expr, Var):
+            return self.slots.get(expr)
+        if isinstance(expr, Const):
+            return self._step(CONSTANT, int(expr.value), 0)
+        if not isinstance(expr, Binary) or expr.op not in _OPERATIONS:
+            return None
+        left, right = self._value(expr.a), self._value(expr.b)
+        if left is None or right is None:
+            return None
+        return self._step(_OPERATIONS[expr.op], left, right)
+
+    def _step(self, operation: int, left: int, right: int) -> int:
+        target = self._word()
+        self.steps.append((operation, target, left, right))
+        return target
+
+
 def _plan(
     func: PrimFunc, parameters: Sequence[KernelParameter], scalars: Sequence[Scalar]
-) -> list[int] | None:
-    """Return the words after the head of a plan; None if a plan cannot express the kernel."""
-    slots = {var: FIRST_ARGUMENT_WORD + len(func.params) + k for k, var in enumerate(func.sizes)}
+) -> tuple[list[int], list[tuple[int, int, int, int]], int] | None:
+    """Return scalars and arrays of a plan, its steps and the number of words of its block.
+
+    Return None if a plan cannot express the kernel.
+    """
+    first = FIRST_ARGUMENT_WORD + len(func.params)
+    slots = {var: first + k for k, var in enumerate(func.sizes)}
     words: list[int] = []
     for position, logical, var in scalars:
         record = _scalar(logical, var)
@@ -101,7 +184,7 @@ def _plan(
             return None
         words += [position, *record]
         slots[var] = FIRST_ARGUMENT_WORD + position
-    bound = {var for _, _, var in scalars}
+    steps = _Steps(slots, {var for _, _, var in scalars}, first + len(func.sizes))
     for p in parameters:
         if p.physical.index_count > 1 or p.buffer.has_offset:
             return None
@@ -111,16 +194,13 @@ def _plan(
         mark = 0 if p.mark is None else id(p.mark)
         words += [p.position, id(p.numpy), flags, len(p.shape), p.numpy.itemsize]
         words += [p.is_written, mark, bool(p.strides)]
-        for extent in (*p.shape, *p.strides):
-            if isinstance(extent, int):
-                words += [EXTENT, extent]
-            elif isinstance(extent, Var) and extent in slots:
-                words += [EQUALS if extent in bound else BINDS, slots[extent]]
-                bound.add(extent)
-            else:
-                return None
-    size = FIRST_ARGUMENT_WORD + len(func.params) + len(func.sizes)
-    return words if size <= _MAX_WORDS and bound.issuperset(func.sizes) else None
+        axes = [*map(steps.axis, (*p.shape, *p.strides))]
+        if None in axes:
+            return None
+        words += chain.from_iterable([axis for axis in axes if axis is not None])
+    if steps.size > _MAX_WORDS or not steps.bound.issuperset(func.sizes):
+        return None
+    return words, steps.steps, steps.size
 
 
 def _bounded_words(func: PrimFunc) -> list[tuple[int, int, int, int]]:

@@ -44,12 +44,14 @@ start:
   %at.scalars = field Plan.scalars, ptr %plan
   %at.arrays = field Plan.arrays, ptr %plan
   %at.sizes = field Plan.sizes, ptr %plan
+  %at.steps = field Plan.steps, ptr %plan
   %first = getelementptr %Plan, ptr %plan, i64 1
   %words = load i64, ptr %at.words
   %uses.threads = load i64, ptr %at.threads
   %scalars = load i64, ptr %at.scalars
   %arrays = load i64, ptr %at.arrays
   %sizes = load i64, ptr %at.sizes
+  %steps = load i64, ptr %at.steps
   %block = alloca i64, i64 %words, align 64
   %spans = alloca %Span, i64 %arrays, align 64
   call void @llvm.memset.p0.i64(ptr %block, i8 0, i64 $BLOCK_BYTES, i1 false)
@@ -83,7 +85,7 @@ size:
   %s = phi i64 [ 0, %array ], [ %s.next, %size.ok ]
   %bounds = phi ptr [ %place, %array ], [ %bounds.next, %size.ok ]
   %is.size = icmp ult i64 %s, %sizes
-  br i1 %is.size, label %size.check, label %overlap
+  br i1 %is.size, label %size.check, label %step
 size.check:
   %size.word = load i64, ptr %bounds
   %at.size = getelementptr i64, ptr %block, i64 %size.word
@@ -105,6 +107,18 @@ size.ok:
   %s.next = add i64 %s, 1
   %bounds.next = getelementptr %Size, ptr %bounds, i64 1
   br label %size
+step:
+  %t = phi i64 [ 0, %size ], [ %t.next, %step.ok ]
+  %operation = phi ptr [ %bounds, %size ], [ %operation.next, %step.ok ]
+  %is.step = icmp ult i64 %t, %steps
+  br i1 %is.step, label %step.check, label %overlap
+step.check:
+  %step.fits = call i1 @take_step(ptr %operation, ptr %block)
+  br i1 %step.fits, label %step.ok, label %refuse
+step.ok:
+  %t.next = add i64 %t, 1
+  %operation.next = getelementptr %Step, ptr %operation, i64 1
+  br label %step
 overlap:
   %apart = call i1 @are_apart(ptr %spans, i64 %arrays)
   br i1 %apart, label %threads, label %refuse
@@ -437,6 +451,87 @@ no:
 declare i64 @llvm.abs.i64(i64, i1)
 """
 
+# Returns false if the words of SAME differ, and if there is no value: after an overflow, or for a
+# divisor that is not positive.
+_STEP = """\
+declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
+declare { i64, i1 } @llvm.ssub.with.overflow.i64(i64, i64)
+declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
+
+define internal i1 @take_step(ptr %step, ptr %block) #0 {
+entry:
+  %operation = load i64, ptr %step
+  %at.target = field Step.target, ptr %step
+  %target = load i64, ptr %at.target
+  %word = getelementptr i64, ptr %block, i64 %target
+  %at.left = field Step.left, ptr %step
+  %left = load i64, ptr %at.left
+  %is.constant = icmp eq i64 %operation, $CONSTANT
+  br i1 %is.constant, label %constant, label %operands
+constant:
+  store i64 %left, ptr %word
+  ret i1 true
+operands:
+  %at.right = field Step.right, ptr %step
+  %right = load i64, ptr %at.right
+  %at.a = getelementptr i64, ptr %block, i64 %left
+  %a = load i64, ptr %at.a
+  %at.b = getelementptr i64, ptr %block, i64 %right
+  %b = load i64, ptr %at.b
+  switch i64 %operation, label %same [ i64 $ADD, label %add
+                                       i64 $SUBTRACT, label %subtract
+                                       i64 $MULTIPLY, label %multiply
+                                       i64 $DIVIDE, label %division
+                                       i64 $REMAINDER, label %division
+                                       i64 $MINIMUM, label %minimum
+                                       i64 $MAXIMUM, label %maximum ]
+same:
+  %is.same = icmp eq i64 %a, %b
+  ret i1 %is.same
+add:
+  %sum = call { i64, i1 } @llvm.sadd.with.overflow.i64(i64 %a, i64 %b)
+  br label %overflow
+subtract:
+  %difference = call { i64, i1 } @llvm.ssub.with.overflow.i64(i64 %a, i64 %b)
+  br label %overflow
+multiply:
+  %product = call { i64, i1 } @llvm.smul.with.overflow.i64(i64 %a, i64 %b)
+  br label %overflow
+overflow:
+  %pair = phi { i64, i1 } [ %sum, %add ], [ %difference, %subtract ], [ %product, %multiply ]
+  %value = extractvalue { i64, i1 } %pair, 0
+  %is.over = extractvalue { i64, i1 } %pair, 1
+  br i1 %is.over, label %no, label %done
+division:
+  %is.positive = icmp sgt i64 %b, 0
+  br i1 %is.positive, label %divide, label %no
+divide:
+  %quotient = sdiv i64 %a, %b
+  %rest = srem i64 %a, %b
+  %is.below = icmp slt i64 %rest, 0
+  %borrow = sext i1 %is.below to i64
+  %floor = add i64 %quotient, %borrow
+  %refund = select i1 %is.below, i64 %b, i64 0
+  %remainder = add i64 %rest, %refund
+  %is.quotient = icmp eq i64 %operation, $DIVIDE
+  %divided = select i1 %is.quotient, i64 %floor, i64 %remainder
+  br label %done
+minimum:
+  %least = call i64 @llvm.smin.i64(i64 %a, i64 %b)
+  br label %done
+maximum:
+  %most = call i64 @llvm.smax.i64(i64 %a, i64 %b)
+  br label %done
+done:
+  %result = phi i64 [ %value, %overflow ], [ %divided, %divide ], [ %least, %minimum ],
+                    [ %most, %maximum ]
+  store i64 %result, ptr %word
+  ret i1 true
+no:
+  ret i1 false
+}
+"""
+
 # Returns whether the elements of a nonempty array provably do not overlap: each stride exceeds the
 # reach of all smaller strides. Arrays without overlap for another reason are declined.
 _PLACES = """\
@@ -571,8 +666,8 @@ def call_text(head: int, slot: int) -> str:
         head: Size of the Python object header in bytes; the last 8 bytes are the type pointer.
         slot: Byte offset of the layout tag in a `PackedArray`.
     """
-    text = "\n".join([_STATE, _CALL, _SCALAR, _ARRAY, _STRIDES, _PLACES, _APART, _CONFIGURED])
+    parts = [_STATE, _CALL, _SCALAR, _ARRAY, _STRIDES, _STEP, _PLACES, _APART, _CONFIGURED]
     return runtime_code(
-        text, TYPE=head - 8, HEAD=head, SLOT=slot, VARIABLE=VARIABLE,
+        "\n".join(parts), TYPE=head - 8, HEAD=head, SLOT=slot, VARIABLE=VARIABLE,
         VARIABLE_BYTES=len(VARIABLE) + 1,
     )

@@ -185,10 +185,10 @@ EXTENT, BINDS, EQUALS = range(3)
 """Kinds of extents and strides: constant, size bound to a word, value equal to a word."""
 PLAN = StructLayout("Plan", (
     ("entry", "ptr"), ("arguments", "i64"), ("words", "i64"), ("is_parallel", "i64"),
-    ("scalars", "i64"), ("arrays", "i64"), ("sizes", "i64"),
+    ("scalars", "i64"), ("arrays", "i64"), ("sizes", "i64"), ("steps", "i64"),
 ))
 """Head of a plan; a `Scalar` for each scalar follows, then an `Array` for each array, then a `Size`
-for each size or scalar with declared bounds."""
+for each size or scalar with declared bounds, then a `Step` for each operation on sizes."""
 SCALAR = words("Scalar", "argument", "kind", "lowest", "highest")
 ARRAY = StructLayout("Array", (
     ("argument", "i64"), ("dtype", "ptr"), ("flags", "i64"), ("axes", "i64"), ("bytes", "i64"),
@@ -199,6 +199,13 @@ extent of each axis follows, and one with each stride if `has_gaps` is set."""
 AXIS = words("Axis", "kind", "value")
 SIZE = words("Size", "word", "lowest", "highest", "divisor")
 """Declared bounds of the value of a word."""
+CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, REMAINDER, MINIMUM, MAXIMUM, SAME = range(9)
+"""Operations of steps. Divisions round down."""
+STEP = words("Step", "operation", "target", "left", "right")
+"""Operation on the words `left` and `right` whose value is stored in the word `target`.
+
+`left` of CONSTANT is the value. SAME stores nothing and requires equal words.
+"""
 SPAN = words("Span", "first", "end", "is_written")
 """Address range of an array."""
 
@@ -235,12 +242,20 @@ CONSTANTS = {
     "FLOAT64": FLOAT64,
     "EXTENT": EXTENT,
     "BINDS": BINDS,
+    "CONSTANT": CONSTANT,
+    "ADD": ADD,
+    "SUBTRACT": SUBTRACT,
+    "MULTIPLY": MULTIPLY,
+    "DIVIDE": DIVIDE,
+    "REMAINDER": REMAINDER,
+    "MINIMUM": MINIMUM,
+    "MAXIMUM": MAXIMUM,
 }
 """Constants available in runtime text."""
 
 RECORDS = (
-    THREAD, WORKER, WORK, TABLE, FAILURE, BLOCK, PLAN, SCALAR, ARRAY, AXIS, SIZE, SPAN, FIELDS,
-    PYTHON,
+    THREAD, WORKER, WORK, TABLE, FAILURE, BLOCK, PLAN, SCALAR, ARRAY, AXIS, SIZE, STEP, SPAN,
+    FIELDS, PYTHON,
 )
 """All records."""
 
