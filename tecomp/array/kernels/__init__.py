@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from tecomp.array.kernels.device_storage import device_buffer_of
     from tecomp.array.kernels.execution_plan import ExecutionPlan, execute_plan, select_kernel
     from tecomp.array.kernels.fusion import must_materialize
-    from tecomp.array.kernels.kernel import MANY, call_kernel, specialization_threshold
+    from tecomp.array.kernels.kernel import (
+        MANY,
+        KernelRecipe,
+        call_kernel,
+        specialization_threshold,
+    )
     from tecomp.array.kernels.static_programs import run_program
     from tecomp.array.kernels.strided_operands import (
         dense,

@@ -267,8 +267,25 @@ def select_kernel(work: PendingGraph) -> KernelRecipe | ExecutionPlan | None:
     )
     found = _recipes.get(key, _NEW)
     if found is _NEW:
-        return _recipes.keep(key, _recipe(work) or plan_of(work, partial(_recipe, in_order=True)))
+        found = _recipe(work)
+        if found is None:
+            plan = plan_of(work, partial(_recipe, in_order=True))
+            found = _single_kernel(plan) or plan
+        return _recipes.keep(key, found)  # type: ignore[arg-type]
     return found  # type: ignore[return-value]
+
+
+def _single_kernel(plan: ExecutionPlan | None) -> KernelRecipe | None:
+    """Return the recipe of a plan that is one kernel of the leaves, such as a product, or None."""
+    if plan is None or len(plan.stages) != 1 or plan.constants:
+        return None
+    (stage,) = plan.stages
+    if not isinstance(stage.action, KernelStep) or stage.outputs != tuple(plan.outputs):
+        return None
+    recipe = stage.action.recipe
+    sources = recipe.sources or tuple([(k, ()) for k in range(len(recipe.operands))])
+    recipe.sources = tuple([(-1 - stage.sources[k], chain) for k, chain in sources])
+    return recipe
 
 
 def recipes_of(found: KernelRecipe | ExecutionPlan) -> list[KernelRecipe]:

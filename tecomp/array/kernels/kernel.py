@@ -173,12 +173,19 @@ class KernelRecipe:
             return True
         return _asked.keep(self.key, _asked.get(self.key, self.extents)) != self.extents
 
-    def passes_as_they_are(self) -> bool:
-        """Return whether leaves and results are passed unchanged."""
+    def passes_as_they_are(self, num_leaves: int) -> bool:
+        """Return whether leaves and results are passed unchanged, after a first call.
+
+        Leaves of one recipe have the same shapes and strides in each call.
+
+        Args:
+            num_leaves: Number of leaves of a call.
+        """
         is_complex = any([dtype.kind == "c" for dtype in self.dtypes])
-        is_other = any([
-            arg.index or arg.shape is not None or arg.part or arg.order for arg in self.operands])
-        return self.sources is None and self.shape == self.loops and not is_complex and not is_other
+        is_viewed = any([view.apply is not None for view in self.views])
+        sources = range(num_leaves) if self.sources is None else [k for k, _ in self.sources]
+        is_moved = [*sources] != [*range(num_leaves)]
+        return self.shape == self.loops and not (is_complex or is_viewed or is_moved)
 
     def arrays(self, leaves: Sequence[Buffer]) -> list[Buffer]:
         """Return the kernel arguments for the leaves."""
@@ -287,13 +294,13 @@ def _call(recipe: KernelRecipe, leaves: Sequence[Buffer], results: Sequence[Buff
     recipe.calls += 1
     if recipe.calls == recipe.most_calls:
         recipe.build_in()
-    if recipe.is_plain is None:
-        recipe.is_plain = recipe.passes_as_they_are()
     kernel = recipe.resolved_kernel or recipe.kernel
     if recipe.is_plain:
         kernel(*leaves, *results)
         return
     kernel(*recipe.arrays(leaves), *[_passed_extents(result, recipe.loops) for result in results])
+    if recipe.is_plain is None:
+        recipe.is_plain = recipe.passes_as_they_are(len(leaves))
 
 
 def _view_of(spec: KernelOperand, chain: Chain, data: Buffer) -> Buffer:
