@@ -187,7 +187,8 @@ def windows_at_root(s: te.Schedule, d: WindowReduction, target: Target) -> None:
     *axes, last = stage.op.axis
     outer, row, middle = axes[: d.row], axes[d.row], axes[d.row + 1 :]
     block, y = stage.split(row, factor=_rows(d, target))
-    vectors = _VECTORS
+    # A partial tile of several vectors would loop over them at each window position, in memory.
+    vectors = 1
     if isinstance(last.extent, int):
         vectors = max(min(_VECTORS, ceil_div(last.extent, lanes)), 1)
     tile, inner = stage.split(last, factor=vectors * lanes)

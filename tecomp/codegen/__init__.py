@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     )
     from tecomp.codegen.llvm.ir_builder import FunctionBuilder, LlvmSource, Options, register_type
     from tecomp.codegen.llvm.jit import LlvmTarget, dots_of, has_fma, host, link, object_code
-    from tecomp.codegen.llvm.pass_selection import has_loop_work, has_plain_loops
+    from tecomp.codegen.llvm.pass_selection import (
+        has_loop_work,
+        has_plain_loops,
+        has_products_in_branches,
+    )
     from tecomp.codegen.math.vector_values import FloatVector, call_libm_per_lane
     from tecomp.codegen.memory.vector_access import LaneRun, divisor, runs_of
     from tecomp.codegen.ops.vector_legalization import active_prefix, legalize_vectors

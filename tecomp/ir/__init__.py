@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from tecomp.ir.arith.quasi_affine import MAX_DEPTH, Digit, OpaqueTerm, QuasiAffine, Term
     from tecomp.ir.arith.quasi_affine_conversion import TermTable
     from tecomp.ir.arith.rewrite_rules import floordiv, modulo, recombine_digits
-    from tecomp.ir.arith.simplify import Ranges, bounds, constant_upper_bound, simplify
+    from tecomp.ir.arith.simplify import (
+        Ranges,
+        bounds,
+        constant_upper_bound,
+        join_branches,
+        simplify,
+    )
     from tecomp.ir.arith.symbolic_bounds import SymbolicBounds
     from tecomp.ir.extern.binding import RAISED
     from tecomp.ir.interpreter.arithmetic import (

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias
 from tecomp.compute.tensor import Tensor
 from tecomp.drawing.drawable import Pictured
 from tecomp.errors import LowerError, safe_repr
-from tecomp.ir.arith.simplify import simplify
+from tecomp.ir.arith.simplify import join_branches, simplify
 from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 from tecomp.ir.traversal.verify import verify
@@ -78,8 +78,8 @@ PASSES = (
     Pass("vectorize_loops", partial(vectorize_loops, is_simple=True), flat=True),
     # Unroll marked loops.
     Pass("unroll_loops", unroll_loops, flat=True),
-    # Simplify indices and fold decidable conditions.
-    Pass("simplify", simplify, flat=True),
+    # Simplify indices, fold decidable conditions and join branches under equal conditions.
+    Pass("simplify", lambda func: join_branches(simplify(func)), flat=True),
 )
 
 # Passes after which buffers are physical.

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from tecomp.codegen import Kernel, compile_function, emit_assembly, has_loop_work
+from tecomp.codegen import (
+    Kernel,
+    compile_function,
+    emit_assembly,
+    has_loop_work,
+    has_products_in_branches,
+)
 from tecomp.ir import PrimFunc, parse
 
 HEAD = 'def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), I: Buffer("int64", (64,))):'
@@ -123,3 +130,33 @@ def test_functions_that_are_called_in_vectors_are_part_of_the_loop() -> None:
     text = emit_assembly(func, triple="x86_64-unknown-linux-gnu", cpu="znver5")
 
     assert re.findall(r"callq\s+(\S+)", text) == ["f.body"]
+
+
+SIZES = """def f(A: Buffer("float32", (n,)), C: Buffer("float32", (m,)), B: Buffer("float32", (72,)), \
+*, n: "int64", m: "int64"):
+    for i in range(4):
+        for j in range(n):
+            if j < 3:
+                B[ramp({index}, 1, 4)] = broadcast(A[j], 4)
+"""
+
+
+@pytest.mark.parametrize(("index", "first", "is_work"), [
+    ("i * (n * m) + j", lambda i, j: 15 * i + j, True), ("i * n + j", lambda i, j: 5 * i + j, True),
+    ("j * m + i", lambda i, j: 3 * j + i, False), ("i * 8 + j", lambda i, j: 8 * i + j, False),
+])
+def test_products_of_sizes_in_branches_are_hoisted(
+    index: str, first: Callable[[int, int], int], is_work: bool,
+) -> None:
+    """Kernels of fixed sizes have no such products, and need no more passes."""
+    func = parse(SIZES.format(index=index))
+    assert has_products_in_branches(func.body) == is_work
+    assert bool(compile_function(func).source.loop_work) == is_work
+
+    n, m = 5, 3
+    a, b, wanted = np.arange(n, dtype=np.float32), *np.zeros((2, 72), np.float32)
+    Kernel(func)(a, np.zeros(m, np.float32), b)
+    for i in range(4):
+        for j in range(3):
+            wanted[first(i, j) : first(i, j) + 4] = a[j]
+    np.testing.assert_array_equal(b, wanted)

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Mapping
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,8 +45,10 @@ from tecomp.ir import (
     compare,
     const,
     constant_upper_bound,
+    evaluate,
     if_then_else,
     index_value,
+    join_branches,
     logical_and,
     logical_or,
     parse,
@@ -412,3 +415,48 @@ def trace(stmt: Stmt, at: dict[Var, int]) -> list[int]:
         case BufferStore(_, _, (index,)):
             return [value(index, at)]
     raise AssertionError(stmt)
+
+
+BRANCHES = """def f(A: Buffer("int64", (8,)), n: "int64"):
+    for i in range(4):
+        if i < n:
+            A[i] = A[i] + 1
+            if i == 2:
+                A[7] = 5
+        else:
+            A[i] = 3
+        if i < n:
+            if i == 2:
+                A[6] = A[7]
+            A[i] = A[i] * 2
+        if A[i] > 4:
+            A[i] = 0
+        if A[i] > 4:
+            A[5] = 1
+"""
+JOINED = """def f(A: Buffer("int64", (8,)), n: "int64"):
+    for i in range(4):
+        if i < n:
+            A[i] = A[i] + 1
+            if i == 2:
+                A[7] = 5
+                A[6] = A[7]
+            A[i] = A[i] * 2
+        else:
+            A[i] = 3
+        if A[i] > 4:
+            A[i] = 0
+        if A[i] > 4:
+            A[5] = 1
+"""
+
+
+def test_branches_under_equal_conditions_are_joined() -> None:
+    """Conditions that read memory may change between two branches, and stay apart."""
+    before, after = parse(BRANCHES), join_branches(parse(BRANCHES))
+    assert str(after) == JOINED.rstrip()
+    for n in range(5):
+        a, b = np.arange(8), np.arange(8)
+        evaluate(before, [a, n])
+        evaluate(after, [b, n])
+        np.testing.assert_array_equal(a, b)

@@ -144,3 +144,26 @@ def test_small_windows_of_few_vectors_are_written_out(
     text = str(tecomp.lower(pool.schedule(Y, target), [X, Y]))
 
     assert len(re.findall(r"for [rs] in", text)) == loops
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_windows_of_symbolic_sizes_stay_in_registers(stride: int) -> None:
+    """Each vector is initialized, reduced and stored in one branch, whole or masked."""
+    c, h, w = te.size_var("c"), te.size_var("h"), te.size_var("w")
+    x = te.placeholder((c, h * stride + 3 - stride, w * stride + 3 - stride), name="x")
+    a, b = te.reduce_axis((0, 3), name="a"), te.reduce_axis((0, 3), name="b")
+    y = te.compute(
+        (c, h, w), lambda k, i, j: te.max(x[k, i * stride + a, j * stride + b], axis=[a, b]),
+        name="y")
+    kernel = tecomp.build(y, [x, y])
+
+    tile = kernel.source().partition("as y_local:")[2]
+    assert tile.count("if ") == 1
+    assert "for" not in tile.partition("else:")[0]
+    for shape in ((1, 1, 1), (2, 3, 7), (3, 5, 8), (2, 9, 33), (1, 0, 4), (2, 4, 40)):
+        extents = shape[0], *(n * stride + 3 - stride for n in shape[1:])
+        data, out = image(*extents), np.zeros(shape, np.float32)
+        kernel(data, out)
+        steps = [data[:, p:, q:][:, ::stride, ::stride][:, :shape[1], :shape[2]]
+                 for p in range(3) for q in range(3)]
+        np.testing.assert_array_equal(out, np.max(steps, axis=0))

@@ -9,6 +9,7 @@ from typing import Any
 
 from tecomp.codegen.llvm.ir_builder import Options, PassSelection
 from tecomp.ir.arith.quasi_affine_conversion import TermTable
+from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
@@ -22,7 +23,7 @@ from tecomp.ir.nodes.expr import (
     Ramp,
     Var,
 )
-from tecomp.ir.nodes.stmt import Allocate, BufferStore, For, ForKind, Let, Stmt
+from tecomp.ir.nodes.stmt import Allocate, BufferStore, For, ForKind, IfThenElse, Let, Stmt
 from tecomp.ir.traversal.rewrite import children, nodes_of, post_order, statements_in, walk
 
 _DECIDING = (BufferLoad, Binary, Call)
@@ -65,6 +66,44 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
             elif loop is not None and _is_work(node, loop.loop_var, named):
                 return True
     return bool(invariant - (allocated - varying))
+
+
+def has_products_in_branches(root: Stmt, *, is_outlined: bool = False) -> bool:
+    """Return whether a branch inside a loop multiplies variables that the loop does not change.
+
+    LLVM hoists such products, which are parts of addresses for symbolic sizes, only in its loop
+    passes: the code of a branch may not run.
+
+    Args:
+        root: Statement that becomes a function.
+        is_outlined: Whether the function includes parallel loops, which are otherwise outlined.
+    """
+    named: dict[Var, Expr] = {}
+    worklist: list[tuple[For | None, bool, Stmt]] = [(None, False, root)]
+    while worklist:
+        loop, is_branch, node = worklist.pop()
+        if isinstance(node, For):
+            if node.kind is ForKind.PARALLEL and not is_outlined:
+                continue
+            loop, is_branch = (None if node.kind is ForKind.PARALLEL else node), False
+        elif isinstance(node, IfThenElse):
+            is_branch = loop is not None
+        elif isinstance(node, Let):
+            named[node.var] = node.value
+        if is_branch and loop is not None and any(
+            _is_product(part) and not mentions(part, loop.loop_var, named)
+            for child in children(node) if isinstance(child, Expr) for part in walk(child)
+        ):
+            return True
+        worklist += [(loop, is_branch, part) for part in statements_in(node)]
+    return False
+
+
+def _is_product(node: Any) -> bool:
+    return (
+        isinstance(node, Binary) and node.op is BinOp.MUL and node.dtype == INT64
+        and not isinstance(node.a, Const) and not isinstance(node.b, Const)
+    )
 
 
 def innermost(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]]:
@@ -296,6 +335,7 @@ def passes_for(root: Stmt, options: Options, *, is_outlined: bool = False) -> Pa
     """
     if has_plain_loops(root, fast_math=options.fast_math, is_outlined=is_outlined):
         return PassSelection.ALL
-    if options.fast_math or has_loop_work(root, is_outlined=is_outlined):
+    has_work = has_loop_work(root, is_outlined=is_outlined)
+    if options.fast_math or has_work or has_products_in_branches(root, is_outlined=is_outlined):
         return PassSelection.LOOPS
     return PassSelection.FEW

@@ -21,6 +21,7 @@ from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     BinOp,
     BufferLoad,
+    Call,
     CmpOp,
     Compare,
     Const,
@@ -53,6 +54,7 @@ from tecomp.ir.nodes.stmt import (
     array_argument,
     seq,
 )
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.analyses import nonnegative_variables
 from tecomp.ir.traversal.rewrite import (
     Task,
@@ -410,6 +412,41 @@ _STATEMENTS: dict[type, Callable[[ConstraintContext, Any], Task]] = {
     ExternCall: _extern_call,
     SeqStmt: _sequence,
 }
+
+
+def join_branches(func: PrimFunc) -> PrimFunc:
+    """Return an equivalent function without consecutive branches under equal conditions.
+
+        if c: a  else: b;  if c: d  else: e   ==   if c: a; d  else: b; e
+
+    The statements cannot change `c`, which reads variables only. A vector or a tile that stays in
+    registers is then computed in one branch, without a decision between its steps.
+    """
+    return map_body(func, lambda body: bottom_up(body, _join, kind=SeqStmt))
+
+
+def _join(sequence: SeqStmt) -> Stmt:
+    parts: list[Stmt] = []
+    for part in sequence.stmts:
+        last = parts[-1] if parts else None
+        if (
+            isinstance(last, IfThenElse) and isinstance(part, IfThenElse)
+            and structural_equal(last.condition, part.condition)
+            and not any(isinstance(node, BufferLoad | Call) for node in walk(part.condition))
+        ):
+            parts[-1] = IfThenElse(
+                part.condition, _join_cases(last.then_case, part.then_case),
+                None if last.else_case is None and part.else_case is None
+                else _join_cases(last.else_case, part.else_case),
+            )
+        else:
+            parts.append(part)
+    return sequence if len(parts) == len(sequence.stmts) else seq(*parts)
+
+
+def _join_cases(first: Stmt | None, second: Stmt | None) -> Stmt:
+    joined = seq(*[case for case in (first, second) if case is not None])
+    return _join(joined) if isinstance(joined, SeqStmt) else joined
 
 
 def _remove_unused(root: Stmt) -> Stmt:
