@@ -134,7 +134,7 @@ def first_of(dtype: str, op: Operation) -> Callable[..., tuple[te.Expr, ...]]:
 
     The index of the result is thus the smallest one if the reduction is in ascending order.
     """
-    is_float = te.const(0, dtype).dtype.is_float
+    is_float = te.const(1, dtype).dtype.is_float
 
     def combine(x: Sequence[te.Expr], y: Sequence[te.Expr]) -> list[te.Expr]:
         is_better = y[1] > x[1] if op == "argmax" else y[1] < x[1]

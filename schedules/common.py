@@ -93,5 +93,5 @@ def wide_type(dtype: str) -> str:
     ('float32', 'float64', 'int8')
     """
     name = safe_str(dtype)
-    kind = te.const(0, name).dtype
+    kind = te.const(1, name).dtype
     return "float32" if kind.is_float and kind.bits < 32 else name

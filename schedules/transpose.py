@@ -124,7 +124,7 @@ def formula_at_root(
         core = core_of(target)
         joined = _neighbours(output, roots, strides)
         axes, dims = _taken_together(s[output], _dims(output, read), joined)
-        widths = te.const(0, read.tensor.dtype).dtype.bytes, width_of(output)
+        widths = te.const(1, read.tensor.dtype).dtype.bytes, width_of(output)
         walk = copy_schedule.moves_of(dims, widths, core.vector_bytes)
         copy_schedule.schedule_moves(s[output], axes, walk, core.count)
     elif output.shape:

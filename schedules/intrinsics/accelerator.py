@@ -86,7 +86,7 @@ def _piece(target: Target, link: str, dtype: str) -> tuple[int, ...]:
         size = target.stick.bytes
     else:
         size = ends.burst_bytes or memory.transaction_bytes or memory.alignment_bytes
-    return (max(size // te.const(0, dtype).dtype.bytes, 1),)
+    return (max(size // te.const(1, dtype).dtype.bytes, 1),)
 
 
 Function = Callable[..., te.Expr]
@@ -171,7 +171,7 @@ def vector_intrinsics(target: Target) -> list[te.TensorIntrin]:
 
 def _table(unit: VectorUnit, dtype: str) -> dict[str, Function]:
     """Return the operations of a unit for a dtype, by name."""
-    if not te.const(0, dtype).dtype.is_float:
+    if not te.const(1, dtype).dtype.is_float:
         return _ARITHMETIC
     others = {"div": te.div, **_FUNCTIONS}
     return _ARITHMETIC | {name: others[name] for name in unit.cycles if name in others}
@@ -282,7 +282,7 @@ def _product(target: Target, unit: MatmulUnit, dtype: str) -> TileProduct:
     if target.tile is not None:
         width = target.tile.face_columns
     elif target.stick is not None:
-        width = target.stick.bytes // te.const(0, unit.accumulator).dtype.bytes
+        width = target.stick.bytes // te.const(1, unit.accumulator).dtype.bytes
     intrinsic = _intrinsic(unit, dtype, width if unit.n % max(width, 1) == 0 else unit.n)
     orders = unit.a, unit.b, unit.c
     return TileProduct(

@@ -547,7 +547,7 @@ def _zero() -> te.Expr:
 
 
 def _bytes(dtype: str) -> int:
-    return max(int(te.const(0, dtype).dtype.bytes), 1)
+    return max(int(te.const(1, dtype).dtype.bytes), 1)
 
 
 def _split_index(index: Sequence[te.Expr], blocks: Sequence[int]) -> list[te.Expr]:

@@ -7,7 +7,7 @@ import math
 from tecomp.compute.expr_like import Value, value_of
 from tecomp.compute.intrinsics import clip, popcount, power, reinterpret
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.nodes.dtype import INT32, DType
+from tecomp.ir.nodes.dtype import FLOAT32, INT32, DType
 from tecomp.ir.nodes.expr import (
     BinOp,
     CmpOp,
@@ -49,6 +49,9 @@ def copysign(x1: Value, x2: Value) -> Expr:
     'float32'
     """
     a, b = _floats(x1, x2, "copysign")
+    if "-0" not in element_type(a.dtype.scalar).special_values:
+        wide = FLOAT32.with_lanes(a.dtype.lanes)
+        return cast(a.dtype.scalar, copysign(cast(wide.scalar, a), cast(wide.scalar, b)))
     sign, magnitude = _sign_bit(a.dtype)
     bits = binary(BinOp.BITOR, binary(BinOp.BITAND, _bits(a), magnitude),
                   binary(BinOp.BITAND, _bits(b), sign))
@@ -66,16 +69,24 @@ def nextafter(x1: Value, x2: Value) -> Expr:
     'float32'
     """
     a, b = _floats(x1, x2, "nextafter")
-    zero = const(0.0, a.dtype)
     bits = _bits(a)
     one = const(1, bits.dtype)
+    numbers = binary(BinOp.AND, compare(CmpOp.EQ, a, a), compare(CmpOp.EQ, b, b))
+    special_values = element_type(a.dtype.scalar).special_values
+    if "0" not in special_values:
+        steps = select(compare(CmpOp.LT, a, b), one, _number(0, bits)), select(
+            compare(CmpOp.GT, a, b), one, _number(0, bits))
+        neighbor = binary(BinOp.SUB, binary(BinOp.ADD, bits, steps[0]), steps[1])
+        return select(numbers, reinterpret(a.dtype, neighbor), binary(BinOp.ADD, a, b))
+    zero = const(0.0, a.dtype)
     # For floats of one sign, the order of the bit patterns is the order of the magnitudes.
     grows = compare(CmpOp.EQ, compare(CmpOp.LT, a, b), compare(CmpOp.GT, a, zero))
     stepped = select(grows, binary(BinOp.ADD, bits, one), binary(BinOp.SUB, bits, one))
     sign, _ = _sign_bit(a.dtype)
+    if "-0" not in special_values:
+        stepped = select(compare(CmpOp.EQ, stepped, sign), _number(0, bits), stepped)
     smallest = binary(BinOp.BITOR, binary(BinOp.BITAND, _bits(b), sign), one)
     neighbor = reinterpret(a.dtype, select(compare(CmpOp.EQ, a, zero), smallest, stepped))
-    numbers = binary(BinOp.AND, compare(CmpOp.EQ, a, a), compare(CmpOp.EQ, b, b))
     either = select(compare(CmpOp.EQ, a, b), b, neighbor)
     return select(numbers, either, binary(BinOp.ADD, a, b))
 
@@ -221,7 +232,7 @@ def min_value(dtype: str) -> Expr:
         return const(False, kind)
     if kind.is_integer:
         return const(integer_range(kind)[0], kind)
-    return const(-_float_format(kind, "min_value").largest, kind)
+    return const(_float_format(kind, "min_value").lowest, kind)
 
 
 def infinity(dtype: str = "float32") -> Expr:

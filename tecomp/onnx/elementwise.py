@@ -11,7 +11,7 @@ import onnx
 
 from tecomp import te, topi
 from tecomp.onnx.node import OPERATORS, Node, operator
-from tecomp.operations import ELEMENT_TYPES
+from tecomp.operations import ELEMENT_TYPES, ElementType, element_type
 
 _UNARY: dict[str, Callable[[te.Tensor], Any]] = {
     "Abs": topi.abs, "Acos": topi.acos, "Acosh": topi.acosh, "Asin": topi.asin,
@@ -121,17 +121,14 @@ def _cast(node: Node) -> te.Tensor:
     row = _ELEMENT_TYPES.get(dtype)
     if row is None:
         raise node.error("the dtype {dtype} is not supported", dtype=dtype)
+    if row.kind == "float" and not row.is_signed:
+        return _to_power_of_two(x, row, node)
     if row.kind.startswith("float") and row.bits <= 8 and node.attribute("saturate", 1):
-        x = _saturated(x, _largest(dtype))
+        x = _saturated(x, row.largest)
     return topi.cast(x, dtype)
 
 
 _ELEMENT_TYPES = {row.name: row for row in ELEMENT_TYPES}
-
-
-def _largest(dtype: str) -> float:
-    import ml_dtypes
-    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 def _saturated(x: te.Tensor, limit: float) -> te.Tensor:
@@ -145,6 +142,31 @@ def _saturated(x: te.Tensor, limit: float) -> te.Tensor:
         return te.if_then_else(te.isnan(value), value, te.max(te.min(value, bound), -bound))
 
     return of_elements(x, clip, "saturated")
+
+
+def _to_power_of_two(x: te.Tensor, row: ElementType, node: Node) -> te.Tensor:
+    """Convert magnitudes to powers of two (ONNX, operator Cast, attribute round_mode)."""
+    fraction = element_type("float32").fraction_bits
+    infinity = te.const(element_type("float32").largest_code + 1, "uint32")
+    nan = te.const(row.largest_code + 1, "uint32")
+    largest = te.const(row.largest_code, "uint32") if node.attribute("saturate", 1) else nan
+    half = 1 << fraction - 1
+    offsets = {"up": 2 * half - 1, "down": 0, "nearest": half}
+    mode = node.attribute("round_mode", "up")
+    if mode not in offsets:
+        raise node.error("the round_mode {mode} is not supported", mode=mode)
+    offset = offsets[mode]
+
+    def power(value: te.Expr) -> te.Expr:
+        bits = te.reinterpret("uint32", te.cast(value, "float32")) & te.const(2**31 - 1, "uint32")
+        shift: te.Expr = te.const(offset, "uint32")
+        if offset == half:  # the smallest power is a subnormal number, which stays as it is
+            shift = te.if_then_else(bits < te.const(2 * half, "uint32"), shift - 1, shift)
+        code = te.min((bits + shift) >> fraction, largest)
+        chosen = te.if_then_else(bits < infinity, code, nan)
+        return te.reinterpret(row.name, te.cast(chosen, f"uint{row.bits}"))
+
+    return of_elements(x, power, "power_of_two")
 
 
 def _activation(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-Nonfinite: TypeAlias = Literal["IEEE754", "NanOnly", "FiniteOnly"]
+Nonfinite: TypeAlias = Literal["IEEE754", "NanOnly", "NegativeZeroNan", "FiniteOnly"]
 
 
 class ElementType(NamedTuple):
@@ -17,8 +17,8 @@ class ElementType(NamedTuple):
         fraction_bits: Explicit bits of the fraction of a float.
         exponent_bits: Bits of the exponent of a float.
         pair: Complex dtype whose parts hold every value of a float.
-        nonfinite: Encodings of infinity and NaN of a float, as LLVM's `fltNonfiniteBehavior`:
-            those of IEEE 754, NaN only (all bits but the sign are ones), or none.
+        nonfinite: Encodings of infinity and NaN of a float: those of IEEE 754, NaN only (all bits
+            but the sign are ones), NaN only with the code of -0, or none.
         in_arrays: Whether `tecomp.array` has the dtype. Other dtypes are dtypes of tensors,
             kernels and storage formats.
 
@@ -38,28 +38,64 @@ class ElementType(NamedTuple):
     @property
     def bias(self) -> int:
         """Exponent bias of a float."""
-        return (1 << (self.exponent_bits - 1)) - 1
+        return (1 << (self.exponent_bits - 1)) - (self.nonfinite != "NegativeZeroNan")
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether a float has a sign bit; a float without it has neither zero nor subnormals."""
+        return self.bits > self.exponent_bits + self.fraction_bits
 
     @property
     def largest_code(self) -> int:
         """Bit pattern of the largest finite value of a float."""
         codes = 1 << (self.exponent_bits + self.fraction_bits)
-        excluded = {"IEEE754": 1 << self.fraction_bits, "NanOnly": 1, "FiniteOnly": 0}
-        return codes - 1 - excluded[self.nonfinite]
+        excluded = {"IEEE754": 1 << self.fraction_bits, "NanOnly": 1}
+        return codes - 1 - excluded.get(self.nonfinite, 0)
 
     @property
     def largest_exponent(self) -> int:
         """Exponent of the largest finite value of a float."""
-        bias = (1 << (self.exponent_bits - 1)) - 1
-        if self.nonfinite == "IEEE754":
-            return bias
-        return (self.largest_code >> self.fraction_bits) - bias
+        return (self.largest_code >> self.fraction_bits) - self.bias
+
+    @property
+    def smallest_exponent(self) -> int:
+        """Exponent of the smallest positive value of a float."""
+        return 1 - self.bias - self.fraction_bits if self.is_signed else -self.bias
 
     @property
     def largest(self) -> float:
         """Largest finite value of a float."""
         units = 1 << self.fraction_bits
         return (1.0 + self.largest_code % units / units) * 2.0**self.largest_exponent
+
+    @property
+    def lowest(self) -> float:
+        """Smallest finite value of a float, which is negative if the float has a sign."""
+        return -self.largest if self.is_signed else 2.0**self.smallest_exponent
+
+    @property
+    def special_values(self) -> set[str]:
+        """Values of a float that are not nonzero numbers: `0`, `-0`, `inf`, `nan`."""
+        values = {
+            "0": self.is_signed, "-0": self.is_signed and self.nonfinite != "NegativeZeroNan",
+            "inf": self.nonfinite == "IEEE754", "nan": self.nonfinite != "FiniteOnly",
+        }
+        return {value for value, is_present in values.items() if is_present}
+
+    def represents_all(self, source: ElementType) -> bool:
+        """Return whether a float represents every value of another float.
+
+        >>> element_type("float16").represents_all(element_type("float8_e5m2fnuz"))
+        True
+        >>> element_type("float8_e5m2fnuz").represents_all(element_type("float4_e2m1fn"))
+        False
+        """
+        return (
+            self.fraction_bits >= source.fraction_bits
+            and self.smallest_exponent <= source.smallest_exponent
+            and self.lowest <= source.lowest and source.largest <= self.largest
+            and self.special_values >= source.special_values
+        )
 
 
 _WIDTHS = (8, 16, 32, 64)
@@ -74,7 +110,12 @@ ELEMENT_TYPES = (
     *(ElementType(f"uint{bits}", "uint", bits) for bits in _WIDTHS),
     ElementType("float4_e2m1fn", "float", 4, 1, 2, nonfinite="FiniteOnly", in_arrays=False),
     ElementType("float8_e4m3fn", "float", 8, 3, 4, nonfinite="NanOnly", in_arrays=False),
+    ElementType(
+        "float8_e4m3fnuz", "float", 8, 3, 4, nonfinite="NegativeZeroNan", in_arrays=False),
     ElementType("float8_e5m2", "float", 8, 2, 5, in_arrays=False),
+    ElementType(
+        "float8_e5m2fnuz", "float", 8, 2, 5, nonfinite="NegativeZeroNan", in_arrays=False),
+    ElementType("float8_e8m0fnu", "float", 8, 0, 8, nonfinite="NanOnly", in_arrays=False),
     ElementType("float16", "float", 16, 10, 5, "complex64"),
     ElementType("bfloat16", "float", 16, 7, 8, "complex64"),
     ElementType("float32", "float", 32, 23, 8, "complex64"),

@@ -24,6 +24,7 @@ from tecomp.driver import build_cache
 from tecomp.errors import CallError, DefinitionError
 from tecomp.ir import RAISED, SCALARS, integer_range
 from tecomp.lowering import pipeline
+from tecomp.operations import element_type
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
@@ -91,7 +92,7 @@ def test_numbers_of_every_type(dtype: str) -> None:
     kernel = tecomp.build(te.create_schedule(Y), [X, Y])
     kind = X.dtype.numpy
     values = [True, False] if dtype == "bool" else (
-        [*integer_range(X.dtype)] if X.dtype.is_integer else [-1.5, 0.5])
+        [*integer_range(X.dtype)] if X.dtype.is_integer else [element_type(dtype).lowest, 0.5])
     x = np.array(values, kind)
     kernel(x, np.zeros_like(x))
 

@@ -13,7 +13,7 @@ import pytest
 from onnx.backend.test.loader import load_model_tests
 
 from tecomp.errors import ModelError, TecompError
-from tecomp.onnx import load, supported_operators
+from tecomp.onnx import Backend, load, supported_operators
 from tecomp.operations import ELEMENT_TYPES
 
 FAST = 12
@@ -106,3 +106,22 @@ def test_unsupported_nodes_are_listed_together() -> None:
     assert "third" in problems
     assert "second" not in problems
     assert not {"RandomUniformLike", "Multinomial"} & {*supported_operators()}
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("mode", ["up", "down", "nearest"])
+def test_powers_of_two_are_rounded_by_each_mode(mode: str, saturate: int) -> None:
+    """Bits, subnormal numbers and values out of range give the powers of the reference of ONNX."""
+    bits = np.random.default_rng(0).integers(0, 2**32, 4096, np.uint64).astype(np.uint32)
+    near = np.array([0.0, -0.0, 1.5, 3.0, 2.0**-127, 1.5 * 2.0**-127, 2.0**-149, 1.5 * 2.0**127, np.inf, np.nan])
+    x = np.concatenate([bits.view(np.float32), near.astype(np.float32)])
+    kind = onnx.TensorProto.FLOAT8E8M0
+    node = onnx.helper.make_node("Cast", ["x"], ["y"], to=kind, round_mode=mode, saturate=saturate)
+    infos = [onnx.helper.make_tensor_value_info(*info, x.shape)
+             for info in (("x", onnx.TensorProto.FLOAT), ("y", kind))]
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "cast", infos[:1], infos[1:]))
+
+    (found,) = Backend.prepare(model).run([x])
+
+    expected = onnx.numpy_helper.to_float8e8m0(x, bool(saturate), mode)
+    assert np.array_equal(found.view(np.uint8), expected.view(np.uint8))

@@ -39,7 +39,9 @@ def test_formats_of_floats_match_numpy(row: ElementType) -> None:
 
     assert (row.fraction_bits, row.exponent_bits) == (limits.nmant, limits.nexp)
     assert (row.largest, row.largest_exponent) == (float(limits.max), limits.maxexp - 1)
-    assert row.bias == 1 - limits.minexp
+    assert (row.lowest, 2.0**row.smallest_exponent) == (
+        float(limits.min), float(limits.smallest_subnormal))
+    assert not row.is_signed or row.bias == 1 - limits.minexp
     if row.in_arrays:
         assert WHOLE[row.name] == np.promote_types("complex64", np.dtype(f"f{max(row.bits, 32) // 8}"))
 

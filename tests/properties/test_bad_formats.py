@@ -106,7 +106,7 @@ POINT = te.placeholder((), "uint8", name="A")
      Diagnostic("storage-format", name="f", subject="exponent", value=0, bounds="from 1 to 8")),
     (lambda: replace(FORMATS["dlfloat16"], stored=DType("uint8")),
      Diagnostic("storage-format", name="dlfloat16", exponent=6, fraction=9, stored="uint8", bits=16)),
-    (lambda: replace(FLOAT8_E5M2, saturate=NOTHING),
+    (lambda: SmallFloat(**{**vars(FLOAT8_E5M2), "saturate": NOTHING}),
      Diagnostic(
          "invalid-type", where="format float8_e5m2: saturate", value=None,
          remedy="give True or False",

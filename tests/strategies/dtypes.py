@@ -9,11 +9,15 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp.ir import SCALARS, DType
+from tecomp.operations import element_type
 
 SIGNED = tuple(name for name in SCALARS if DType(name).kind == "int")
 UNSIGNED = tuple(name for name in SCALARS if DType(name).kind == "uint")
 INTEGERS = SIGNED + UNSIGNED
 FLOATS = tuple(name for name in SCALARS if DType(name).is_float)
+FLOATS_WITH_ZERO = tuple(name for name in FLOATS if "0" in element_type(name).special_values)
+WITH_ZERO = tuple(name for name in SCALARS if name not in FLOATS or name in FLOATS_WITH_ZERO)
+"""All dtypes of the compiler but powers of two, in which sums and most literals do not exist."""
 NUMPY_SCALARS = tuple(name for name in SCALARS if hasattr(np, name))
 """All dtypes of the compiler but those that NumPy has from ml_dtypes."""
 NUMPY_FLOATS = tuple(name for name in FLOATS if name in NUMPY_SCALARS)

@@ -12,7 +12,7 @@ from tecomp import te, topi
 from tecomp.ir import SCALARS
 from tecomp.operations import elementwise_in
 from tests.messages import Diagnostic
-from tests.strategies.dtypes import FLOATS, INTEGERS, in_dtype
+from tests.strategies.dtypes import FLOATS, INTEGERS, WITH_ZERO, in_dtype
 from tests.strategies.functions import EXACT
 from tests.topi.refusals import refused
 from tests.topi.running import SHAPES, Array, assert_results, compiled, given, numpy_type, values
@@ -67,7 +67,7 @@ def test_functions_of_integers(dtype: str) -> None:
     assert_results(expected, {A: a})
 
 
-@pytest.mark.parametrize("dtype", SCALARS)
+@pytest.mark.parametrize("dtype", WITH_ZERO)
 def test_signs_and_bounds(dtype: str) -> None:
     a = values((4, 6), dtype, low=-20, high=20)
     A = given(a)

@@ -172,10 +172,9 @@ def represents_all(dtype: DType, other: DType) -> bool:
     target, source = dtype.scalar, other.scalar
     target_row, source_row = element_type(target), element_type(source)
     if source.is_float:
-        return (
-            target_row.fraction_bits >= source_row.fraction_bits
-            and target_row.exponent_bits >= source_row.exponent_bits
-        )
+        return target.is_float and target_row.represents_all(source_row)
+    if target.is_float and not target_row.is_signed:
+        return False
     if target.is_bool or (source.kind == "int" and target.kind == "uint"):
         return False
     # Magnitude bits exclude the sign bit of signed integers.

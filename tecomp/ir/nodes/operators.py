@@ -285,9 +285,12 @@ def holds(dtype: DType, value: Scalar) -> bool:
             is_finite = isinstance(value, int) or math.isfinite(value)
             # Half a unit above the largest number is a tie, rounded to the even code.
             reach = row.largest + 2.0 ** (exponent - fraction - 1)
-            is_even = row.largest_code % 2 == 0
-            return (abs(value) < reach or (is_even and abs(value) == reach)) if is_finite else (
-                math.isnan(value) and row.nonfinite == "NanOnly")
+            # Without fraction bits, the last bit is the leading one, so that ties are rounded up.
+            is_even = row.fraction_bits > 0 and row.largest_code % 2 == 0
+            if not is_finite:
+                return math.isnan(value) and row.nonfinite != "FiniteOnly"
+            is_in_range = row.is_signed or value > 0
+            return is_in_range and (abs(value) < reach or (is_even and abs(value) == reach))
         # Values from half a unit in the last place above the largest finite number round to
         # infinity.
         if isinstance(value, int):  # the exact limit: that of float64 is infinite as a float

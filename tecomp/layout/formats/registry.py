@@ -21,7 +21,7 @@ from tecomp.ir.nodes.dtype import FLOAT32, SCALARS, DType
 from tecomp.ir.nodes.expr import Expr, as_expr, const
 from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.formats.format import Format
-from tecomp.operations.element_types import element_type
+from tecomp.operations.element_types import ELEMENT_TYPES, ElementType
 
 
 @dataclass(frozen=True)
@@ -368,27 +368,31 @@ def _nearly(value: Expr) -> Expr:
     return bits_of("float32", select(exact == exact, odd, bits))
 
 
-_BYTE = DType("uint8")
+_SPECIALS = {
+    "IEEE754": SpecialCodes.IEEE, "NanOnly": SpecialCodes.FN, "NegativeZeroNan": SpecialCodes.FNUZ,
+}
 
 
-def _format_of(dtype: str) -> SmallFloat:
-    """Return the format of a floating-point dtype of 8 bits."""
-    row = element_type(dtype)
-    specials = SpecialCodes.IEEE if row.nonfinite == "IEEE754" else SpecialCodes.FN
+def _format_of(row: ElementType) -> Format:
+    """Return the format that stores the elements of a dtype of at most 8 bits."""
+    if row.kind != "float":
+        return PackedInt.of(row.bits, signed=row.kind == "int")
+    if row.bits < 8:
+        return PackedFloat.of(row.name)
     return SmallFloat(
-        dtype, _BYTE, exponent=row.exponent_bits, fraction=row.fraction_bits, bias=row.bias,
-        specials=specials,
+        row.name, DType("uint8"), exponent=row.exponent_bits, fraction=row.fraction_bits,
+        bias=row.bias, specials=_SPECIALS[row.nonfinite],
     )
 
 
-FLOAT8_E4M3FN = _format_of("float8_e4m3fn")
-FLOAT8_E5M2 = _format_of("float8_e5m2")
-FLOAT8_E4M3FNUZ = SmallFloat(
-    "float8_e4m3fnuz", _BYTE, exponent=4, fraction=3, bias=8, specials=SpecialCodes.FNUZ
-)
-FLOAT8_E5M2FNUZ = SmallFloat(
-    "float8_e5m2fnuz", _BYTE, exponent=5, fraction=2, bias=16, specials=SpecialCodes.FNUZ
-)
+_OF_DTYPES = {
+    row.name: _format_of(row) for row in ELEMENT_TYPES if not row.in_arrays and row.is_signed
+}
+"""Formats of dtypes of tensors; a float without a sign is stored as it is."""
+
+FLOAT8_E4M3FN = _OF_DTYPES["float8_e4m3fn"]
+FLOAT8_E5M2 = _OF_DTYPES["float8_e5m2"]
+FLOAT8_E5M2FNUZ = _OF_DTYPES["float8_e5m2fnuz"]
 DLFLOAT16 = SmallFloat(
     "dlfloat16", DType("uint16"), exponent=6, fraction=9, bias=31, specials=SpecialCodes.FN,
     ties=TieBreaking.AWAY, denormals=False,
@@ -396,18 +400,11 @@ DLFLOAT16 = SmallFloat(
 BFP8 = BlockFloat.of(8)
 BFP4 = BlockFloat.of(4)
 BFP2 = BlockFloat.of(2)
-INT4 = PackedInt.of(4, signed=True)
-UINT4 = PackedInt.of(4, signed=False)
-INT2 = PackedInt.of(2, signed=True)
-UINT2 = PackedInt.of(2, signed=False)
-FLOAT4_E2M1FN = PackedFloat.of("float4_e2m1fn")
+INT4 = _OF_DTYPES["int4"]
+UINT4 = _OF_DTYPES["uint4"]
 
 NAMED_FORMATS = {
-    storage.name: storage
-    for storage in (
-        FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, DLFLOAT16,
-        BFP8, BFP4, BFP2, INT4, UINT4, INT2, UINT2, FLOAT4_E2M1FN,
-    )
+    **_OF_DTYPES, **{storage.name: storage for storage in (DLFLOAT16, BFP8, BFP4, BFP2)},
 }
 """Storage formats by name, besides the dtypes."""
 
