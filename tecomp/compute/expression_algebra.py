@@ -8,10 +8,11 @@ from functools import partial
 from tecomp.ir.nodes.dtype import BOOL, DType
 from tecomp.ir.nodes.expr import BinOp, Call, Expr, binary, cast, const, select
 from tecomp.operations.element_types import NARROW
+from tecomp.operations.formulas import Algebra
 from tecomp.operations.rows import FLOATS, Op
 
 
-class ExpressionAlgebra:
+class ExpressionAlgebra(Algebra):
     """Functions of expressions, for formulas of the table (see `tecomp.operations.formulas`).
 
     >>> from tecomp import te
@@ -26,6 +27,10 @@ class ExpressionAlgebra:
     def where(self, condition: Expr, a: Expr, b: Expr) -> Expr:
         """Select `a` where the condition holds, and `b` elsewhere."""
         return select(condition, a, b)
+
+    def equal(self, a: Expr, b: Expr | float) -> Expr:
+        """Compare for equality."""
+        return a.equal(b)
 
     def polynomial(self, x: Expr, coefficients: Sequence[float]) -> Expr:
         """Compute a polynomial by Horner's rule."""
@@ -46,10 +51,6 @@ class ExpressionAlgebra:
         """Convert a value of dtype float64 to the dtype of `x`."""
         return cast(x.dtype, value)
 
-    def round(self, x: Expr) -> Expr:
-        """Round to the nearest integer, with ties to even."""
-        return Call("nearbyint", (x,), x.dtype)
-
     def maximum(self, a: Expr, b: Expr) -> Expr:
         """Return the larger value; NaN propagates."""
         return binary(BinOp.MAX, a, b)
@@ -57,18 +58,6 @@ class ExpressionAlgebra:
     def minimum(self, a: Expr, b: Expr) -> Expr:
         """Return the smaller value; NaN propagates."""
         return binary(BinOp.MIN, a, b)
-
-    def exp(self, x: Expr) -> Expr:
-        """Compute the exponential."""
-        return Call("exp", (x,), x.dtype)
-
-    def log(self, x: Expr) -> Expr:
-        """Compute the natural logarithm."""
-        return Call("log", (x,), x.dtype)
-
-    def log1p(self, x: Expr) -> Expr:
-        """Compute the natural logarithm of `1 + x`."""
-        return Call("log1p", (x,), x.dtype)
 
     def squared_magnitude(self, x: Expr) -> Expr:
         """Compute the square."""
@@ -84,10 +73,6 @@ class ExpressionAlgebra:
     def function(self, name: str, *operands: Expr) -> Expr:
         """Compute the intrinsic function of a row."""
         return Call(name, operands, operands[0].dtype)
-
-    def sqrt(self, x: Expr) -> Expr:
-        """Compute the square root."""
-        return Call("sqrt", (x,), x.dtype)
 
 
 def formula_function(row: Op) -> Callable[..., Expr]:

@@ -8,215 +8,208 @@ of the cotangent of the result with the partial derivative.
 from __future__ import annotations
 
 from math import log, pi, sqrt
-from typing import Any, Protocol
+from typing import Any
 
 from tecomp.operations.formulas import Algebra
 
 
-class DerivativeAlgebra(Algebra, Protocol):
-    """Algebra with all functions of the table."""
-
-    def function(self, name: str, *operands: Any) -> Any:
-        """Compute the intrinsic function of a row."""
-
-
-def zero(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def zero(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of a function that is constant almost everywhere."""
     return m.constant(0.0, x)
 
 
-def acos(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def acos(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `acos`."""
     return -g / m.sqrt((1.0 - x) * (1.0 + x))
 
 
-def acosh(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def acosh(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `acosh`."""
     return g / (m.sqrt(x - 1.0) * m.sqrt(x + 1.0))
 
 
-def asin(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def asin(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `asin`."""
     return g / m.sqrt((1.0 - x) * (1.0 + x))
 
 
-def asinh(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def asinh(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `asinh`."""
     return g / m.function("hypot", x, m.constant(1.0, x))
 
 
-def atan(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def atan(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `atan`."""
     return g / (1.0 + x * x)
 
 
-def atanh(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def atanh(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `atanh`."""
     return g / ((1.0 - x) * (1.0 + x))
 
 
-def cos(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def cos(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `cos`."""
     return -g * m.function("sin", x)
 
 
-def cosh(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def cosh(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `cosh`."""
     return g * m.function("sinh", x)
 
 
-def erf(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def erf(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `erf`."""
     return g * (2.0 / sqrt(pi)) * m.exp(-x * x)
 
 
-def erfinv(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def erfinv(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `erfinv`."""
     return g * (sqrt(pi) / 2.0) * m.exp(y * y)
 
 
-def exp(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def exp(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `exp`."""
     return g * y
 
 
-def exp2(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def exp2(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `exp2`."""
     return g * log(2.0) * y
 
 
-def expm1(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def expm1(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `expm1`."""
     return g * m.exp(x)
 
 
-def fabs(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def fabs(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `fabs`; the derivative at 0 is 1, as in TVM."""
     return m.where(x < 0.0, -g, g)
 
 
-def lgamma(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def lgamma(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `lgamma`."""
     return g * m.function("digamma", x)
 
 
-def natural_logarithm(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def natural_logarithm(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `log`."""
     return g / x
 
 
-def log2(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def log2(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `log2`."""
     return g / (x * log(2.0))
 
 
-def log10(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def log10(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `log10`."""
     return g / (x * log(10.0))
 
 
-def log1p(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def log1p(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `log1p`."""
     return g / (1.0 + x)
 
 
-def rsqrt(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def rsqrt(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `rsqrt`."""
     return -0.5 * g * y / x
 
 
-def sigmoid(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def sigmoid(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `sigmoid`."""
     return g * y * (1.0 - y)
 
 
-def sin(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def sin(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `sin`."""
     return g * m.function("cos", x)
 
 
-def sinh(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def sinh(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `sinh`."""
     return g * m.function("cosh", x)
 
 
-def square_root(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def square_root(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `sqrt`."""
     return 0.5 * g / y
 
 
-def tan(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def tan(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `tan`."""
     return g * (1.0 + y * y)
 
 
-def tanh(m: DerivativeAlgebra, g: Any, y: Any, x: Any) -> Any:
+def tanh(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `tanh`."""
     return g * (1.0 - y) * (1.0 + y)
 
 
-def add(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def add(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of a sum."""
     return g, g
 
 
-def subtract(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def subtract(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of a difference."""
     return g, -g
 
 
-def multiply(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def multiply(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of a product."""
     return g * y, g * x
 
 
-def divide(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def divide(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of a quotient."""
     return g / y, -g * z / y
 
 
-def maximum(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def maximum(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of `maximum`; the first of equal operands counts."""
     none = m.constant(0.0, x)
     return m.where(x >= y, g, none), m.where(x >= y, none, g)
 
 
-def minimum(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def minimum(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of `minimum`; the first of equal operands counts."""
     none = m.constant(0.0, x)
     return m.where(x <= y, g, none), m.where(x <= y, none, g)
 
 
-def atan2(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def atan2(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of `atan2`."""
     size = m.function("hypot", x, y)
     scaled = g / size
     return scaled * (y / size), -scaled * (x / size)
 
 
-def fmod(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def fmod(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of `fmod`."""
     return g, -g * m.function("trunc", x / y)
 
 
-def floor_divide(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def floor_divide(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of a quotient that is rounded down."""
     none = m.constant(0.0, x)
     return none, none
 
 
-def remainder(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def remainder(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of `remainder`."""
     return g, -g * m.function("floor", x / y)
 
 
-def hypot(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def hypot(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of `hypot`; they are 0 at the origin."""
     none = m.constant(0.0, x)
     return m.where(z <= 0.0, none, g * (x / z)), m.where(z <= 0.0, none, g * (y / z))
 
 
-def power(m: DerivativeAlgebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def power(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """Return the cotangents of the operands of `pow`.
 
     The derivative by the base is 0 for the exponent 0, and by the exponent 0 for the base 0.

@@ -6,57 +6,79 @@ operands.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import inf, nan
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 
-class Algebra(Protocol):
+class Algebra(ABC):
     """Functions that formulas use beside Python operators, for values of float32 or float64."""
 
+    @abstractmethod
     def is_double(self, x: Any) -> bool:
         """Return whether a value has dtype float64."""
 
+    @abstractmethod
     def where(self, condition: Any, a: Any, b: Any) -> Any:
         """Select `a` where the condition holds, and `b` elsewhere."""
 
+    @abstractmethod
+    def equal(self, a: Any, b: Any) -> Any:
+        """Compare for equality; vectors of the code generator have no operator `==`."""
+
+    @abstractmethod
     def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
         """Compute the sum of `coefficients[k] * x**k`."""
 
+    @abstractmethod
     def constant(self, value: float, x: Any) -> Any:
         """Return a number in the dtype of `x`."""
 
+    @abstractmethod
     def wide(self, x: Any) -> Any:
         """Convert to float64."""
 
+    @abstractmethod
     def narrow(self, value: Any, x: Any) -> Any:
         """Convert a value of dtype float64 to the dtype of `x`."""
 
-    def round(self, x: Any) -> Any:
-        """Round to the nearest integer, with ties to even."""
-
+    @abstractmethod
     def maximum(self, a: Any, b: Any) -> Any:
         """Return the larger value; NaN propagates."""
 
+    @abstractmethod
     def minimum(self, a: Any, b: Any) -> Any:
         """Return the smaller value; NaN propagates."""
 
+    @abstractmethod
+    def function(self, name: str, *operands: Any) -> Any:
+        """Compute the intrinsic function of a row."""
+
+    def round(self, x: Any) -> Any:
+        """Round to the nearest integer, with ties to even."""
+        return self.function("nearbyint", x)
+
     def exp(self, x: Any) -> Any:
         """Compute the exponential."""
+        return self.function("exp", x)
 
     def log(self, x: Any) -> Any:
         """Compute the natural logarithm."""
+        return self.function("log", x)
 
     def log1p(self, x: Any) -> Any:
         """Compute the natural logarithm of `1 + x`."""
+        return self.function("log1p", x)
 
     def sqrt(self, x: Any) -> Any:
         """Compute the square root."""
+        return self.function("sqrt", x)
 
 
-class NumpyAlgebra:
+class NumpyAlgebra(Algebra):
     """Functions of NumPy arrays.
 
     >>> float(NumpyAlgebra().polynomial(np.array(2.0), (1.0, 0.0, 3.0)))
@@ -70,6 +92,10 @@ class NumpyAlgebra:
     def where(self, condition: Any, a: Any, b: Any) -> Any:
         """Select elements of `a` where the condition holds, and of `b` elsewhere."""
         return np.where(condition, a, b)
+
+    def equal(self, a: Any, b: Any) -> Any:
+        """Compare for equality."""
+        return a == b
 
     def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
         """Compute a polynomial by Horner's rule."""
@@ -90,10 +116,6 @@ class NumpyAlgebra:
         """Convert a value of dtype float64 to the dtype of an array."""
         return np.asarray(value).astype(np.asarray(x).dtype)
 
-    def round(self, x: Any) -> Any:
-        """Round to the nearest integer, with ties to even."""
-        return np.rint(x)
-
     def maximum(self, a: Any, b: Any) -> Any:
         """Return the larger value; NaN propagates."""
         return np.maximum(a, b)
@@ -102,21 +124,9 @@ class NumpyAlgebra:
         """Return the smaller value; NaN propagates."""
         return np.minimum(a, b)
 
-    def exp(self, x: Any) -> Any:
-        """Compute the exponential."""
-        return np.exp(x)
-
-    def log(self, x: Any) -> Any:
-        """Compute the natural logarithm."""
-        return np.log(x)
-
-    def log1p(self, x: Any) -> Any:
-        """Compute the natural logarithm of `1 + x`."""
-        return np.log1p(x)
-
-    def sqrt(self, x: Any) -> Any:
-        """Compute the square root."""
-        return np.sqrt(x)
+    def function(self, name: str, *operands: Any) -> Any:
+        """Compute the function of NumPy with the name of an intrinsic."""
+        return getattr(np, "rint" if name == "nearbyint" else name)(*operands)
 
 
 # Coefficients from the lowest degree, of polynomials in w - 2.5 and sqrt(w) - 3 (float32), and in
@@ -292,4 +302,4 @@ def logaddexp(m: Algebra, x: Any, y: Any) -> Any:
     larger = m.maximum(x, y)
     rest = m.log1p(m.exp(m.minimum(x, y) - larger))
     # Equal operands may be infinite, and their difference would be NaN.
-    return larger + m.where(x == y, m.constant(_LOG_2, larger), rest)
+    return larger + m.where(m.equal(x, y), m.constant(_LOG_2, larger), rest)

@@ -27,6 +27,7 @@ from tecomp.codegen.math.vector_values import (
 )
 from tecomp.ir.nodes.dtype import DType
 from tecomp.operations.elementwise import ELEMENTWISE
+from tecomp.operations.formulas import Algebra
 
 
 def power_of_signed(x: IntVector, y: IntVector) -> IntVector:
@@ -115,7 +116,7 @@ def _formulas(*modules: ModuleType) -> dict[str, Formula]:
     }
 
 
-class _VectorAlgebra:
+class _VectorAlgebra(Algebra):
     """Functions of vectors, for formulas of the table (see `Algebra`)."""
 
     def is_double(self, x: FloatVector) -> bool:
@@ -123,6 +124,9 @@ class _VectorAlgebra:
 
     def where(self, condition: BoolVector, a: FloatVector, b: FloatVector) -> FloatVector:
         return condition.select(a, b)
+
+    def equal(self, a: FloatVector, b: FloatVector | float) -> BoolVector:
+        return a.is_equal(b)
 
     def polynomial(self, x: FloatVector, coefficients: Sequence[float]) -> FloatVector:
         return polynomial(x, coefficients)
@@ -136,14 +140,16 @@ class _VectorAlgebra:
     def narrow(self, value: FloatVector, x: FloatVector) -> FloatVector:
         return value if x.scalar == "double" else value.cast("fptrunc", x.scalar)
 
-    def round(self, x: FloatVector) -> FloatVector:
-        return x.intrinsic("nearbyint")
+    def maximum(self, a: FloatVector, b: FloatVector) -> FloatVector:
+        return a.intrinsic("maximum", b)
 
-    def log(self, x: FloatVector) -> FloatVector:
-        return call_outlined("log", exp_log.log, (x,))
+    def minimum(self, a: FloatVector, b: FloatVector) -> FloatVector:
+        return a.intrinsic("minimum", b)
 
-    def sqrt(self, x: FloatVector) -> FloatVector:
-        return x.intrinsic("sqrt")
+    def function(self, name: str, *operands: FloatVector) -> FloatVector:
+        x, *others = operands
+        formula = _formula(name, x.scalar)
+        return call_outlined(name, formula, operands) if formula else x.intrinsic(name, *others)
 
 
 _FORMULAS: dict[str, Formula] = {
@@ -208,5 +214,12 @@ def _piece(
         integers = tuple(IntVector(code, arg, scalar, lanes) for arg in args)
         return call_outlined(f"{name}.{numbers}", _POWERS[numbers], integers).operand
     values = tuple(FloatVector(code, arg, scalar, lanes) for arg in args)
-    formula = _DOUBLE.get(name) if scalar == "double" else None
-    return call_outlined(name, formula or _FORMULAS[name], values).operand
+    formula = _formula(name, scalar)
+    assert formula is not None, f"{name} has no formula"
+    return call_outlined(name, formula, values).operand
+
+
+def _formula(name: str, scalar: str) -> Formula | None:
+    """Return the formula of an intrinsic, if it has one."""
+    double = _DOUBLE.get(name) if scalar == "double" else None
+    return double or _FORMULAS.get(name)
