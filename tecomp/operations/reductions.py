@@ -108,8 +108,8 @@ class Reduction(NamedTuple):
         gives: Dtype of the result: `SAME`, `TO_PART`, `TO_BOOL`, `TO_WIDE` or `TO_COUNT`.
         of_truth: Whether elements are compared with zero first.
         center: Reduction of the same elements on whose result the terms depend.
-        term: Formula of a term around the center, called with an algebra, an element and the
-            center. None: the element.
+        term: Formula of a term, called with an algebra, an element and the center, which is empty
+            if the row has none. None: the element.
         finish: Formula of the result, called with an algebra, the total of the terms, and functions
             that return the count of elements and the center. None: the total.
         params: Parameters besides the operand.

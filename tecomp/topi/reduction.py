@@ -40,8 +40,8 @@ def _define_function(row: Reduction) -> Callable[..., Tensor]:
     def apply(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
         return define_reduction(data, axis, keepdims, reducer, name)
 
-    def apply_around_center(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
-        return _define_centered(row, data, axis, keepdims)
+    def apply_to_terms(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        return _define_terms(row, data, axis, keepdims)
 
     def apply_to_conditions(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
         return define_reduction(_conditions(data, f"topi.{name}"), axis, keepdims, reducer, name)
@@ -53,8 +53,8 @@ def _define_function(row: Reduction) -> Callable[..., Tensor]:
 
     if row.op == "find_index":
         return apply_to_index
-    if row.center:
-        return apply_around_center
+    if row.term is not None:
+        return apply_to_terms
     return apply_to_conditions if row.of_truth else apply
 
 
@@ -88,7 +88,7 @@ def _docstring(row: Reduction) -> str:
     empty = "" if is_index or not isinf(identity) else _EMPTY.format(
         limit="largest" if identity > 0 else "smallest",
         infinity="infinity" if identity > 0 else "-infinity")
-    words = ", bool." if row.of_truth else f", {row.takes.words}." if row.center else "."
+    words = ", bool." if row.of_truth else f", {row.takes.words}." if row.term else "."
     if is_wide:
         words = (
             ". Booleans count as 0 and 1 in int32. float16 and bfloat16 are\n"
@@ -99,12 +99,12 @@ def _docstring(row: Reduction) -> str:
         arguments=arguments("topi", row.params),
         result="int32 indices." if is_index else
         "Tensor of dtype bool." if row.of_truth else
-        row.returns.replace("Array", "Tensor") if row.center else
+        row.returns.replace("Array", "Tensor") if row.term else
         "Tensor of the dtype of `data`, or of int32 for bool." if is_wide else
         "Tensor of the dtype of `data`.",
         problem=", or if the reduction is\n        known to be empty" if is_index else "",
         unsupported=_UNSUPPORTED.format(problem="is not bool") if row.of_truth else
-        _UNSUPPORTED.format(problem="has an unsupported dtype") if row.center else "",
+        _UNSUPPORTED.format(problem="has an unsupported dtype") if row.term else "",
         dtype='"bool", ' if row.of_truth else "",
     )
 
@@ -137,27 +137,27 @@ def define_reduction(
     return result
 
 
-def _define_centered(row: Reduction, data: Tensor, axis: Axes, keepdims: bool) -> Tensor:
-    """Define a reduction around a center: the center, the total of the terms, and the result."""
+def _define_terms(row: Reduction, data: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+    """Define a reduction of terms: the center if it has one, the total, and the result."""
     where, name, m = f"topi.{row.name}", f"T_{row.name}", ExpressionAlgebra()
     data = tensor_of(data, where)
     check_float(data, where)
     keepdims = as_bool(keepdims, where, "keepdims")
     axes = axes_of(_axes_or_none(axis), data.ndim, where)
-    center_reducer: Any = COMBINERS[REDUCTIONS[row.center].combiner].reducer
-    reducer: Any = COMBINERS[row.combiner].reducer
-    center = define_reduction(data, axis, True, center_reducer, f"{row.name}_{row.center}")
     wide, term, finish = wide_type(data.dtype), row.term, row.finish
-    assert REDUCTIONS[row.center].is_associative
     assert term is not None
-    assert finish is not None
+    center = _define_center(row, data, axis)
+
+    def center_at(index: Sequence[Any]) -> Any:
+        return None if center is None else te.cast(center(*index), wide)
 
     def element(*i: te.Expr) -> te.Expr:
         center_index = [0 if k in axes else index for k, index in enumerate(i)]
-        value: te.Expr = term(m, te.cast(data(*i), wide), te.cast(center(*center_index), wide))
+        value: te.Expr = term(m, te.cast(data(*i), wide), center_at(center_index))
         return value
 
     terms = te.compute(data.shape, element, name=f"{name}_terms", tag=tag.INJECTIVE)
+    reducer: Any = COMBINERS[row.combiner].reducer
     total = define_reduction(terms, axis, keepdims, reducer, f"{row.name}_total")
 
     def count() -> te.Expr:
@@ -166,10 +166,21 @@ def _define_centered(row: Reduction, data: Tensor, axis: Axes, keepdims: bool) -
     def result(*i: te.Expr) -> te.Expr:
         indices = iter(i)
         index = [next(indices) if keepdims or k not in axes else 0 for k in range(data.ndim)]
-        value = finish(m, total(*i), count, lambda: te.cast(center(*index), wide))
+        value = total(*i)
+        if finish is not None:
+            value = finish(m, value, count, lambda: center_at(index))
         return te.cast(value, data.dtype)
 
     return te.compute(total.shape, result, name=name, tag=tag.COMM_REDUCE)
+
+
+def _define_center(row: Reduction, data: Tensor, axis: Axes) -> Tensor | None:
+    """Define the center of a reduction with kept axes; return None if it has no center."""
+    if not row.center:
+        return None
+    assert REDUCTIONS[row.center].is_associative
+    reducer: Any = COMBINERS[REDUCTIONS[row.center].combiner].reducer
+    return define_reduction(data, axis, True, reducer, f"{row.name}_{row.center}")
 
 
 def _axes_or_none(axis: Axes) -> Axes:

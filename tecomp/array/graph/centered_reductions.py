@@ -1,4 +1,4 @@
-"""Expand reductions around a center into the center, element-wise functions and a sum."""
+"""Expand reductions of terms into a center, element-wise functions and a total."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def expand_centered(
     op: ReduceOp, operand_type: PTensorType, x: Any, apply: Apply, constant: Callable[[Any], Any],
     center_of: Callable[..., Any] | None = None,
 ) -> Any:
-    """Expand a reduction around a center; return its result.
+    """Expand a reduction of terms; return its result.
 
     Args:
         op: Reduction of real elements.
@@ -99,12 +99,12 @@ def expand_centered(
     dtype = term_dtype(
         row, operand_type.dtype, te_accumulator_dtype(operand_type.dtype, operand_type.device))
     assert row.term is not None
-    assert row.finish is not None
     wide = x if dtype == operand_type.dtype else apply(CastOp(dtype), x)
-    if center_of is None:
-        center = apply(ReduceOp(row.center, axes, keepdims=True), wide)
-    else:
+    center = None
+    if row.center and center_of is not None:
         center = center_of(wide, axes)
+    elif row.center:
+        center = apply(ReduceOp(row.center, axes, keepdims=True), wide)
 
     def count() -> AlgebraOperand:
         divisor = divisor_of(prod([operand_type.shape[axis] for axis in axes]), op.correction)
@@ -116,7 +116,9 @@ def expand_centered(
     m = GraphAlgebra(constant, dtype)
     terms = row.term(m, AlgebraOperand(apply, wide), AlgebraOperand(apply, center))
     total = apply(ReduceOp(row.combiner, axes, op.keepdims), terms.value)
-    result = row.finish(m, AlgebraOperand(apply, total), count, reduced_center)
+    result = AlgebraOperand(apply, total)
+    if row.finish is not None:
+        result = row.finish(m, result, count, reduced_center)
     if dtype == operand_type.dtype:
         return result.value
     return apply(CastOp(operand_type.dtype), result.value)

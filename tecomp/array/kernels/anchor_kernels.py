@@ -71,12 +71,12 @@ def is_slow(op: PTensorOp) -> bool:
 def is_known(op: PTensorOp, n_along: int) -> bool:
     """Return whether an operation has a kernel for a number of reduction loops.
 
-    Reductions around a center, such as variances, have none: they are decomposed into the center
-    and a sum, which are shared with other operations.
+    Reductions of terms, such as variances, have none: they are decomposed into the center and a
+    sum, which are shared with other operations.
     """
     if isinstance(op, Cumulative):
         return n_along < 2 and not op.include_initial
-    if isinstance(op, AxisReduction) and op.row.center:
+    if isinstance(op, AxisReduction) and op.row.term is not None:
         return False
     return isinstance(op, CORES) and (n_along < 2 or not isinstance(op, FindIndex))
 

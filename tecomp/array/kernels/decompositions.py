@@ -192,11 +192,11 @@ def _trace(b: _Decomposer, op: TraceOp, x: int) -> int:
 
 
 def _centered(b: _Decomposer, op: ReduceOp, x: int) -> int | None:
-    """Expand a reduction around a center, such as the variance around the mean."""
+    """Expand a reduction of terms, such as the variance around the mean."""
     ptype = b.type(x)
-    if not op.row.center or ptype.dtype in COMPLEX:
+    if op.row.term is None or ptype.dtype in COMPLEX:
         return None
-    if REDUCTIONS[op.row.center].needs_elements and not ptype.size:
+    if op.row.center and REDUCTIONS[op.row.center].needs_elements and not ptype.size:
         return None
     result: int = expand_centered(
         op, ptype, x, b.plain, lambda data: b.constant(data, ptype),

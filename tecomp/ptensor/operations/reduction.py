@@ -71,7 +71,7 @@ def te_accumulator_dtype(dtype: str, device: str | None) -> str:
 
 
 def term_dtype(row: Reduction, dtype: str, wide: str) -> str:
-    """Return the dtype in which the terms of a reduction around a center are computed.
+    """Return the dtype in which the terms of a reduction are computed.
 
     Args:
         row: Row of the reduction.
@@ -81,7 +81,7 @@ def term_dtype(row: Reduction, dtype: str, wide: str) -> str:
     >>> term_dtype(REDUCTIONS["var"], "float32", "float64")
     'float64'
     """
-    if REDUCTIONS[row.center].combiner == "sum":
+    if not row.center or REDUCTIONS[row.center].combiner == "sum":
         return wide
     return "float32" if dtype in NARROW else dtype
 

@@ -176,7 +176,8 @@ def _define_row(
             value = is_true(value)
         if row.term is not None:
             inner = term_dtype(row, dtype, wide)
-            center_value = widen_element(element_at(center, rows.result_index(index)), inner)
+            center_value = row.center and widen_element(
+                element_at(center, rows.result_index(index)), inner)
             value = row.term(_ALGEBRA, widen_element(value, inner), center_value)
         return widen_element(value, wide) if row.combiner in ("sum", "prod") else value
 
