@@ -11,7 +11,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
-from tecomp.operations import INTEGERS
+from tecomp.operations import CUMULATIVE, INTEGERS
 from tests.array.drawn import ALL, FLOATS, NUMBERS, array, check, draw
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
@@ -108,7 +108,7 @@ def test_sums_of_many_are_as_exact_as_pairwise_ones(dtype: str) -> None:
 
 
 @pytest.mark.exhaustive(keep=3)
-@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+@pytest.mark.parametrize("name", [*CUMULATIVE, *(f"cumulative_{name}" for name in CUMULATIVE)])
 @pytest.mark.parametrize("dtype", [None, "uint8", "float32", "complex128"])
 def test_booleans_are_summed_as_integers(name: str, dtype: str | None) -> None:
     x = draw(SHAPE, "bool")

@@ -10,11 +10,14 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.layout import DLFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, SmallFloat, storage_format
+from tecomp.ir import DType
+from tecomp.layout import DLFLOAT16, FLOAT8_E5M2, SmallFloat, storage_format
+from tecomp.operations import element_type
+from tests.strategies.dtypes import FLOATS_WITH_ZERO
 
 Array = np.ndarray[Any, Any]
 
-FLOAT8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+FLOAT8 = [name for name in FLOATS_WITH_ZERO if DType(name).bits == 8]
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 448, 464, 465, -480, 57344, 61440, 61439]
 
 
@@ -69,11 +72,10 @@ def nearest(values: Array, numbers: Array) -> Array:
     return chosen
 
 
-@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("name", FLOAT8)
 def test_float64_is_rounded_once(name: str) -> None:
     """Float64 is rounded once, also next to midpoints, where rounding via float32 is wrong."""
-    last = 0x7E if name == "float8_e4m3fn" else 0x7B
-    numbers = np.arange(last + 1, dtype=np.uint8).view(ml_dtype(name)).astype(np.float64)
+    numbers = np.arange(element_type(name).largest_code + 1, dtype=np.uint8).view(ml_dtype(name)).astype(np.float64)
     middles = (numbers[1:] + numbers[:-1]) / 2
     values = np.concatenate([middles * (1 + k * 2.0**-50) for k in (-1, 0, 1)])
 
@@ -82,10 +84,10 @@ def test_float64_is_rounded_once(name: str) -> None:
     assert np.array_equal(found, nearest(values, numbers))
 
 
-@pytest.mark.parametrize("storage", [FLOAT8_E4M3FN, FLOAT8_E5M2])
-def test_saturating(storage: SmallFloat) -> None:
-    full = SmallFloat(**{**vars(storage), "saturate": True})
-    greatest = 448.0 if storage is FLOAT8_E4M3FN else 57344.0
+@pytest.mark.parametrize("name", FLOAT8)
+def test_saturating(name: str) -> None:
+    full = SmallFloat(**{**vars(storage_format(name)), "saturate": True})
+    greatest = float(ml_dtypes.finfo(ml_dtype(name)).max)
 
     stored = full.encode_array(np.array([1e9, -np.inf, greatest, 0.5, np.nan]))
 
