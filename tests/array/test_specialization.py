@@ -100,7 +100,9 @@ def test_lengths_of_short_rows_are_built_in(dtype: str, width: int) -> None:
         np.testing.assert_array_equal(found, (x * x.dtype.type(0.375)).min(axis=1))
         return counters.compiled - before
 
-    assert [compiled(n) for n in (17, 17, short - 1, short)] == [1, 0, 1, 1]
+    specialized = [n for n in (17, short - 1, short) if 16 < n <= short]  # none for 64-bit elements on AVX2
+    assert [compiled(n) for n in specialized] == [1] * len(specialized)
+    assert [compiled(n) for n in specialized] == [0] * len(specialized)
     assert compiled(short + 1) == 1
     assert [compiled(short + n) for n in (2, 3, short, 3 * short)] == [0, 0, 0, 0]
     assert [compiled(4 * short + n) for n in (1, 2, 100)] == [1, 0, 0]
