@@ -41,7 +41,7 @@ from tecomp.ptensor.lowering.lowered_ir import (
     ValueName,
 )
 from tecomp.ptensor.operation import AttributeOperand
-from tecomp.ptensor.operations.creation import Arange, AsArray, Create, CreateLike, ExtractTriangle
+from tecomp.ptensor.operations.creation import Arange, AsArray, Create, CreateLike
 from tecomp.ptensor.operations.manipulation import BroadcastOp, ExtractMask, ExtractSlice, Nonzero
 from tecomp.ptensor.operations.reduction import ReduceOp
 from tecomp.ptensor.types import PTensorType, Shape, axes_of, drop_axes, numpy_dtype
@@ -251,7 +251,7 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
 @_value.register
 def _(value: Compute, values: Values) -> Any:
     nodes = [_operand(operand, values) for operand in value.operands]
-    op = _fill(value.op, values) if isinstance(value.op, ExtractTriangle) else value.op
+    op = _fill(value.op, values) if value.op.open else value.op
     if isinstance(op, ExtractMask):
         return select_at(nodes[0], nodes[1])
     if isinstance(op, Nonzero):

@@ -8,7 +8,7 @@ from typing import Any
 
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, TeamMismatchError
 from tecomp.ptensor.devices import results_on_device
-from tecomp.ptensor.operation import AttributeOperand, PTensorOp, attribute_types
+from tecomp.ptensor.operation import AttributeOperand, PTensorOp, attribute_types, fits_type
 from tecomp.ptensor.operations.base import CallOp
 from tecomp.ptensor.types import PTensorType, ValueType
 
@@ -257,7 +257,8 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
             )
     for name, value in apply.op.attributes:
         if isinstance(value, AttributeOperand):
-            types = _PLACES.get(name) or _NUMBERS[attribute_types(apply.op.__class__)[name] is int]
+            is_integer = not fits_type(0.5, attribute_types(apply.op.__class__)[name])
+            types = _PLACES.get(name) or _NUMBERS[is_integer]
             _check_argument(f"@{function}: %{apply.result}", name, value, known, types)
     for result in apply.named_results:
         declare(known, result.name, result.type, function)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, replace
+from itertools import zip_longest
 from typing import Any, NoReturn, TypeVar
 
 from tecomp.errors import ParseError, TecompError
@@ -365,14 +366,14 @@ def parse_typed_items(
 ) -> list[OperationItem]:
     """Return positional items with their types, which are optional for literals.
 
-    An item whose type differs from the type of its value is rejected.
+    The RFC omits the type of the last literal of `reduce`. An item whose type differs from the type of its value is rejected.
     """
     values = [item for item in items if not item.is_literal]
     if len(types) == len(values):
         others = iter(types)
         items = [item if item.is_literal else replace(item, type=next(others)) for item in items]
-    elif len(types) == len(items):
-        items = [replace(item, type=ptype) for item, ptype in zip(items, types, strict=True)]
+    elif len(types) <= len(items) and all(item.is_literal for item in items[len(types) :]):
+        items = [replace(item, type=ptype) for item, ptype in zip_longest(items, types)]
     else:
         reader.refuse(
             "{item_count} operands have {type_count} types, expected one type per operand",

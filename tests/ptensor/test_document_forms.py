@@ -52,7 +52,9 @@ def same(found: Any, expected: Any, dtype: str) -> None:
         (f"reshape(%x, (3, 2), True): ({T}, shape.shape, bool)", TURNED, X.reshape(3, 2)),
         (f"reshape(%x, %s, True): ({T}, shape.shape, bool)", TURNED, X.reshape(3, 2)),
         (f"broadcast(%x, (2, 2, 3)): ({T}, shape.shape)", "ptensor<2x2x3xf32>", [X, X]),
+        (f"reduce{{'std'}}(%x, 1, 1): ({T}, int64)", ROW, X.std(1, ddof=1)),
         (f"roll(%x, 1, 1): ({T}, int64, array)", T, np.roll(X, 1, 1)),
+        (f"roll(%x, 1, (0, 1)): ({T}, int64, array)", T, np.roll(X, 1, (0, 1))),
         (f"flip(%x, (0,)): ({T}, array)", T, X[::-1]),
         (f"permute_dims(%x, (1, 0)): ({T}, array)", TURNED, X.T),
         (f"expand_dims(%x, 0): ({T}, array)", "ptensor<1x2x3xf32>", X[None]),
@@ -123,6 +125,22 @@ def test_triangles_up_to_a_diagonal_of_the_call(spelling: str, kind: str, k: int
     )
 
     same(found, np.tril(X, k) if kind == "lower" else np.triu(X, k), "float32")
+
+
+@pytest.mark.parametrize("shift", [-7, 0, 1, 3, 2**40 + 1])
+@pytest.mark.parametrize(("axis", "axes"), [("1", 1), ("(0,)", 0), ("(0, 1)", (0, 1)), ("(1, 1)", (1, 1))])
+@pytest.mark.parametrize("place", ["", ", device='cpu'"])
+def test_rolls_by_a_shift_of_the_call(place: str, axis: str, axes: Any, shift: int) -> None:
+    tensor = f"ptensor<2x3xf32{place}>"
+    function = parse(
+        f"func @f(%x: {tensor}, %k: int64) -> {tensor} {{\n"
+        f"  %y = ptensor.roll(%x, %k, {axis}): ({tensor}, int64, array) -> {tensor}\n  return %y\n}}"
+    )
+    assert parse(str(function)) == function
+    device = "cpu" if place else None
+    (found,) = execute(lower_ptensor(function), (X, device, None, None), shift)
+
+    same(found[0], np.roll(X, shift, axes), "float32")
 
 
 @pytest.mark.parametrize(("scalar", "value"), [("bool", True), ("int64", 7), ("float64", 2.5)])
@@ -236,6 +254,8 @@ def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
              "ptensor", line=2, column=48, found="got `3`", op="elementwise_unary_op",
              names="no attributes",
          )),
+        (_of_one(f"roll(%x, (1, 2), (0,)): ({T})"),
+         Diagnostic("array-value")),
         (_of_one(f"cast(%x, 'f32', 3): ({T}, type, bool)"),
          Diagnostic(
              "ptensor", line=2, column=32, found="got `3`", op="cast", name="copy",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operation import PTensorOp, Several
+from tecomp.ptensor.operation import AttributeOperand, PTensorOp, Several
 from tecomp.ptensor.operations.base import Kinded
 from tecomp.ptensor.types import (
     INTEGERS,
@@ -408,14 +408,28 @@ class Roll(PTensorOp):
     """Cyclic shift along axes.
 
     Attributes:
-        shift: Number of elements for each axis.
+        shift: Number of elements for each axis; one number applies to all axes.
         axis: Axes.
     """
 
     name = "roll"
+    open: ClassVar[tuple[str, ...]] = ("shift",)
 
     shift: tuple[int, ...]
     axis: Axes
+
+    def __post_init__(self) -> None:
+        if isinstance(self.shift, AttributeOperand):
+            return
+        shift = (self.shift,) if isinstance(self.shift, int) else self.shift
+        if len(shift) == 1:
+            shift *= len(self.axis)
+        if len(shift) != len(self.axis):
+            raise ArrayValueError(
+                "roll: shift must have one number for each axis, got {shift} for axes {axis}",
+                shift=shift, axis=self.axis,
+            )
+        object.__setattr__(self, "shift", shift)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type of the operand."""
