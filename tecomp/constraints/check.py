@@ -34,6 +34,7 @@ from tecomp.layout.formats.format import Format
 from tecomp.layout.sticks.stick_formats import StickFormat
 from tecomp.layout.sticks.stick_layout import StickLayout
 from tecomp.lowering.stages.program import inlined_bodies
+from tecomp.machine.components import MatmulUnit
 from tecomp.machine.descriptor import Target
 from tecomp.machine.operand_constraints import (
     LaneAccess,
@@ -199,16 +200,36 @@ def satisfies_constraints(
         is_alone: If True, the operation has a single input, and rules on several inputs are
             skipped.
     """
-    rules = (rule for rule in target.rules if rule.operation == view.kind)
     return not any(
-        next(_decide(rule, view), None) for rule in rules
+        next(_decide(rule, view), None) for rule in rules_for(view, target)
         if (_is_about_one_input(rule) if is_alone else isinstance(rule, _ABOUT_LANES))
     )
 
 
-def has_roles(target: Target) -> bool:
-    """Return whether the factors of contractions are `a` and `b` in source order on this target."""
-    return any(isinstance(r, SharedLanes) and r.exchange == "refused" for r in target.rules)
+def rules_for(view: AnalyzedOperation, target: Target) -> tuple[Rule, ...]:
+    """Return the rules of a target that apply to an operation.
+
+    The rules for contractions describe matrix units. A contraction in other dtypes is a product of
+    vectors, and follows the rules for these if the target has any.
+    """
+    kind = view.kind
+    if kind == "contraction" and not _has_matrix_unit(view, target) and any(
+        rule.operation == "vector_product" for rule in target.rules
+    ):
+        kind = "vector_product"
+    return tuple(rule for rule in target.rules if rule.operation == kind)
+
+
+def _has_matrix_unit(view: AnalyzedOperation, target: Target) -> bool:
+    """Return whether a matrix unit supports the dtype of the factors of a contraction."""
+    dtypes = {use.tensor.dtype for use in view.inputs}
+    units = (unit for unit in target.engine.values() if isinstance(unit, MatmulUnit))
+    return len(dtypes) == 1 and any(dtypes <= set(unit.inputs) for unit in units)
+
+
+def has_roles(rules: Sequence[Rule]) -> bool:
+    """Return whether the factors of contractions are `a` and `b` in source order in these rules."""
+    return any(isinstance(rule, SharedLanes) and rule.exchange == "refused" for rule in rules)
 
 
 def _is_about_one_input(rule: Rule) -> bool:
@@ -257,7 +278,7 @@ def _violations(view: AnalyzedOperation, target: Target) -> Iterator[Violation]:
 
 def _broken(view: AnalyzedOperation, target: Target) -> Iterator[Violation]:
     name = view.op.name
-    rules = [rule for rule in target.rules if rule.operation == view.kind]
+    rules = rules_for(view, target)
     for rule in rules:
         for problem in {p.key: p for p in _problems(rule, view)}.values():
             legal = _find_legal_layout(rule, rules, view, problem, target)
@@ -298,9 +319,7 @@ def _can_copy(use: OperandUse, layout: Layout, target: Target) -> bool:
     assert isinstance(copy, Tensor)
     assert isinstance(copy.op, ComputeOp)
     analyzed = computation(copy.op, copy.op.body[0], {source: use.layout, copy: layout})
-    return not any(
-        _problems(rule, analyzed) for rule in target.rules if rule.operation == analyzed.kind
-    )
+    return not any(_problems(rule, analyzed) for rule in rules_for(analyzed, target))
 
 
 def _problems(rule: Rule, view: AnalyzedOperation) -> list[ConstraintFailure]:

@@ -17,7 +17,7 @@ from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.constraints.check import has_roles, satisfies_constraints
+from tecomp.constraints.check import has_roles, rules_for, satisfies_constraints
 from tecomp.constraints.operation_view import (
     AnalyzedOperation,
     IndirectAccess,
@@ -57,11 +57,13 @@ class LayoutCombination:
         outs: Candidate number of each result.
         inputs: Candidate number of each operand slot.
         cost: Number of elements moved only because of this combination.
+        is_exchanged: Whether the factors of a product are exchanged, which decides ties only.
     """
 
     outs: tuple[int, ...]
     inputs: tuple[int, ...]
     cost: float = 0.0
+    is_exchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +195,6 @@ class LayoutCapabilities:
     copy_costs: dict[object, dict[tuple[int, int], float]] = field(default_factory=dict)
     known: dict[object, tuple[Layout, ...]] = field(default_factory=dict)
 
-    @property
-    def has_roles(self) -> bool:
-        """Whether the factors of a product keep the order in which they are written."""
-        return self.is_strict and has_roles(self.target)
-
     def combinations(
         self, op: Operation, slots: Sequence[OperandSlot], storages: Mapping[Tensor, Sequence[Seat]]
     ) -> tuple[LayoutCombination, ...]:
@@ -286,7 +283,7 @@ def _combinations(
                 if (k, chosen) not in found and satisfies_constraints(
                     replace(form, inputs=inputs, out=out), target
                 ):
-                    found[k, chosen] = LayoutCombination((k,), chosen, cost)
+                    found[k, chosen] = LayoutCombination((k,), chosen, cost, step < 0)
     return list(found.values())
 
 
@@ -298,7 +295,8 @@ def _readings(base: AnalyzedOperation, machine: LayoutCapabilities) -> list[
     view also counts as a copy that is made part by part.
     """
     found = [(base, 1)]
-    if base.kind == "contraction" and not machine.has_roles:
+    is_ordered = machine.is_strict and has_roles(rules_for(base, machine.target))
+    if base.kind == "contraction" and not is_ordered:
         found.append((base, -1))
     if not machine.is_strict and base.kind == "elementwise" and is_pure_movement(base.op.body[0]):
         found.append((replace(base, kind="copy"), 1))

@@ -152,7 +152,7 @@ def build_layout_problem(
         soft.setdefault(graph.of(hint.tensor), []).append(hint)
     ruled = [op for op in graph.operations if op not in opaque]
     views = {op: load for op in ruled if (load := view_of(op)) is not None}
-    paddings = requested_paddings(ruled, views, machine.target, has_roles=machine.has_roles)
+    paddings = requested_paddings(ruled, views, machine.target, is_strict=machine.is_strict)
     problem = LayoutProblem(
         graph, machine, {}, slots, opaque, {}, set(), _required_layouts(demands, machine), soft,
         paddings,
@@ -386,12 +386,29 @@ def minimum_cost_layouts(
     number = {key: k for k, key in enumerate(keys)}
     factors = [CostTable((number[x],), _costs(problem, x, states[x])) for x in value_states]
     for op, options in combos.items():
-        factors.append(CostTable((number[op],), np.array([combo.cost for combo in options], float)))
+        costs = [combo.cost + _exchange_cost(problem, op, combo) for combo in options]
+        factors.append(CostTable((number[op],), np.array(costs, float)))
         factors += _tables(problem, op, states, number)
     assignment = minimise([*map(len, value_states.values()), *map(len, combos.values())], factors)
     chosen = {x: options[assignment.values[number[x]]] for x, options in value_states.items()}
     picked = {op: options[assignment.values[number[op]]] for op, options in combos.items()}
     return LayoutChoice(assignment, chosen, picked)
+
+
+def _exchange_cost(problem: LayoutProblem, op: Operation, combo: LayoutCombination) -> float:
+    """Return the cost of exchanged factors of a product; 0 for other combinations.
+
+    The host gets rows of an output, so a transposed output is relaid. Otherwise, the cost is below
+    that of a byte, so that the order as written is preferred among equals.
+    """
+    if not combo.is_exchanged:
+        return 0.0
+    x, cost = op.output(0), problem.share / 2
+    value = problem.values[x]
+    layout = value.candidates[combo.outs[0]]
+    if combo.outs[0] in value.scattered and isinstance(layout, Layout):
+        cost += elements_of(x) + problem.share * layout.nbytes
+    return cost
 
 
 def _costs(problem: LayoutProblem, tensor: Tensor, states: Sequence[LayoutState]) -> Table:

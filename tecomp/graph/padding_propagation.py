@@ -16,6 +16,7 @@ import numpy as np
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.constraints.check import has_roles, rules_for
 from tecomp.constraints.operation_view import IndirectAccess, computation, storable
 from tecomp.graph.layout_candidates import layout_along
 from tecomp.graph.layout_combinations import Seat
@@ -32,7 +33,7 @@ from tecomp.machine.operand_constraints import OperandPadding
 
 def requested_paddings(
     operations: Sequence[Operation], views: Mapping[Operation, TensorLoad], target: Target,
-    *, has_roles: bool,
+    *, is_strict: bool,
 ) -> dict[Tensor, set[float]]:
     """Collect the padding values that rules require of operands, including operands behind views.
 
@@ -40,7 +41,8 @@ def requested_paddings(
         operations: Operations of the program in topological order.
         views: Load of each operation that is a view.
         target: Target.
-        has_roles: Whether the factor order of products is fixed.
+        is_strict: Whether the factor order of products is fixed where a rule distinguishes the
+            factors.
     """
     found: dict[Tensor, set[float]] = {}
     for op in reversed(operations):
@@ -48,24 +50,26 @@ def requested_paddings(
             required = found.get(op.output(0), set())
             found.setdefault(views[op].tensor, set()).update(required)
         elif isinstance(op, ComputeOp) and isinstance(op.body[0], Reduce):
-            for tensor, value in _asked_by(op, target, has_roles=has_roles):
+            for tensor, value in _asked_by(op, target, is_strict=is_strict):
                 found.setdefault(tensor, set()).add(value)
     return found
 
 
 def _asked_by(
-    op: ComputeOp, target: Target, *, has_roles: bool
+    op: ComputeOp, target: Target, *, is_strict: bool
 ) -> Iterator[tuple[Tensor, float]]:
-    rules = [r for r in target.rules if isinstance(r, OperandPadding) and r.value == "neutral"]
-    if not rules:
-        return
     layouts = {x: plain_layout(x) for x in (*op.input_tensors, op.output(0))}
     analyzed = computation(op, op.body[0], layouts)
-    orders = [analyzed] if has_roles else [analyzed, analyzed.with_inputs(analyzed.inputs[::-1])]
+    rules = rules_for(analyzed, target)
+    orders = [analyzed]
+    if not (is_strict and has_roles(rules)):
+        orders.append(analyzed.with_inputs(analyzed.inputs[::-1]))
     for rule in rules:
+        if not isinstance(rule, OperandPadding) or rule.value != "neutral":
+            continue
         for use in (u for order in orders for name in rule.operands for u in order.named(name)):
             neutral = analyzed.neutral_in(use.layout)
-            if rule.operation == analyzed.kind and neutral is not None:
+            if neutral is not None:
                 yield use.tensor, neutral
 
 

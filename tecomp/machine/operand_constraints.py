@@ -5,6 +5,8 @@ An operation is the innermost computation of one stage:
 * `elementwise`: no reduction; every input is read once per output element;
 * `contraction`: a sum of products of two inputs, `a` and `b`, which share the reduced axes and
   have different axes of the result;
+* `vector_product`: a contraction of factors whose dtypes no matrix unit of the target supports, so
+  that vectors compute it; without rules for it, the rules for contractions apply;
 * `reduction`: any other reduction;
 * `copy`: an element-wise operation that consists of one read or, as a last resort, that selects
   between several reads and constants by conditions on indices.
@@ -21,7 +23,7 @@ from typing import Literal
 
 from tecomp.machine.schema import Alignment, Count, MemoryName, Source
 
-Operation = Literal["elementwise", "contraction", "reduction", "copy"]
+Operation = Literal["elementwise", "contraction", "vector_product", "reduction", "copy"]
 Operand = Literal["a", "b", "inputs", "out"]
 """`a` and `b` are the factors of a contraction in the order of the expression; `inputs` are all."""
 

@@ -366,7 +366,8 @@ def parse_typed_items(
 ) -> list[OperationItem]:
     """Return positional items with their types, which are optional for literals.
 
-    The RFC omits the type of the last literal of `reduce`. An item whose type differs from the type of its value is rejected.
+    The RFC omits the type of the last literal of `reduce`. An item whose type differs from the type
+    of its value is rejected.
     """
     values = [item for item in items if not item.is_literal]
     if len(types) == len(values):
