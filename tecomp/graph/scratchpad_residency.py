@@ -64,9 +64,9 @@ class Residency:
         resident_layouts: Layouts of the values that stay in scratchpads from kernel to kernel.
         resident_bytes: Bytes of such values on a core that a kernel neither reads nor computes, by
             the result of the kernel.
-        candidates: For spilled values with several readers that could stay in scratchpads from
-            kernel to kernel, the numbers of parts along each axis for which a reader finds its
-            part on its own core.
+        candidates: For spilled values with several readers, and for copies of values in shards,
+            that could stay in scratchpads from kernel to kernel, the numbers of parts along each
+            axis for which a reader finds its part on its own core.
     """
 
     groups: tuple[FusionGroup, ...]
@@ -145,7 +145,8 @@ class _Chooser:
             elif reason is not None:
                 read = [x for x in self.groups[k].result.outputs if x in self.readers]
                 spills += [Spill(x, bytes_of(x, self.places.stored), *reason) for x in read]
-                if reason[0] in _BETWEEN_KERNELS and (found := self._divisions(k)):
+                is_copy = self.groups[k].result in self.barred.copies
+                if (is_copy or reason[0] in _BETWEEN_KERNELS) and (found := self._divisions(k)):
                     self.candidates[self.groups[k].result.output(0)] = found
         for x in self.graph.inputs:
             if x in self.barred.shards and x in self.readers:
@@ -228,7 +229,7 @@ class _Chooser:
         """Return the numbers of parts of a result for which a reader finds its part on its core."""
         x = self.groups[k].result.output(0)
         readers = self.readers.get(x, [])
-        if len(readers) < 2:
+        if len(readers) < 2 and self.groups[k].result not in self.barred.copies:
             return ()
         views = [self.joints[r].members[r] for r in readers if self._reads_memory(r, x) is None]
         found = [division.count for view in views if (division := view.division_of(x)) is not None]

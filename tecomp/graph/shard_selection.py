@@ -96,6 +96,8 @@ def keep_between_kernels(
     found, costs, spills = make(plan), _Costs(), dict[Tensor, Spill]()
     # An accepted trial replaces tensors, so the first spills are looked up in the first plan.
     initial = found.plan
+    for x, divisions in list(_copy_candidates(initial)):
+        found = _best_copy(found, x, divisions, make, costs)
     known = {spill.tensor: spill for spill in initial.residency.spills}
     for x, divisions in list(_candidates(initial)):
         spill = known[initial.value(x)]
@@ -121,6 +123,40 @@ def _candidates(plan: ProgramPlan) -> Iterator[tuple[Tensor, Sequence[tuple[int,
     items.sort(key=lambda x: -bytes_of(x, plan.stored))
     for x in items[:_MAX_VALUES]:
         yield origins[x], plan.residency.candidates[x][:_MAX_DIVISIONS]
+
+
+def _copy_candidates(plan: ProgramPlan) -> Iterator[tuple[Tensor, Sequence[tuple[int, ...]]]]:
+    """Yield the values in requested shards that readers copy, with the numbers of their parts."""
+    program = plan.laid_out_program
+    assert program is not None
+    if not _has_core_links(plan.request.target):
+        return
+    requested = {program.replacements.get(x, x): x for x in plan.shards}
+    for op, (source, _) in program.copies.items():
+        copy = op.output(0)
+        if source in requested and copy in plan.residency.candidates:
+            yield requested[source], plan.residency.candidates[copy][:_MAX_DIVISIONS]
+
+
+def _best_copy(
+    before: PlannedKernels, x: Tensor, divisions: Sequence[tuple[int, ...]],
+    make: Callable[[ProgramPlan], PlannedKernels], costs: _Costs,
+) -> PlannedKernels:
+    """Return the fastest program with a copy of a value in memory or in shards."""
+    best, least, plan = before, 0.0, before.plan
+    for count in divisions:
+        try:
+            layout = _shards(x, count, plan.request.target)
+            if layout is None or count == plan.shards[x].count:
+                continue
+            copies = {**plan.copy_shards, x: Shards(layout, count)}
+            trial = make(plan.with_shards(plan.shards, copies))
+            extra = costs.difference(trial, before)
+        except TecompError:
+            continue
+        if extra < least:
+            best, least = trial, extra
+    return best
 
 
 def _best(
@@ -162,9 +198,16 @@ def _trials(
     Copies from shards to shards require links between cores.
     """
     yield from ((count, None) for count in divisions)
-    where = placement_of(target)
-    if where is not None and link_between(target, where.scratchpad, where.scratchpad) is not None:
+    if _has_core_links(target):
         yield from permutations(divisions, 2)
+
+
+def _has_core_links(target: Target) -> bool:
+    """Return whether cores can copy data from the scratchpads of other cores."""
+    where = placement_of(target)
+    return where is not None and (
+        link_between(target, where.scratchpad, where.scratchpad) is not None
+    )
 
 
 def _trial(

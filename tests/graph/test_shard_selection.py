@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import ShardLayout, te
+from tecomp import ShardLayout, te, topi
 from tecomp.graph import details_from, plan_program, validate_request
 from tests.numerics import assert_close
 
@@ -134,3 +134,26 @@ def test_readers_of_other_parts_read_over_links_between_cores() -> None:
     (copy,) = (call for call in program.kernels if call.group.result.name == "E_copy")
     assert {transfer.link for transfer in copy.kernel.report().links} == {"noc"}
     assert program.report().cycles < tecomp.compile([P, Q], [A], apart).report().cycles
+
+
+def test_values_in_requested_shards_are_sent_to_readers_of_other_parts() -> None:
+    """A softmax needs whole rows, which cores get over the NoC instead of from device memory."""
+    shape = 128, 128
+    A = te.placeholder(shape, name="A")
+    E = te.compute(shape, lambda i, j: A[i, j] * 0.5, name="E")
+    P = topi.nn.softmax(E)
+    Q = te.compute(shape, lambda i, j: te.exp(E[i, j]), name="Q")
+    shards = ShardLayout(shape, "float32", grid=(2, 4), tile=(32, 32))
+    program = tecomp.compile([P, Q], [A], "tensix_wh", layouts={E: shards})
+
+    assert program.layouts is not None
+    (copy,) = program.layouts.reshards
+    assert copy.tensor.name == "E"
+    assert isinstance(copy.layout, ShardLayout)
+    assert copy.layout.grid == (4, 1)
+    assert [k.bound_by for k in program.report().kernels if k.name == "E_copy"] == ["noc"]
+    a = np.random.default_rng(0).uniform(-1, 1, shape).astype("float32")
+    p, q = program(a)
+    powers = np.exp(a * 0.5)
+    assert_close(q, powers, 1e-5)
+    assert_close(p, powers / powers.sum(1, keepdims=True), 1e-5)
