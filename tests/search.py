@@ -20,7 +20,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 
@@ -33,7 +33,7 @@ from tests.strategies.array_sharing import Program
 from tests.strategies.draws import Dice, Draws
 from tests.strategies.operators import draw_operation
 from tests.strategies.schedules import draw_case
-from tests.strategies.unscheduled import draw_unscheduled
+from tests.strategies.unscheduled import Unscheduled, draw_unscheduled, draw_unscheduled_of_sizes
 from tests.strategies.view_programs import draw_view_program
 
 os.environ["TECOMP_CACHE"] = "off"
@@ -105,16 +105,23 @@ def try_operation(dice: Dice) -> Outcome:
     return Outcome(PASSED)
 
 
-def try_unscheduled(dice: Dice) -> Outcome:
+def try_unscheduled(
+    dice: Dice, draw: Callable[[Dice], Unscheduled] = draw_unscheduled
+) -> Outcome:
     """Draw a program, build it without a schedule, and compare it with its definition."""
     program = ""
     try:
-        case = draw_unscheduled(dice)
+        case = draw(dice)
         program = case.program.source
         case.check()
     except Exception as error:
         return _wrong(error, program, dice)
     return Outcome(PASSED)
+
+
+def try_sizes(dice: Dice) -> Outcome:
+    """Draw a program of symbolic sizes, compile it once, and compare 20 calls with its definition."""
+    return try_unscheduled(dice, draw_unscheduled_of_sizes)
 
 
 def try_sharing(dice: Dice) -> Outcome:
@@ -146,7 +153,7 @@ def _wrong(error: Exception, program: str, dice: Dice) -> Outcome:
 
 KINDS = {
     "programs": try_program, "operators": try_operation, "unscheduled": try_unscheduled,
-    "sharing": try_sharing, "views": try_views,
+    "sizes": try_sizes, "sharing": try_sharing, "views": try_views,
 }
 
 

@@ -56,6 +56,8 @@ class Expressions(Indices):
         count: Number of names so far.
         has_ends: Whether some placeholders have all values of their dtype, including NaN,
             infinities and the minimum and maximum integers.
+        most_elements: Maximum elements of a tensor.
+        most_terms: Maximum terms of a reduction over all its results.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -65,6 +67,8 @@ class Expressions(Indices):
     parts: dict[str, tuple[Extent, Extent]] = field(default_factory=dict)
     count: int = 0
     has_ends: bool = False
+    most_elements: int = MOST_ELEMENTS
+    most_terms: int = MOST_TERMS
 
     def fresh(self, letter: str) -> str:
         """Return a new name."""
@@ -104,13 +108,13 @@ class Expressions(Indices):
             shape = self.pick(self.tensors).shape
             if self.chance(30):
                 shape = tuple(self.shuffled(shape))
-            if self.points(shape) <= MOST_ELEMENTS:
+            if self.points(shape) <= self.most_elements:
                 return shape
         rank = self.pick((2, 1, 3, 2, 1, 2, 3, 0))
         shape = ()
         for _ in range(rank):
             extent = self.extent()
-            if self.points((*shape, extent)) > MOST_ELEMENTS:
+            if self.points((*shape, extent)) > self.most_elements:
                 extent = self.pick((1, 2))
             shape = (*shape, extent)
         return shape

@@ -17,7 +17,6 @@ from tecomp import te
 from tecomp.operations.element_types import FLOATS, INTEGERS
 from tests.strategies.draws import Dice, Draw
 from tests.strategies.expressions import (
-    MOST_TERMS,
     Expressions,
     Known,
     shape_text,
@@ -103,7 +102,7 @@ class Maker(Expressions):
         axes: list[Axis] = []
         for _ in range(self.pick((1, 2, 1))):
             extent = self.extent()
-            if self.points((*shape, *(a.extent for a in axes), extent)) > MOST_TERMS:
+            if self.points((*shape, *(a.extent for a in axes), extent)) > self.most_terms:
                 extent = self.pick((2, 3))
             name = self.fresh("r")
             low = self.pick((0, 0, 0, 2, -3))
@@ -278,12 +277,39 @@ def draw_program(
     draw: Draw | Dice, *, most_stages: int = 5, has_sizes: bool = True
 ) -> Program:
     """Draw a computation of up to `most_stages` stages, with symbolic sizes if `has_sizes`."""
-    maker = Maker(draw)
+    return _drawn(Maker(draw), most_stages, has_sizes=has_sizes)
+
+
+MANY_SIZES = (0, 1, 2, 3, 5, 7, 8, 11, 13, 16, 17, 19, 23, 29, 31, 32, 33, 37, 41, 47)
+
+
+def draw_program_of_sizes(draw: Draw | Dice) -> Program:
+    """Draw a computation with size variables, 20 values for each of them.
+
+    Every size variable is an extent of an input.
+    """
+    maker = Maker(draw, most_elements=2300, most_terms=20_000)
+    program = _drawn(maker, 6, has_sizes=True, values=MANY_SIZES)
+    names = program.define()
+    extents = [extent for name in program.inputs for extent in names[name].shape]
+    lines, inputs, outputs = [program.source], dict(program.inputs), [*program.outputs]
+    for name in program.sizes:
+        if not any(extent is names[name] for extent in extents):
+            lines.append(f'I{name} = te.placeholder(({name},), "int32", name="I{name}")\n')
+            lines.append(f'O{name} = te.compute(({name},), lambda i: I{name}[i], name="O{name}")\n')
+            inputs[f"I{name}"] = -8, 8
+            outputs.append(f"O{name}")
+    return Program("".join(lines), inputs, tuple(outputs), program.sizes)
+
+
+def _drawn(
+    maker: Maker, most_stages: int, *, has_sizes: bool, values: tuple[int, ...] = ()
+) -> Program:
     maker.has_ends = maker.chance(15)
-    if has_sizes and maker.chance(70):
+    if has_sizes and (values or maker.chance(70)):
         dtype = "int64" if maker.chance(15) else "int32"
         for name in ("n", "m")[: maker.number(1, 2)]:
-            maker.sizes[name] = (
+            maker.sizes[name] = tuple(maker.shuffled(values)) or (
                 maker.pick((3, 2, 5, 8, 7, 11)), maker.pick((1, 0, 4)),
                 maker.pick((6, 3, 1, 0, 10, 2)),
             )

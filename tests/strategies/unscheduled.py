@@ -16,7 +16,7 @@ from tests.strategies import reference
 from tests.strategies.agreement import random_input
 from tests.strategies.arrays import Guarded, assert_equal, garbage
 from tests.strategies.draws import Dice, Draw, Draws
-from tests.strategies.programs import Program, draw_program
+from tests.strategies.programs import Program, draw_program, draw_program_of_sizes
 
 Array: TypeAlias = NDArray[Any]
 Call: TypeAlias = "Callable[[Sequence[int], Sequence[Array], Sequence[Array]], Sequence[Array]]"
@@ -101,3 +101,8 @@ def draw_unscheduled(draw: Draw | Dice) -> Unscheduled:
     is_compiled = Draws(draw).chance(30)
     program = draw_program(draw, most_stages=6, has_sizes=not is_compiled)
     return Unscheduled(program, is_compiled)
+
+
+def draw_unscheduled_of_sizes(draw: Draw | Dice) -> Unscheduled:
+    """Draw a compiled program of several kernels, which is called with 20 values of its sizes."""
+    return Unscheduled(draw_program_of_sizes(draw), is_compiled=True)
