@@ -10,6 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tecomp.graph import compilation_steps
 from tests.numerics import assert_close
 
 Array = np.ndarray[Any, Any]
@@ -101,8 +102,10 @@ def exact_layer(x: Array, keys: Array, values: Array, w: dict[str, Array]) -> li
     return [y + (gate / (1 + np.exp(-gate)) * (hidden @ w["up"])) @ w["down"], keys, values]
 
 
-@pytest.fixture(scope="module")
-def program() -> tuple[Any, dict[str, Array]]:
+PROMPTS = (0, 1, 2, 3, 5, 7, 8, 11, 13, 16, 17, 23, 31, 32, 47, 59, 64, 83, 100, 101)
+
+
+def compiled_layer() -> tuple[Any, dict[str, Array]]:
     random = np.random.default_rng(3)
     outputs, inputs, placeholders = layer()
     w = {name: random.standard_normal(shape) / sqrt(shape[0]) for name, shape in WEIGHTS.items()}
@@ -111,32 +114,43 @@ def program() -> tuple[Any, dict[str, Array]]:
     return tecomp.compile(outputs, inputs, constants=constants), w
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, 3, 5, 7, 8, 11, 13, 16, 17, 23, 31, 32, 47, 64, 100])
-def test_prompts_of_any_length(program: tuple[Any, dict[str, Array]], length: int) -> None:
-    compiled, w = program
-    x = np.random.default_rng(length).standard_normal((length, WIDTH), np.float32)
-    empty = np.zeros((0, KEY_HEADS, HEAD), np.float32)
-
-    found = compiled(x, empty, empty)
-
-    for got, expected in zip(found, exact_layer(x.astype(float), empty, empty, w), strict=True):
-        assert got.shape == expected.shape
-        assert_close(got, expected, rtol=1e-3, atol=1e-4)
-
-
-def test_tokens_after_a_prompt(program: tuple[Any, dict[str, Array]]) -> None:
-    """Decoding token after token gives what the whole sequence gives at once."""
-    compiled, w = program
+def check_decoding(program: Any, w: dict[str, Array], prompt: int, tokens: int) -> None:
+    """Compare a prompt and tokens after it with the whole sequence."""
     random = np.random.default_rng(5)
-    x = random.standard_normal((60, WIDTH), np.float32)
+    x = random.standard_normal((prompt + tokens, WIDTH), np.float32)
     keys = values = np.zeros((0, KEY_HEADS, HEAD), np.float32)
-    y, keys, values = compiled(x[:20], keys, values)
-    rows = [y]
-    for token in range(20, 60):
-        y, keys, values = compiled(x[token : token + 1], keys, values)
+    rows = []
+    for start, end in [(0, prompt), *[(k, k + 1) for k in range(prompt, prompt + tokens)]]:
+        y, keys, values = program(x[start:end], keys, values)
         rows.append(y)
 
     empty = np.zeros((0, KEY_HEADS, HEAD))
-    expected, exact_keys, _ = exact_layer(x.astype(float), empty, empty, w)
+    expected, exact_keys, exact_values = exact_layer(x.astype(float), empty, empty, w)
     assert_close(np.concatenate(rows), expected, rtol=1e-3, atol=1e-4)
     assert_close(keys, exact_keys, rtol=1e-3, atol=1e-4)
+    assert_close(values, exact_values, rtol=1e-3, atol=1e-4)
+
+
+def test_all_lengths_take_at_most_three_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompts of 20 lengths and 200 tokens one after the other use one or a few programs."""
+    compilations: list[object] = []
+    compile_native = compilation_steps.compile_native
+
+    def counted(*args: Any, **options: Any) -> Any:
+        compilations.append(args)
+        return compile_native(*args, **options)
+
+    monkeypatch.setenv("TECOMP_CACHE", "off")
+    monkeypatch.setattr(compilation_steps, "compile_native", counted)
+    program, w = compiled_layer()
+    empty = np.zeros((0, KEY_HEADS, HEAD), np.float32)
+    for length in PROMPTS:
+        x = np.random.default_rng(length).standard_normal((length, WIDTH), np.float32)
+        found = program(x, empty, empty)
+        exact = exact_layer(x.astype(float), empty, empty, w)
+        for got, expected in zip(found, exact, strict=True):
+            assert got.shape == expected.shape
+            assert_close(got, expected, rtol=1e-3, atol=1e-4)
+    check_decoding(program, w, prompt=20, tokens=200)
+
+    assert 1 <= len(compilations) <= 3

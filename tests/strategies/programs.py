@@ -280,7 +280,7 @@ def draw_program(
     return _drawn(Maker(draw), most_stages, has_sizes=has_sizes)
 
 
-MANY_SIZES = (0, 1, 2, 3, 5, 7, 8, 11, 13, 16, 17, 19, 23, 29, 31, 32, 33, 37, 41, 47)
+MANY_SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 19, 23, 24, 29, 31, 32, 33, 37)
 
 
 def draw_program_of_sizes(draw: Draw | Dice) -> Program:
@@ -288,7 +288,7 @@ def draw_program_of_sizes(draw: Draw | Dice) -> Program:
 
     Every size variable is an extent of an input.
     """
-    maker = Maker(draw, most_elements=2300, most_terms=20_000)
+    maker = Maker(draw, most_elements=1400, most_terms=3000)
     program = _drawn(maker, 6, has_sizes=True, values=MANY_SIZES)
     names = program.define()
     extents = [extent for name in program.inputs for extent in names[name].shape]
