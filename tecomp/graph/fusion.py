@@ -6,14 +6,15 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 
+from tecomp.compute.access_relations import variables_of
 from tecomp.compute.define import compute
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.graph.dag import ProgramGraph, graph_with, steps_of_scans
+from tecomp.graph.sizes import are_equal
 from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import nodes_of, substitute, top_down
 from tecomp.machine.descriptor import Target
 from tecomp.schedules.fusion.groups import StageGraph, groups_of
@@ -94,7 +95,9 @@ def computed_constants(graph: ProgramGraph) -> dict[Operation, None]:
     known = {x.op for x in graph.constants}
     found: dict[Operation, None] = {}
     for op in graph.operations:
-        if op.input_tensors and all(x.op in known or x.op in found for x in op.input_tensors):
+        if op.input_tensors and not variables_of(op) and all(
+            x.op in known or x.op in found for x in op.input_tensors
+        ):
             found[op] = None
     return found
 
@@ -181,10 +184,10 @@ class _Siblings:
         first: dict[tuple[int, Tensor], _Cluster] = {}
         for cluster in [*self.clusters]:
             (group,) = cluster.groups
-            shape = group.result.output(0)
+            shape = group.result.output(0).shape
             reads = [
                 (level[group], load.tensor) for load in self._loads_in_order(group)
-                if _have_equal_shapes(load.tensor, shape)
+                if are_equal(load.tensor.shape, shape)
             ]
             other = next((first[read] for read in reads if read in first), None)
             if other is not None and self._fits(other, cluster):
@@ -242,7 +245,7 @@ class _Siblings:
         """Return whether each read of `x` is at the index of the element that is computed."""
         loads = [load for load in nodes_of(TensorLoad, self.values[group]) if load.tensor == x]
         in_order = {*map(id, self._loads_in_order(group))}
-        return _have_equal_shapes(x, group.result.output(0)) and bool(loads) and all(
+        return are_equal(x.shape, group.result.output(0).shape) and bool(loads) and all(
             id(load) in in_order for load in loads
         )
 
@@ -310,13 +313,6 @@ def _is_elementwise(group: FusionGroup) -> bool:
     return len(group.operations) <= _MAX_OPERATIONS // 2 and bool(group.result.axis) and all(
         isinstance(op, ComputeOp) and not isinstance(op, ScanOp | ExternOp)
         and op.num_outputs == 1 and not op.reduce_axis for op in group.operations
-    )
-
-
-def _have_equal_shapes(x: Tensor, y: Tensor) -> bool:
-    return len(x.shape) == len(y.shape) and all(
-        a == b if isinstance(a, int) or isinstance(b, int) else structural_equal(a, b)
-        for a, b in zip(x.shape, y.shape, strict=True)
     )
 
 

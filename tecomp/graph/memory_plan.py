@@ -20,7 +20,7 @@ from tecomp.driver.static_shapes import extent_at
 from tecomp.errors import CapacityError
 from tecomp.graph.dag import ProgramGraph
 from tecomp.graph.fusion import FusionGroup, group_inputs
-from tecomp.graph.sizes import elements_of, symbolic_bytes
+from tecomp.graph.sizes import are_equal, elements_of, symbolic_bytes
 from tecomp.graph.value_placement import ResidentValue, Spill
 from tecomp.ir.arith.extents import constant_shape, round_up
 from tecomp.ir.arith.simplify import simplify
@@ -445,7 +445,7 @@ def plan_symbolic_memory(
             slot = number[reuses[x]]
         else:
             free = [k for k, end in enumerate(ends) if end < first]
-            slot = next((k for k in free if _are_equal(slots[k], size)), free[0] if free else -1)
+            slot = next((k for k in free if are_equal([slots[k]], [size])), free[0] if free else -1)
         if slot < 0:
             slot = len(slots)
             slots.append(size)
@@ -465,16 +465,10 @@ def _align_size(size: Extent) -> Extent:
     return simplify(binary(BinOp.MUL, blocks, index_value(ALIGNMENT)))
 
 
-def _are_equal(a: Extent, b: Extent) -> bool:
-    if isinstance(a, int) or isinstance(b, int):
-        return isinstance(a, int) and isinstance(b, int) and a == b
-    return structural_equal(a, b)
-
-
 def _maximum(a: Extent, b: Extent) -> Extent:
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
-    if _are_equal(a, b):
+    if are_equal([a], [b]):
         return a
     largest = simplify(binary(BinOp.MAX, index_value(a), index_value(b)))
     return int(largest.value) if isinstance(largest, Const) else largest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 
@@ -12,6 +12,7 @@ from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.nodes.stmt import Buffer, Extent
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.layout.core.layout import Layout
 from tecomp.lowering.stages.index_expressions import index_of
 
@@ -41,6 +42,15 @@ def bytes_of(
     if isinstance(x, Tensor) and x in stored:
         return stored[x].num_places * x.dtype.bytes
     return elements_of(x, sizes) * x.dtype.bytes
+
+
+def are_equal(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
+    """Return whether extents are equal numbers or equal expressions."""
+    return len(a) == len(b) and all(
+        x == y if isinstance(x, int) and isinstance(y, int)
+        else not (isinstance(x, int) or isinstance(y, int)) and structural_equal(x, y)
+        for x, y in zip(a, b, strict=True)
+    )
 
 
 def plain_layout(x: Tensor) -> Layout:

@@ -289,3 +289,49 @@ def test_values_of_symbolic_sizes_are_no_constants() -> None:
     for size in (3, 0, 1, 12):
         x, rows = np.full((size, 4), 0.5, np.float32), np.arange(size) % 10
         assert_close(program(x), x + w[rows] + rows.sum())
+
+
+def test_values_of_sizes_alone_are_computed_in_each_call() -> None:
+    """A value that reads no tensor is no constant if its shape or elements depend on sizes."""
+    n = te.var("n")
+    X = te.placeholder((n,), name="X")
+    numbers = te.compute((n,), lambda i: te.exp(te.cast(i % 7 + n, "float32") * 0.1), name="numbers")
+    reverse = te.compute((n,), lambda i: numbers[n - 1 - i] * X[i] + numbers[i], name="reverse")
+    program = tecomp.compile([reverse, topi.sum(numbers)], [X])
+
+    for size in (0, 1, 5, 64):
+        exact = np.exp((np.arange(size) % 7 + size) * 0.1)
+        got = program(np.full(size, 2, "float32"))
+        assert_close(got[0], exact[::-1] * 2 + exact, rtol=1e-5, atol=0)
+        assert_close(got[1], exact.sum(), rtol=1e-5, atol=0)
+
+
+def test_tensors_of_symbolic_and_constant_shapes() -> None:
+    n = te.var("n")
+    A, B = te.placeholder((n,), name="A"), te.placeholder((3,), name="B")
+    C = te.compute((n,), lambda i: A[i] + B[0], name="C")
+    D = te.compute((3,), lambda i: te.if_then_else(i < n, A[i], 0.0) * B[i], name="D")
+    program = tecomp.compile([C, D], [A, B])
+
+    for size in (0, 2, 3, 9):
+        a, b = np.arange(size, dtype="float32") + 1, np.array([2, 3, 4], "float32")
+        got = program(a, b)
+        assert_close(got[0], a + 2, rtol=0, atol=0)
+        assert_close(got[1], np.resize(np.append(a, [0, 0, 0])[:3], 3) * b, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("is_exp", [False, True])
+def test_values_of_constants_and_sizes_are_computed_in_each_call(is_exp: bool) -> None:
+    """A factor of a product is packed in each call if it has a symbolic extent."""
+    n = te.var("n")
+    X, W = te.placeholder((6, n), name="X"), te.placeholder((16,), name="W")
+    function = te.exp if is_exp else lambda x: x
+    factor = te.compute((n, 16), lambda i, j: function(W[(i + j) % 16]), name="factor")
+    w = np.arange(16, dtype="float32") / 16
+    program = tecomp.compile(topi.matmul(X, factor), [X], constants={W: w})
+
+    for size in (0, 1, 5, 33):
+        x = np.random.default_rng(size).standard_normal((6, size), np.float32)
+        i, j = np.indices((size, 16))
+        exact = w[(i + j) % 16].astype(float)
+        assert_close(program(x), x @ (np.exp(exact) if is_exp else exact), rtol=1e-5, atol=1e-5)

@@ -149,6 +149,8 @@ class _Points:
         """Evaluate a reduction term by term."""
         start = reduce.init or reduce.combiner.identity
         result = [self.value(expr) for expr in start]
+        if not self.active.size:
+            return result
         ranges = [
             range(low := number(axis.dom.min, sizes), low + number(axis.extent, sizes))
             for axis in reduce.axis
