@@ -291,7 +291,8 @@ def draw_program_of_sizes(draw: Draw | Dice) -> Program:
     maker = Maker(draw, most_elements=1400, most_terms=3000)
     program = _drawn(maker, 6, has_sizes=True, values=MANY_SIZES)
     names = program.define()
-    extents = [extent for name in program.inputs for extent in names[name].shape]
+    read = [name for name in program.inputs if f"{name}[" in program.source]
+    extents = [extent for name in read for extent in names[name].shape]
     lines, inputs, outputs = [program.source], dict(program.inputs), [*program.outputs]
     for name in program.sizes:
         if not any(extent is names[name] for extent in extents):
