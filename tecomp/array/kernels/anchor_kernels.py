@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -18,14 +18,13 @@ from tecomp.array.kernels.strided_operands import (
     argument,
     dense,
     dtypes_of,
-    elements_of,
     memory,
     merge_axes,
     operand_of,
     read,
     strides_of,
 )
-from tecomp.ptensor.formulas.tables import is_elementwise
+from tecomp.ptensor.formulas.tables import element, is_elementwise
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.reduction import AxisReduction, Cumulative, FindIndex
 from tecomp.ptensor.te_definitions import define
@@ -165,39 +164,46 @@ def sum_of_products(
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Pending operations around one anchor operation.
+    """Pending operations around anchor operations along the same axes of operands of one shape.
 
     Attributes:
-        anchor_position: Position of the anchor.
-        shape: Shape of its operand.
-        axes: Axes along which it reduces or scans.
-        kept_axes: Axes of the operand that its result has.
-        prologue_leaves: Leaves of the prologue, in ascending order.
-        epilogue_leaves: Leaves of the epilogue, in ascending order.
+        anchors: Positions of the anchors.
+        levels: For each operation, whether its value has the shape of the operands of anchors.
+        shape: Shape of the operands of anchors.
+        axes: Axes along which anchors reduce or scan.
+        kept_axes: Axes of the operands that results of anchors have.
+        leaves: Leaves that are read along all axes, in ascending order.
+        kept_leaves: Leaves that are read along the kept axes only, in ascending order.
     """
 
-    anchor_position: int
+    anchors: tuple[int, ...]
+    levels: tuple[bool, ...]
     shape: Shape
     axes: tuple[int, ...]
     kept_axes: tuple[int, ...]
-    prologue_leaves: tuple[int, ...]
-    epilogue_leaves: tuple[int, ...]
+    leaves: tuple[int, ...]
+    kept_leaves: tuple[int, ...]
 
 
 def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
-    """Return the recipe for one anchor with element-wise prologue and epilogue, or None."""
+    """Return the recipe for anchors with element-wise operations around them, or None.
+
+    A kernel has one anchor with prologue and epilogue, or the operations on the rows of an array,
+    as in a softmax.
+    """
     parts = _parts(work)
     if parts is None:
         return None
+    first = parts.anchors[0]
     small = tuple([parts.shape[k] for k in parts.kept_axes])
-    before = strides_of([work.leaves[k] for k in parts.prologue_leaves], parts.shape)
+    before = strides_of([work.leaves[k] for k in parts.leaves], parts.shape)
     after = _kept_strides(work, parts, small)
     if before is None or after is None:
         return None
     kinds = [k in parts.axes for k in range(len(parts.shape))]
     full_strides = [_expand_strides(s, parts.kept_axes, len(kinds)) for s in (*after, dense(small))]
     groups = merge_axes(parts.shape, [*before, *full_strides], kinds)
-    op, sources = work.steps[parts.anchor_position]
+    op = work.steps[first][0]
     is_product = isinstance(op, ContractionCore)
     if is_product and _is_down_columns(groups, kinds, before):
         # `x.T @ v` adds up rows of x; the order of the results does not change.
@@ -205,30 +211,32 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
         groups = (*outer, row, column)
     loops = tuple([prod(parts.shape[axis] for axis in group) for group in groups])
     operands: dict[int, KernelOperand] = {}
-    for k, strides in zip(parts.prologue_leaves, before, strict=True):
+    for k, strides in zip(parts.leaves, before, strict=True):
         # Schedules of products choose loops by the axis along which each factor is contiguous.
         operands[k] = operand_of(
             work.leaves[k], groups, loops, strides, in_memory_order=is_product
         )
-    for k, strides in zip(parts.epilogue_leaves, full_strides, strict=False):
+    for k, strides in zip(parts.kept_leaves, full_strides, strict=False):
         operands[k] = operand_of(work.leaves[k], groups, loops, strides)
     passed = tuple([operands[k] for k in range(len(work.leaves))])
     reduced = tuple([k for k, group in enumerate(groups) if kinds[group[0]]])
-    result = result_loops(op, reduced, len(loops))
-    if not is_known(op, len(reduced)):
+    kept = result_loops(op, reduced, len(loops))
+    if not all(is_known(work.steps[k][0], len(reduced)) for k in parts.anchors):
         return None
-    if any(k not in result and all(k not in operand.axes for operand in passed) for k in reduced):
+    is_full = parts.levels[work.outputs[0]]
+    if not is_full and any(all(k not in operand.axes for operand in passed) for k in reduced):
         return None  # no operand determines the extent of this loop
-    steps = list(work.steps)
-    steps[parts.anchor_position] = (on_a_row(op), sources)
+    if not _are_on_kept_loops(work, parts, passed, kept):
+        return None
+    steps = tuple([
+        (on_a_row(op) if k in parts.anchors else op, sources)
+        for k, (op, sources) in enumerate(work.steps)
+    ])
     static_key = (
-        tuple(steps),
-        parts.anchor_position,
-        reduced,
-        work.outputs,
+        steps, parts.anchors, parts.levels, reduced, work.outputs,
         tuple([n.type.dtype for n in work.leaves]),
     )
-    short = _short_row(work, parts.anchor_position)
+    short = _short_row(work, first)
     row_bound = _short_row_bound(op, loops, short) if len(loops) - 1 in reduced else None
     build = partial(_build, *static_key, passed, row_bound)
     key = static_key, tuple([operand.lies for operand in passed]), len(loops), row_bound
@@ -240,13 +248,24 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
         passed,
         types[0].shape,
         loops,
-        tuple([loops[k] for k in result]),
+        loops if is_full else tuple([loops[k] for k in kept]),
         dtypes,
         prod(loops),
         is_slow=is_slow(op),
         is_product=is_product,
         short=short,
     )
+
+
+def _are_on_kept_loops(
+    work: PendingGraph, parts: _Parts, passed: Sequence[KernelOperand], kept: Sequence[int]
+) -> bool:
+    """Return whether operations on results of anchors read leaves along the kept loops only."""
+    read = [
+        passed[-1 - p] for k, (_, operands) in enumerate(work.steps)
+        if not parts.levels[k] and k not in parts.anchors for p in operands if p < 0
+    ]
+    return all({*kept}.issuperset(operand.axes) for operand in read)
 
 
 def _is_down_columns(
@@ -300,37 +319,92 @@ def _expand_strides(strides: Strides, kept_axes: Sequence[int], rank: int) -> St
 
 
 def _parts(work: PendingGraph) -> _Parts | None:
-    """Return the anchor operation and the leaves of its prologue and epilogue, or None."""
-    anchors = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
-    if len(anchors) != 1 or not _is_plain(work, anchors[0]):
+    """Return the anchor operations and the leaves of the operations around them, or None."""
+    anchors = tuple([k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)])
+    if not anchors or not _are_plain(work, anchors):
         return None
-    (anchor,) = anchors
-    op, (source, *_) = work.steps[anchor]
+    op, (source, *_) = work.steps[anchors[0]]
     shape = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type.shape
-    result = work.nodes[anchor].type.shape
-    before = _leaves(work.steps[: anchor + 1])
-    after = _leaves(work.steps[anchor + 1 :])
-    if (
-        before & after or not all(shape)
-        or any(node.type.shape != shape for node in work.nodes[:anchor])
-        or any(node.type.shape != result for node in work.nodes[anchor:])
-    ):
+    result = work.nodes[anchors[0]].type.shape
+    if not all(shape):
         return None
     axes = axes_along(op, len(shape))
+    levels = levels_of(work, anchors, shape, result)
+    full = {k for k, level in enumerate(levels) if level}
+    shapes = [shape if level else result for level in levels]
+    if [node.type.shape for node in work.nodes] != shapes:
+        return None
+    is_single = len(anchors) == 1 and not any(k > anchors[0] for k in full)
+    if isinstance(op, Cumulative):
+        is_single, full = True, {*range(anchors[0] + 1)}
+    read = _leaves([work.steps[k] for k in {*full, *anchors}])
+    others = _leaves([step for k, step in enumerate(work.steps) if k not in {*full, *anchors}])
+    if is_single:
+        if read & others or not _is_around(work, anchors[0]):
+            return None
+    elif not _is_row(work, anchors, shape, axes):
+        return None
     kept_axes = result_loops(op, axes, len(shape))
-    return _Parts(anchor, shape, axes, kept_axes, tuple(sorted(before)), tuple(sorted(after)))
+    leaves = tuple(sorted(read)), tuple(sorted(others - read))
+    return _Parts(anchors, levels, shape, axes, kept_axes, *leaves)
 
 
-def _is_plain(work: PendingGraph, anchor: int) -> bool:
-    """Return whether an anchor has a kernel, and its prologue is read by nothing else."""
-    op, sources = work.steps[anchor]
+def levels_of(
+    work: PendingGraph, anchors: Container[int], shape: Shape, result: Shape
+) -> tuple[bool, ...]:
+    """Return for each operation whether its value has the shape of the operands of anchors.
+
+    Args:
+        work: Pending operations.
+        anchors: Positions of the anchors.
+        shape: Shape of the operands of anchors.
+        result: Shape of the results of anchors.
+    """
+    levels: list[bool] = []
+    is_after = False
+    for k, (op, operands) in enumerate(work.steps):
+        computed = [levels[p] for p in operands if p >= 0]
+        is_full = any(computed) if computed else not is_after
+        if shape != result:
+            is_full = work.nodes[k].type.shape == shape
+        levels.append(isinstance(op, Cumulative) if k in anchors else is_full)
+        is_after |= k in anchors
+    return tuple(levels)
+
+
+def _are_plain(work: PendingGraph, anchors: Sequence[int]) -> bool:
+    """Return whether anchors have kernels, for elements of the dtypes of the operands."""
     nodes = [*work.nodes, *work.leaves]
+    return all(
+        isinstance(op, CORES) and (len(sources) == 1 or max(sources) < 0)
+        for op, sources in [work.steps[k] for k in anchors]
+    ) and not any(n.type.dtype in COMPLEX or n.type.device not in (None, "cpu") for n in nodes)
+
+
+def _is_around(work: PendingGraph, anchor: int) -> bool:
+    """Return whether only an anchor reads its prologue."""
+    return all(position >= anchor for position in work.outputs) and all(
+        k < 0 or k >= anchor for _, operands in work.steps[anchor + 1 :] for k in operands
+    )
+
+
+def _is_row(
+    work: PendingGraph, anchors: Sequence[int], shape: Shape, axes: tuple[int, ...]
+) -> bool:
+    """Return whether operations are computed row by row, with reductions of whole rows."""
+    rank = len(shape)
+    return len(work.outputs) == 1 and axes == tuple(range(rank - len(axes), rank)) and all(
+        reduces_rows(op) and axes_along(op, rank) == axes
+        and (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type.shape == shape
+        for op, (source, *_) in [work.steps[k] for k in anchors]
+    )
+
+
+def reduces_rows(op: PTensorOp) -> bool:
+    """Return whether an operation reduces rows to values that may be read along the rows."""
     return (
-        isinstance(op, CORES)
-        and (len(sources) == 1 or max(sources) < 0)
-        and all(position >= anchor for position in work.outputs)
-        and all(k < 0 or k >= anchor for _, operands in work.steps[anchor + 1 :] for k in operands)
-        and not any(n.type.dtype in COMPLEX or n.type.device not in (None, "cpu") for n in nodes)
+        isinstance(op, AxisReduction) and not isinstance(op, FindIndex) and op.keepdims
+        and is_known(op, 1)
     )
 
 
@@ -339,71 +413,148 @@ def _leaves(steps: Sequence[Step]) -> set[int]:
 
 
 def _kept_strides(work: PendingGraph, parts: _Parts, small: Shape) -> list[Strides] | None:
-    """Return the strides of the epilogue leaves along the kept axes."""
-    result = work.nodes[parts.anchor_position].type.shape
-    found = strides_of([work.leaves[k] for k in parts.epilogue_leaves], result)
+    """Return the strides of leaves that are read along the kept axes only."""
+    result = work.nodes[parts.anchors[0]].type.shape
+    found = strides_of([work.leaves[k] for k in parts.kept_leaves], result)
     if found is None or len(result) == len(small):
         return found
     return [tuple([strides[k] for k in parts.kept_axes]) for strides in found]
 
 
+@dataclass(slots=True)
+class _Definition:
+    """Tensors of `te` that define the operations of a kernel.
+
+    Attributes:
+        steps: Operations, with anchors normalized to a single axis.
+        levels: For each operation, whether its value has all loops.
+        kept: Loops of the results of anchors.
+        sizes: Extents of the loops.
+        operands: How each leaf is passed.
+        inputs: Arguments, one for each leaf.
+        dtypes: dtypes of the leaves.
+        types: dtypes of the values.
+        tensors: Values that are tensors; other values are expressions in the tensors that read
+            them.
+    """
+
+    steps: Sequence[Step]
+    levels: Sequence[bool]
+    kept: Sequence[int]
+    sizes: Sequence[Any]
+    operands: Sequence[KernelOperand]
+    inputs: Sequence[te.Tensor]
+    dtypes: Sequence[str]
+    types: Sequence[str]
+    tensors: dict[int, te.Tensor] = field(default_factory=dict)
+
+    def loops(self, position: int) -> Sequence[int]:
+        """Return the loops of a value."""
+        return range(len(self.sizes)) if self.levels[position] else self.kept
+
+    def dtype(self, position: int) -> str:
+        """Return the dtype of a value or a leaf."""
+        return self.types[position] if position >= 0 else self.dtypes[-1 - position]
+
+    def values(self, loops: Sequence[int], required: Sequence[int], *index: te.Expr) -> list[Any]:
+        """Return the elements of several values at an index of loops."""
+        return _Elements(self, dict(zip(loops, index, strict=True))).of(required)
+
+    def tensor(self, position: int, name: str, loops: Sequence[int]) -> te.Tensor:
+        """Return the tensor of a value, defined on first use."""
+        if position in self.tensors:
+            return self.tensors[position]
+        shape = [self.sizes[k] for k in loops]
+        found: te.Tensor = te.compute(
+            shape, lambda *i: self.values(loops, [position], *i)[0], name=name)
+        return found
+
+    def anchor(self, position: int, reduced: tuple[int, ...]) -> te.Tensor:
+        """Return the result of an anchor."""
+        op, sources = self.steps[position]
+        loops = range(len(self.sizes))
+        if isinstance(op, ContractionCore):
+            factors = partial(self.values, loops, sources)
+            return sum_of_products(
+                lambda index: factors(*index), self.sizes, reduced, self.types[position])
+        (source,) = sources
+        x_type = PTensorType(tuple(self.sizes), self.dtype(source))
+        shape = tuple([self.sizes[k] for k in self.loops(position)])
+        return define_anchor(
+            op, reduced, self.tensor(source, "x", loops), x_type,
+            PTensorType(shape, self.types[position]))
+
+
+@dataclass(slots=True)
+class _Elements:
+    """Elements of the values of a definition at one index, given by loop."""
+
+    definition: _Definition
+    index: dict[int, te.Expr]
+    known: dict[int, Any] = field(default_factory=dict)
+
+    def of(self, positions: Sequence[int]) -> list[Any]:
+        """Return the elements of values or leaves."""
+        for position in positions:
+            if position not in self.known:
+                self.known[position] = self._element(position)
+        return [self.known[position] for position in positions]
+
+    def _element(self, position: int) -> Any:
+        d = self.definition
+        if position < 0:
+            spec = d.operands[-1 - position]
+            return read(d.inputs[-1 - position], spec, [self.index[k] for k in spec.axes])
+        if position in d.tensors:
+            return d.tensors[position](*[self.index[k] for k in d.loops(position)])
+        op, sources = d.steps[position]
+        return element(op, self.of(sources), [d.dtype(k) for k in sources])
+
+
 def _build(
-    steps: Sequence[Step], anchor: int, reduce_loops: tuple[int, ...], outputs: Sequence[int],
-    dtypes: Sequence[str], operands: Sequence[KernelOperand], row_bound: int | None,
-    sizes: Sequence[Any],
+    steps: Sequence[Step], anchors: Sequence[int], levels: Sequence[bool],
+    reduce_loops: tuple[int, ...], outputs: Sequence[int], dtypes: Sequence[str],
+    operands: Sequence[KernelOperand], row_bound: int | None, sizes: Sequence[Any],
 ) -> Any:
-    rank = len(sizes)
     inputs = [
         argument([sizes[k] for k in spec.axes], dtype, f"x{k}")
         for k, (spec, dtype) in enumerate(zip(operands, dtypes, strict=True))
     ]
-    op: Any
-    op, sources = steps[anchor]
-    loops = result_loops(op, reduce_loops, rank)
-    types = dtypes_of(steps[: anchor + 1], dtypes)
-    (source, *_) = sources
-    x_type = PTensorType(tuple(sizes), types[source] if source >= 0 else dtypes[-1 - source])
-
-    def leaves(index: Sequence[te.Expr], numbers: Sequence[int]) -> list[Any]:
-        coords = dict(zip(numbers, index, strict=True))
-        return [
-            read(x, spec, [coords[k] for k in spec.axes]) if coords.keys() >= {*spec.axes} else None
-            for x, spec in zip(inputs, operands, strict=True)
-        ]
-
-    def before(*index: te.Expr) -> Any:
-        found = leaves(index, range(rank))
-        return found[-1 - source] if source < 0 else elements_of(steps[:anchor], found, dtypes)[-1]
-
-    def factors(index: Sequence[te.Expr]) -> list[Any]:
-        found = leaves(index, range(rank))
-        return [found[-1 - k] for k in sources]
-
-    result = PTensorType(tuple([sizes[k] for k in loops]), types[anchor])
-    if isinstance(op, ContractionCore):
-        reduced = sum_of_products(factors, sizes, reduce_loops, types[anchor])
-    else:
-        x = te.compute(sizes, before, name="x")
-        reduced = define_anchor(op, reduce_loops, x, x_type, result)
-    # The epilogue reads the anchor result as an additional leaf.
-    epilogue = tuple([(op, tuple([_behind(k, anchor, len(inputs)) for k in positions]))
-                    for op, positions in steps[anchor + 1 :]])
-    required = [_behind(k, anchor, len(inputs)) for k in outputs]
-
-    def after(*index: te.Expr) -> Any:
-        found = [*leaves(index, loops), reduced(*index)]
-        values = elements_of(epilogue, found, [*dtypes, types[anchor]])
-        return tuple([values[k] if k >= 0 else found[-1 - k] for k in required])
-
-    final = reduced if required == [-1 - len(inputs)] else te.compute(result.shape, after, name="y")
+    kept = result_loops(steps[anchors[0]][0], reduce_loops, len(sizes))
+    types = dtypes_of(steps, dtypes)
+    d = _Definition(steps, levels, kept, sizes, operands, inputs, dtypes, types)
+    shared = _shared_steps(steps, anchors, outputs)
+    for k in range(len(steps)):
+        if k in anchors:
+            d.tensors[k] = d.anchor(k, reduce_loops)
+        elif k in shared:
+            d.tensors[k] = d.tensor(k, f"t{k}", d.loops(k))
+    final: Any = d.tensors.get(outputs[0])
+    if len(outputs) > 1 or final is None:
+        loops = d.loops(outputs[0])
+        final = te.compute(
+            [sizes[k] for k in loops], lambda *i: tuple(d.values(loops, outputs, *i)), name="y")
     results = final if isinstance(final, tuple) else (final,)
     binds = {x: memory(x, spec) for x, spec in zip(inputs, operands, strict=True) if spec.strided}
     bounds = None if row_bound is None or isinstance(sizes[-1], int) else {sizes[-1]: row_bound}
     return tecomp.build(results, [*inputs, *results], name="array", binds=binds, bounds=bounds)
 
 
-def _behind(position: int, anchor: int, leaves: int) -> int:
-    """Renumber a position for the epilogue, where the anchor result is the last leaf."""
-    if position < 0:
-        return position
-    return position - anchor - 1 if position > anchor else -1 - leaves
+def _shared_steps(
+    steps: Sequence[Step], anchors: Container[int], outputs: Sequence[int]
+) -> set[int]:
+    """Return the element-wise operations that several anchors or results depend on."""
+    homes: list[set[int]] = [set() for _ in steps]
+    shared: set[int] = set()
+    for position in outputs:
+        homes[position].add(len(steps))
+    for k in reversed(range(len(steps))):
+        if k in anchors:
+            homes[k] = {k}
+        elif len(homes[k]) > 1:
+            shared.add(k)
+            homes[k] = {k}
+        for position in steps[k][1]:
+            if position >= 0:
+                homes[position] |= homes[k]
+    return shared

@@ -6,7 +6,7 @@ values and leaves; element-wise operations of one shape share a part.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,13 +15,14 @@ from numpy.lib.stride_tricks import as_strided
 from tecomp.array.graph.node import Buffer, Node, materialized_node
 from tecomp.array.graph.pending import PendingGraph, Step
 from tecomp.array.graph.views import Chain, apply_view_chain, is_view
+from tecomp.array.kernels.anchor_kernels import ContractionCore, reduces_rows
 from tecomp.array.kernels.strided_operands import dense
 from tecomp.operations.elementwise import elementwise_in
 from tecomp.ptensor.formulas.tables import is_elementwise
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.elementwise import POWERS, Elementwise
 from tecomp.ptensor.operations.reduction import AxisReduction, Cumulative
-from tecomp.ptensor.types import PART, PTensorType, numpy_dtype
+from tecomp.ptensor.types import PART, PTensorType, Shape, numpy_dtype
 
 _MAX_RECOMPUTED_WORK = 4
 """Work per element below which recomputation is cheaper than storing and reading a value."""
@@ -85,6 +86,11 @@ def accepts_prologue(op: PTensorOp) -> bool:
     return isinstance(op, AxisReduction | Cumulative)
 
 
+def accepts_epilogue(op: PTensorOp) -> bool:
+    """Return whether the kernel of an operation can compute an element-wise epilogue."""
+    return accepts_prologue(op) or isinstance(op, ContractionCore)
+
+
 def must_materialize(work: PendingGraph) -> set[int]:
     """Return the positions that must be stored, or that are cheaper to store than to recompute."""
     readers: list[list[int]] = [[] for _ in work.steps]
@@ -92,28 +98,87 @@ def must_materialize(work: PendingGraph) -> set[int]:
         for position in positions:
             if position >= 0:
                 readers[position].append(k)
-    found = _Stored(work, readers)
+    found = _Stored(work, readers, _row_groups(work, readers))
     for k in reversed(range(len(work.steps))):
         found.look_at(k)
     return found.places
 
 
+def _row_groups(work: PendingGraph, readers: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Return the values that a kernel computes row by row, each with the result of the kernel.
+
+    As in the fuser of schedules, rows are computed by element-wise operations and reductions along
+    the last axes, which only operations on the same rows read.
+    """
+    found: dict[int, int] = {}
+    reductions = [k for k, (op, _) in enumerate(work.steps) if reduces_rows(op)]
+    for k in reversed(range(min(reductions, default=len(work.steps)), len(work.steps))):
+        if k in found or not is_elementwise(work.steps[k][0]) or not work.nodes[k].type.rank:
+            continue
+        members = _rows_of(work, readers, k, reductions)
+        if not members.isdisjoint(reductions):
+            found |= dict.fromkeys(members - {k}, k)
+    return found
+
+
+def _rows_of(
+    work: PendingGraph, readers: Sequence[Sequence[int]], result: int, reductions: Sequence[int]
+) -> set[int]:
+    """Return the operations that can be computed for each row of a result, and nowhere else."""
+    shape = work.nodes[result].type.shape
+    rows = [k for k in reductions if k < result and _reduces_rows_of(work, k, shape)]
+    members = {result}
+    if not rows:
+        return members
+    values = work.nodes[rows[-1]].type.shape
+    pending = {*work.steps[result][1]}
+    while pending and (k := max(pending)) >= 0:
+        pending.remove(k)
+        op, operands = work.steps[k]
+        kept = work.nodes[k].type.shape
+        if is_anchor(op):
+            is_part = kept == values and k in rows
+        else:
+            is_part = is_elementwise(op) and kept in (shape, values)
+        if is_part and k not in work.outputs and members.issuperset(readers[k]):
+            members.add(k)
+            pending.update(operands)
+    return members
+
+
+def _reduces_rows_of(work: PendingGraph, k: int, shape: Shape) -> bool:
+    """Return whether an operation reduces the last axes of an operand of a shape to size 1."""
+    operand, kept = work.steps[k][1][0], work.nodes[k].type.shape
+    x = work.nodes[operand] if operand >= 0 else work.leaves[-1 - operand]
+    if x.type.shape != shape:
+        return False
+    leading = next((k for k, (a, b) in enumerate(zip(kept, shape, strict=True)) if a != b), None)
+    return leading is not None and set(kept[leading:]) == {1}
+
+
 class _Stored:
     """Set of stored values, determined from the results back to the leaves."""
 
-    def __init__(self, work: PendingGraph, readers: list[list[int]]) -> None:
-        self.work, self.readers = work, readers
+    def __init__(
+        self, work: PendingGraph, readers: list[list[int]], rows: Mapping[int, int]
+    ) -> None:
+        self.work, self.readers, self.rows = work, readers, rows
         self.places = {*work.outputs}
+        self.row_results = {*rows.values()}
         self.homes: list[set[int]] = [set() for _ in work.steps]
         self.with_core: set[int] = set()
         self.read_plainly: set[int] = set()
 
     def look_at(self, k: int) -> None:
         op, _ = self.work.steps[k]
+        if k in self.rows:
+            self.homes[k] = {self.rows[k]}
+            self.with_core |= self.homes[k]
+            return
         homes = self.homes[k]
         for reader in self.readers[k]:
             homes |= {reader} if reader in self.places else self.homes[reader]
-        if k not in self.places and self._has_to(k):
+        if k in self.row_results or (k not in self.places and self._has_to(k)):
             self.places.add(k)
         if k in self.places:
             homes = {k}
@@ -130,7 +195,7 @@ class _Stored:
             return True
         if is_anchor(op):
             return (
-                len(homes) > 1 or bool(homes & self.with_core) or not accepts_prologue(op)
+                len(homes) > 1 or bool(homes & self.with_core) or not accepts_epilogue(op)
                 or not all(is_elementwise(reader) for reader, _ in readers)
             )
         return len(homes) > 1 and self._cost(k) > _MAX_RECOMPUTED_WORK
