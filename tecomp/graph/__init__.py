@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tecomp.graph.program import Program
     from tecomp.graph.report import ProgramReport
     from tecomp.graph.scratchpad_residency import Residency
-    from tecomp.graph.sizes import bytes_of, sizes_of
+    from tecomp.graph.sizes import bytes_of, sizes_of, with_sizes
     from tecomp.graph.value_placement import SpillKind
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from os.path import splitext
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,10 +18,11 @@ from tecomp.compute.tensor import Tensor
 from tecomp.drawing.drawable import Pictured, call_drawing_function
 from tecomp.driver.program_api import CompiledProgram, compile
 from tecomp.driver.static_shapes import check_sizes
-from tecomp.errors import CallError
+from tecomp.errors import CallError, TecompError
+from tecomp.fork_gate import no_fork
 from tecomp.graph.compile_options import CompileRequest
 from tecomp.graph.serialization import NativeProgram, save
-from tecomp.graph.sizes import sizes_of
+from tecomp.graph.sizes import sizes_of, with_sizes
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.printer import format_count, identifier
@@ -50,6 +53,116 @@ def _plain_layouts(request: CompileRequest) -> ProgramLayouts:
     return layouts_of(request)
 
 
+_COMPILED = 0.2
+"""Compile time of a kernel in seconds."""
+_CALLED = 2e-6
+"""Overhead of a kernel call in seconds."""
+_READ = 1e-10
+"""Time per byte of constants and results in seconds."""
+_MIN_CALLS = 16
+_MAX_SPECIALIZATIONS = 2
+_MAX_VALUES = 1000
+"""Maximum number of values of a size that are counted."""
+
+
+class SpecializedProgram:
+    """Program with values of sizes built in, compiled by a background thread.
+
+    Attributes:
+        request: Compile request of the program for all sizes.
+        sizes: Values that are built in, by name.
+    """
+
+    def __init__(self, request: CompileRequest, sizes: Mapping[str, int]) -> None:
+        self.request, self.sizes = request, sizes
+        self._program: Program | None = None
+        self._is_done = Event()
+
+    def start(self) -> None:
+        """Start the thread."""
+        started = Event()
+
+        def run() -> None:
+            started.set()
+            try:
+                # The program for all sizes serves these sizes too.
+                with suppress(TecompError):
+                    self._program = self._compiled()
+            finally:
+                self._is_done.set()
+
+        # A fork waits until the thread ends, because a child process would wait forever for it.
+        with no_fork:
+            Thread(target=no_fork.guard_thread(run), name="tecomp-sizes").start()
+            started.wait()
+
+    def program(self) -> Program | None:
+        """Wait for the program; None if the definitions cannot be specialized."""
+        self._is_done.wait()
+        return self._program
+
+    def _compiled(self) -> Program | None:
+        request = self.request
+        variables = {
+            extent: self.sizes[identifier(extent.name)] for x in request.inputs
+            for extent in x.shape
+            if isinstance(extent, Var) and identifier(extent.name) in self.sizes
+        }
+        tensors = with_sizes([*request.outputs, *request.inputs], variables)
+        if tensors is None:
+            return None
+        found: Any = compile(
+            [tensors[x] for x in request.outputs], [tensors[x] for x in request.inputs],
+            request.target, name=request.name,
+            constants={tensors[x]: v for x, v in request.constants.items() if x in tensors},
+        )
+        program: Program = found
+        return program
+
+
+class Specializer:
+    """Policy that builds frequent values of sizes into a program.
+
+    Compilation starts when the calls with a value have taken as long as a compilation, by an
+    estimate that depends on the sizes and not on a clock. The specialized program is used after
+    twice that time, so that equal sequences of calls give equal bits.
+
+    Attributes:
+        programs: Specialized programs by the values that are built in.
+    """
+
+    def __init__(self, request: CompileRequest, native: NativeProgram) -> None:
+        self._request = request
+        self._compile_time = _COMPILED * native.calls
+        self._call_time = _CALLED * native.calls + _READ * native.constant_bytes
+        self._spent: dict[str, dict[int, float]] = {}
+        self.programs: dict[frozenset[tuple[str, int]], SpecializedProgram] = {}
+
+    def program(self, sizes: Mapping[str, int], results: Sequence[Any]) -> Program | None:
+        """Count a call, and return the program with the most sizes built in, if any."""
+        moved = sum([getattr(result, "nbytes", 0) for result in results])
+        seconds = min(self._call_time + _READ * moved, self._compile_time / _MIN_CALLS)
+        times = {item: self._add(*item, seconds) for item in sizes.items()}
+        frequent = [item for item, spent in times.items() if spent >= self._compile_time]
+        if not frequent:
+            return None
+        key = frozenset(frequent)
+        if key not in self.programs and len(self.programs) < _MAX_SPECIALIZATIONS:
+            new = SpecializedProgram(self._request, dict(key))
+            if self.programs.setdefault(key, new) is new:
+                new.start()
+        ready = {item for item in frequent if times[item] >= 2 * self._compile_time}
+        fitting = [known for known in [*self.programs] if known <= ready]
+        return self.programs[max(fitting, key=len)].program() if fitting else None
+
+    def _add(self, name: str, size: int, seconds: float) -> float:
+        spent = self._spent.setdefault(name, {})
+        if size not in spent and len(spent) >= _MAX_VALUES:
+            spent.clear()
+        spent[size] = spent.get(size, 0.0) + seconds
+        return spent[size]
+
+
 class Program(Pictured):
     """A compiled program; call it with arrays for the inputs.
 
@@ -64,8 +177,8 @@ class Program(Pictured):
     _drawn_by: ClassVar[str] = "program:draw_program"
 
     __slots__ = (
-        "_asked", "_constants", "_details", "_kernel", "_make", "_native", "_sizes", "inputs",
-        "outputs", "target",
+        "_asked", "_constants", "_details", "_kernel", "_make", "_native", "_sizes",
+        "_specializer", "inputs", "outputs", "target",
     )
 
     def __init__(
@@ -85,6 +198,7 @@ class Program(Pictured):
             identifier(extent.name): (k, axis) for k, x in reversed([*enumerate(request.inputs)])
             for axis, extent in enumerate(x.shape) if isinstance(extent, Var)
         }
+        self._specializer = Specializer(request, native) if self._sizes else None
 
     @property
     def details(self) -> ProgramDetails:
@@ -153,15 +267,15 @@ class Program(Pictured):
                 kind="argument-mismatch", kernel=self._kernel.name, expected=expected, names=names,
                 array_count=len(arrays),
             )
-        results = self._results(arrays, out)
-        self._kernel(*arrays, *results, self._constants)
+        sizes = {name: self._extent(arrays, k, axis) for name, (k, axis) in self._sizes.items()}
+        results = self._results(sizes, out)
+        program = self if self._specializer is None else (
+            self._specializer.program(sizes, results) or self)
+        program._kernel(*arrays, *results, program._constants)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _results(self, arrays: Sequence[Any], out: Any) -> Sequence[Any]:
+    def _results(self, sizes: Mapping[str, int], out: Any) -> Sequence[Any]:
         if out is None:
-            sizes = {
-                name: self._extent(arrays, k, axis) for name, (k, axis) in self._sizes.items()
-            }
             buffers = self._native.run.params[len(self.inputs) : -1]
             return [np.empty(sizes_of(x, sizes), x.dtype.numpy) for x in buffers]
         results = list(out) if isinstance(out, list | tuple) else [out]

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from types import MappingProxyType
+from typing import Any
 
-from tecomp.compute.tensor import Tensor
+from tecomp.compute.expression_analysis import post_order
+from tecomp.compute.iter_var import IterVar
+from tecomp.compute.operation import ComputeOp, PlaceholderOp
+from tecomp.compute.reduce import Reduce
+from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.driver.static_shapes import extent_at
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import BinOp, Const, Expr, Var, binary, index_value
-from tecomp.ir.nodes.stmt import Buffer, Extent
+from tecomp.ir.nodes.printer import identifier
+from tecomp.ir.nodes.stmt import Buffer, Extent, Range
 from tecomp.ir.nodes.structural_equality import structural_equal
+from tecomp.ir.traversal.rewrite import bottom_up, substitute
 from tecomp.layout.core.layout import Layout
 from tecomp.lowering.stages.index_expressions import index_of
 
@@ -77,3 +85,69 @@ def symbolic_bytes(x: Tensor, variables: Mapping[Var, Expr]) -> Extent:
     for extent in x.shape:
         total = binary(BinOp.MUL, total, index_of(index_value(extent), variables))
     return in_int64(total, {})
+
+
+def with_sizes(
+    outputs: Sequence[Tensor], sizes: Mapping[Var, int]
+) -> Mapping[Tensor, Tensor] | None:
+    """Build the values of some size variables into definitions.
+
+    Args:
+        outputs: Tensors.
+        sizes: Values of size variables.
+
+    Returns:
+        Replacement of each tensor that `outputs` depend on, including placeholders; None if there
+        are operations of other kinds than `te.compute`.
+
+    >>> from tecomp import te
+    >>> n = te.var("n")
+    >>> A = te.placeholder((n, 4), name="A")
+    >>> B = te.compute((n, 4), lambda i, j: A[n - 1 - i, j], name="B")
+    >>> print(with_sizes([B], {n: 5})[B].op, with_sizes([B], {n: 5})[B].shape)
+    B[i, j] = A[int32(5) - 1 - i, j] (5, 4)
+    """
+    found: dict[Tensor, Tensor] = {}
+    for op in post_order([x.op for x in outputs]):
+        if isinstance(op, PlaceholderOp):
+            shape = tuple(_extent_with(extent, sizes) for extent in op.shape)
+            found[op.output(0)] = replace(op, shape=shape).output(0)
+        elif type(op) is ComputeOp:
+            found.update(zip(op.outputs, _definition_with(op, sizes, found).outputs, strict=True))
+        else:
+            return None
+    return found
+
+
+def _extent_with(extent: Extent, sizes: Mapping[Var, int]) -> Extent:
+    value = extent_at(extent, {identifier(var.name): size for var, size in sizes.items()})
+    if value is not None or isinstance(extent, int):
+        return value if value is not None else extent
+    return simplify(substitute(extent, _constants(sizes)))
+
+
+def _constants(sizes: Mapping[Var, int]) -> dict[Var, Expr]:
+    return {var: Const(size, var.dtype) for var, size in sizes.items()}
+
+
+def _definition_with(
+    op: ComputeOp, sizes: Mapping[Var, int], tensors: Mapping[Tensor, Tensor]
+) -> ComputeOp:
+    axes = {axis: _axis_with(axis, sizes) for axis in op.loops}
+    variables: dict[Var, Expr] = {**_constants(sizes), **axes}
+
+    def rule(node: Any) -> Expr | None:
+        if isinstance(node, TensorLoad):
+            return TensorLoad(tensors[node.tensor], node.indices, node.location)
+        if isinstance(node, Reduce):
+            return replace(node, axis=tuple(axes[axis] for axis in node.axis))
+        return variables.get(node) if isinstance(node, Var) else None
+
+    axis = tuple(axes[x] for x in op.axis)
+    return replace(op, axis=axis, body=tuple(bottom_up(expr, rule) for expr in op.body))
+
+
+def _axis_with(axis: IterVar, sizes: Mapping[Var, int]) -> IterVar:
+    low, extent = (_extent_with(bound, sizes) for bound in (axis.dom.min, axis.dom.extent))
+    first, count = (Const(x, axis.dtype) if isinstance(x, int) else x for x in (low, extent))
+    return replace(axis, dom=Range(first, count))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.errors import CallError, DefinitionError
+from tecomp.graph import program as program_class
+from tecomp.graph import with_sizes
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
@@ -335,3 +338,65 @@ def test_values_of_constants_and_sizes_are_computed_in_each_call(is_exp: bool) -
         i, j = np.indices((size, 16))
         exact = w[(i + j) % 16].astype(float)
         assert_close(program(x), x @ (np.exp(exact) if is_exp else exact), rtol=1e-5, atol=1e-5)
+
+
+def rows_and_columns() -> tuple[Any, Callable[[Array, Array], Array]]:
+    """Return a program of sizes n and m, and its exact result."""
+    n, m = te.var("n"), te.var("m", "int64")
+    X, W = te.placeholder((n, m), name="X"), te.placeholder((m, 8), name="W")
+    turned = te.compute((n, m), lambda i, j: X[n - 1 - i, m - 1 - j] + te.cast(m, "float32"))
+    program = tecomp.compile(topi.nn.softmax(topi.matmul(turned, W)), [X, W])
+
+    def exact(x: Array, w: Array) -> Array:
+        scores = (x[::-1, ::-1] + x.shape[1]).astype(float) @ w
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        return np.asarray(powers / powers.sum(-1, keepdims=True))
+
+    return program, exact
+
+
+def test_frequent_sizes_are_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of sizes that repeat are built in after some calls, and results remain right."""
+    monkeypatch.setattr(program_class, "_COMPILED", 1e-9)
+    program, exact = rows_and_columns()
+    used: list[frozenset[tuple[str, int]]] = []
+    random = np.random.default_rng(0)
+
+    for call in range(60):
+        n, m = (call % 20 + 1, 5) if call < 40 else (7, 5)
+        x, w = (random.standard_normal(shape, np.float32) for shape in [(n, m), (m, 8)])
+        assert_close(program(x, w), exact(x, w), rtol=1e-4, atol=1e-6)
+        found = program._specializer.programs
+        used.append(frozenset(item for key in found for item in key))
+
+    assert used[14] == set()
+    assert used[15] == used[39] == {("m", 5)}
+    assert used[-1] == {("m", 5), ("n", 7)}
+    specialized = [known.program() for known in program._specializer.programs.values()]
+    assert [[x.shape for x in other.inputs] for other in specialized][-1] == [(7, 5), (5, 8)]
+    with pytest.raises(CallError):
+        program(np.zeros((7, 5), np.float32), np.zeros((4, 8), np.float32))
+
+
+def test_sizes_are_built_in_while_threads_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program_class, "_COMPILED", 1e-9)
+    program, exact = rows_and_columns()
+    x, w = np.full((3, 4), 0.5, np.float32), np.linspace(0, 1, 32, dtype="float32").reshape(4, 8)
+    expected = exact(x, w)
+
+    def calls(_: int) -> None:
+        for _ in range(30):
+            assert_close(program(x, w), expected, rtol=1e-4, atol=1e-6)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(calls, range(4)))
+    assert len(program._specializer.programs) == 1
+
+
+def test_scans_are_not_specialized() -> None:
+    n = te.var("n")
+    X, S = te.placeholder((n, 2), name="X"), te.placeholder((n, 2), name="S")
+    start = te.compute((1, 2), lambda t, i: X[0, i], name="start")
+    step = te.compute((n, 2), lambda t, i: S[t - 1, i] + X[t, i], name="step")
+
+    assert with_sizes([te.scan(start, step, S)], {n: 5}) is None

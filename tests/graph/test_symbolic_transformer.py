@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.graph import compilation_steps
+from tecomp.graph import program as program_class
 from tests.numerics import assert_close
 
 Array = np.ndarray[Any, Any]
@@ -131,8 +132,15 @@ def check_decoding(program: Any, w: dict[str, Array], prompt: int, tokens: int) 
     assert_close(values, exact_values, rtol=1e-3, atol=1e-4)
 
 
-def test_all_lengths_take_at_most_three_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prompts of 20 lengths and 200 tokens one after the other use one or a few programs."""
+@pytest.mark.parametrize(("compile_seconds", "count"), [(0.2, 1), (1e-9, 3)])
+def test_all_lengths_take_at_most_three_compilations(
+    monkeypatch: pytest.MonkeyPatch, compile_seconds: float, count: int
+) -> None:
+    """Prompts of 20 lengths and 200 tokens one after the other use one or a few programs.
+
+    If compilation takes no time, frequent values of sizes are built in: no cached tokens, then one
+    new token.
+    """
     compilations: list[object] = []
     compile_native = compilation_steps.compile_native
 
@@ -141,6 +149,7 @@ def test_all_lengths_take_at_most_three_compilations(monkeypatch: pytest.MonkeyP
         return compile_native(*args, **options)
 
     monkeypatch.setenv("TECOMP_CACHE", "off")
+    monkeypatch.setattr(program_class, "_COMPILED", compile_seconds)
     monkeypatch.setattr(compilation_steps, "compile_native", counted)
     program, w = compiled_layer()
     empty = np.zeros((0, KEY_HEADS, HEAD), np.float32)
@@ -153,4 +162,4 @@ def test_all_lengths_take_at_most_three_compilations(monkeypatch: pytest.MonkeyP
             assert_close(got, expected, rtol=1e-3, atol=1e-4)
     check_decoding(program, w, prompt=20, tokens=200)
 
-    assert 1 <= len(compilations) <= 3
+    assert len(compilations) == count
