@@ -133,7 +133,7 @@ def _constants(sizes: Mapping[Var, int]) -> dict[Var, Expr]:
 def _definition_with(
     op: ComputeOp, sizes: Mapping[Var, int], tensors: Mapping[Tensor, Tensor]
 ) -> ComputeOp:
-    axes = {axis: _axis_with(axis, sizes) for axis in op.loops}
+    axes: dict[Var, IterVar] = {axis: _axis_with(axis, sizes) for axis in op.loops}
     variables: dict[Var, Expr] = {**_constants(sizes), **axes}
 
     def rule(node: Any) -> Expr | None:

@@ -220,13 +220,13 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
         operands[k] = operand_of(work.leaves[k], groups, loops, strides)
     passed = tuple([operands[k] for k in range(len(work.leaves))])
     reduced = tuple([k for k, group in enumerate(groups) if kinds[group[0]]])
-    kept = result_loops(op, reduced, len(loops))
+    result_axes = result_loops(op, reduced, len(loops))
     if not all(is_known(work.steps[k][0], len(reduced)) for k in parts.anchors):
         return None
     is_full = parts.levels[work.outputs[0]]
     if not is_full and any(all(k not in operand.axes for operand in passed) for k in reduced):
         return None  # no operand determines the extent of this loop
-    if not _are_on_kept_loops(work, parts, passed, kept):
+    if not _are_on_kept_loops(work, parts, passed, result_axes):
         return None
     steps = tuple([
         (on_a_row(op) if k in parts.anchors else op, sources)
@@ -248,7 +248,7 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
         passed,
         types[0].shape,
         loops,
-        loops if is_full else tuple([loops[k] for k in kept]),
+        loops if is_full else tuple([loops[k] for k in result_axes]),
         dtypes,
         prod(loops),
         is_slow=is_slow(op),
@@ -258,14 +258,14 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
 
 
 def _are_on_kept_loops(
-    work: PendingGraph, parts: _Parts, passed: Sequence[KernelOperand], kept: Sequence[int]
+    work: PendingGraph, parts: _Parts, passed: Sequence[KernelOperand], kept_loops: Sequence[int]
 ) -> bool:
     """Return whether operations on results of anchors read leaves along the kept loops only."""
     read = [
         passed[-1 - p] for k, (_, operands) in enumerate(work.steps)
         if not parts.levels[k] and k not in parts.anchors for p in operands if p < 0
     ]
-    return all({*kept}.issuperset(operand.axes) for operand in read)
+    return all({*kept_loops}.issuperset(operand.axes) for operand in read)
 
 
 def _is_down_columns(
@@ -428,7 +428,7 @@ class _Definition:
     Attributes:
         steps: Operations, with anchors normalized to a single axis.
         levels: For each operation, whether its value has all loops.
-        kept: Loops of the results of anchors.
+        kept_loops: Loops of the results of anchors.
         sizes: Extents of the loops.
         operands: How each leaf is passed.
         inputs: Arguments, one for each leaf.
@@ -440,7 +440,7 @@ class _Definition:
 
     steps: Sequence[Step]
     levels: Sequence[bool]
-    kept: Sequence[int]
+    kept_loops: Sequence[int]
     sizes: Sequence[Any]
     operands: Sequence[KernelOperand]
     inputs: Sequence[te.Tensor]
@@ -450,7 +450,7 @@ class _Definition:
 
     def loops(self, position: int) -> Sequence[int]:
         """Return the loops of a value."""
-        return range(len(self.sizes)) if self.levels[position] else self.kept
+        return range(len(self.sizes)) if self.levels[position] else self.kept_loops
 
     def dtype(self, position: int) -> str:
         """Return the dtype of a value or a leaf."""
@@ -520,9 +520,9 @@ def _build(
         argument([sizes[k] for k in spec.axes], dtype, f"x{k}")
         for k, (spec, dtype) in enumerate(zip(operands, dtypes, strict=True))
     ]
-    kept = result_loops(steps[anchors[0]][0], reduce_loops, len(sizes))
+    kept_loops = result_loops(steps[anchors[0]][0], reduce_loops, len(sizes))
     types = dtypes_of(steps, dtypes)
-    d = _Definition(steps, levels, kept, sizes, operands, inputs, dtypes, types)
+    d = _Definition(steps, levels, kept_loops, sizes, operands, inputs, dtypes, types)
     shared = _shared_steps(steps, anchors, outputs)
     for k in range(len(steps)):
         if k in anchors:

@@ -135,11 +135,11 @@ def _rows_of(
     while pending and (k := max(pending)) >= 0:
         pending.remove(k)
         op, operands = work.steps[k]
-        kept = work.nodes[k].type.shape
+        found = work.nodes[k].type.shape
         if is_anchor(op):
-            is_part = kept == values and k in rows
+            is_part = found == values and k in rows
         else:
-            is_part = is_elementwise(op) and kept in (shape, values)
+            is_part = is_elementwise(op) and found in (shape, values)
         if is_part and k not in work.outputs and members.issuperset(readers[k]):
             members.add(k)
             pending.update(operands)
@@ -148,12 +148,12 @@ def _rows_of(
 
 def _reduces_rows_of(work: PendingGraph, k: int, shape: Shape) -> bool:
     """Return whether an operation reduces the last axes of an operand of a shape to size 1."""
-    operand, kept = work.steps[k][1][0], work.nodes[k].type.shape
+    operand, result = work.steps[k][1][0], work.nodes[k].type.shape
     x = work.nodes[operand] if operand >= 0 else work.leaves[-1 - operand]
     if x.type.shape != shape:
         return False
-    leading = next((k for k, (a, b) in enumerate(zip(kept, shape, strict=True)) if a != b), None)
-    return leading is not None and set(kept[leading:]) == {1}
+    leading = next((k for k, (a, b) in enumerate(zip(result, shape, strict=True)) if a != b), None)
+    return leading is not None and set(result[leading:]) == {1}
 
 
 class _Stored:
