@@ -8,8 +8,12 @@ from functools import singledispatch
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
 from tecomp.array.graph.node import type_of
 from tecomp.array.graph.pending import Step
+from tecomp.array.graph.views import view_of
 from tecomp.ptensor.formulas.tables import is_elementwise
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
@@ -68,7 +72,29 @@ def access_pattern(
     """Return the accesses of an operation to its operands; whole operands if they are unknown."""
     if is_elementwise(op):
         return AccessPattern(tuple([_repeat_accesses(x.shape, result.shape) for x in operands]))
+    if isinstance(op, _VIEWS):
+        return AccessPattern((_view_accesses(op, operands[0].shape),))
     return _reads(op, operands, result)
+
+
+_VIEWS = (BroadcastOp, ExpandDims, ExtractSlice, Flip, MatrixTranspose, PermuteDims, Squeeze)
+"""Views in which each axis of the operand is at most one axis of the result."""
+_ELEMENT = np.zeros(1, "int8")
+
+
+def _view_accesses(op: PTensorOp, shape: Shape) -> tuple[AxisAccess | None, ...]:
+    """Return the accesses of a view, from the view of memory with a stride along one axis only."""
+    accesses: list[AxisAccess | None] = []
+    for axis in range(len(shape)):
+        strides = [int(k == axis) for k in range(len(shape))]
+        data = as_strided(_ELEMENT, shape, strides, writeable=False)
+        view = view_of(op, data)
+        assert view is not None
+        first = view.ctypes.data - data.ctypes.data
+        found = [AxisAccess(k, step, first) for k, step in enumerate(view.strides) if step]
+        # A new axis of size 1 has an arbitrary stride.
+        accesses.append(max(found, key=lambda x: view.shape[x.axis] > 1, default=None))
+    return tuple(accesses)
 
 
 def _repeat_accesses(shape: Shape, result: Shape) -> tuple[AxisAccess | None, ...]:
@@ -88,22 +114,9 @@ def _access_along_axes(
     return AccessPattern((accesses,) * len(xs), tuple(full_axes))
 
 
-def _renumber_axes(shape: Shape, axes: Mapping[int, int]) -> AccessPattern:
-    """Return accesses to an operand whose axes are renumbered in, or missing from, the result."""
-    return AccessPattern((tuple([
-        AxisAccess(axes[axis]) if axis in axes else None for axis in range(len(shape))
-    ]),))
-
-
 @singledispatch
 def _reads(op: PTensorOp, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
     return AccessPattern(tuple([(None,) * x.rank for x in xs]), tuple(range(result.rank)))
-
-
-@_reads.register
-def _(op: ExtractSlice, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
-    return AccessPattern(
-        (tuple([AxisAccess(k, step, first) for k, (first, step, _) in enumerate(op.slice)]),))
 
 
 @_reads.register
@@ -115,44 +128,6 @@ def _(op: InsertSlice, xs: Sequence[PTensorType], result: PTensorType) -> Access
     ])
     accesses = tuple([AxisAccess(k) for k in range(result.rank)])
     return AccessPattern((accesses, part), tuple([k for k, step in enumerate(steps) if step != 1]))
-
-
-@_reads.register
-def _(op: BroadcastOp, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
-    return AccessPattern((_repeat_accesses(xs[0].shape, result.shape),))
-
-
-@_reads.register
-def _(op: ExpandDims, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
-    retained = [axis for axis in range(result.rank) if axis not in op.axis]
-    return _renumber_axes(xs[0].shape, dict(enumerate(retained)))
-
-
-@_reads.register
-def _(op: Squeeze, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
-    retained = [axis for axis in range(xs[0].rank) if axis not in op.axis]
-    return _renumber_axes(xs[0].shape, {axis: k for k, axis in enumerate(retained)})
-
-
-@_reads.register
-def _(op: PermuteDims, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
-    return _renumber_axes(xs[0].shape, {axis: k for k, axis in enumerate(op.axis)})
-
-
-@_reads.register
-def _(op: MatrixTranspose, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
-    outer = range(result.rank - 2)
-    return _renumber_axes(xs[0].shape, {
-        **{k: k for k in outer}, result.rank - 2: result.rank - 1, result.rank - 1: result.rank - 2
-    })
-
-
-@_reads.register
-def _(op: Flip, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
-    return AccessPattern((tuple([
-        AxisAccess(k, -1, n - 1) if k in op.axis else AxisAccess(k) for k, n
-        in enumerate(result.shape)
-    ]),))
 
 
 @_reads.register
