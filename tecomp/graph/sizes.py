@@ -104,8 +104,9 @@ def with_sizes(
     >>> n = te.var("n")
     >>> A = te.placeholder((n, 4), name="A")
     >>> B = te.compute((n, 4), lambda i, j: A[n - 1 - i, j], name="B")
-    >>> print(with_sizes([B], {n: 5})[B].op, with_sizes([B], {n: 5})[B].shape)
-    B[i, j] = A[int32(5) - 1 - i, j] (5, 4)
+    >>> C = with_sizes([B], {n: 5})[B]
+    >>> print(C.op, C.shape)
+    B[i, j] = A[int32(5) - int32(1) - i, j] (5, 4)
     """
     found: dict[Tensor, Tensor] = {}
     for op in post_order([x.op for x in outputs]):
