@@ -6,8 +6,6 @@ import typing
 from types import SimpleNamespace as _Names
 
 from tecomp.compute import elementwise as _elementwise
-from tecomp.compute import hybrid as hybrid
-from tecomp.compute import ir_builder as ir_builder
 from tecomp.compute.define import compute, placeholder, reduce_axis, size_var, var
 from tecomp.compute.elementwise import *  # noqa: F403
 from tecomp.compute.extern import (
@@ -79,6 +77,8 @@ from tecomp.scheduling.schedule import Schedule, Stage, create_schedule
 from tecomp.scheduling.threads import thread_axis
 
 if typing.TYPE_CHECKING:
+    from tecomp.compute import hybrid as hybrid
+    from tecomp.compute import ir_builder as ir_builder
     from tecomp.compute.gradient import gradient
 
 tensor = _Names(

@@ -18,4 +18,4 @@ if TYPE_CHECKING:
     from tecomp.compute.tensor import Operation, Tensor, TensorLoad
     from tecomp.compute.tvm_compat import ABSENT
 else:
-    __getattr__, __dir__ = lazy_names(__name__)
+    __getattr__, __dir__ = lazy_names(__name__, submodules=frozenset({"hybrid", "ir_builder"}))

@@ -11,7 +11,6 @@ from tecomp.ir.nodes.printer import identifier
 from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.lowering.stages.index_expressions import index_of
-from tecomp.lowering.storage.buffer_rewrite import replace_variables
 
 
 def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int | None:
@@ -78,6 +77,8 @@ def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
     if not values:
         return func
     params = tuple(_with_sizes(p, values) if isinstance(p, Buffer) else p for p in func.params)
+    # Import lazily: kernels from the cache are not lowered.
+    from tecomp.lowering.storage.buffer_rewrite import replace_variables
     body = replace_variables(func.body, values)
     remaining = tuple(var for var in func.sizes if var not in values and var not in scalars)
     return simplify(PrimFunc(func.name, params, body, remaining, sites=func.sites))
