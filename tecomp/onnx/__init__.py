@@ -8,7 +8,8 @@ from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from tecomp.onnx.model import Backend, Model, load, supported_operators
+    from tecomp.onnx.model_report import ModelReport, check
 
-__all__ = ["Backend", "Model", "load", "supported_operators"]
+__all__ = ["Backend", "Model", "ModelReport", "check", "load", "supported_operators"]
 
 __getattr__, __dir__ = lazy_names(__name__)

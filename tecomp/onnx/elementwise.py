@@ -7,10 +7,9 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import onnx
 
 from tecomp import te, topi
-from tecomp.onnx.node import OPERATORS, Node, operator
+from tecomp.onnx.node import Node, operator
 from tecomp.operations import ELEMENT_TYPES, ElementType, element_type
 
 _UNARY: dict[str, Callable[[te.Tensor], Any]] = {
@@ -32,7 +31,7 @@ _BINARY: dict[str, Callable[[te.Tensor, te.Tensor], Any]] = {
 _VARIADIC = {"Max": topi.maximum, "Min": topi.minimum, "Sum": topi.add}
 
 
-def _of_unary(function: Callable[[te.Tensor], Any]) -> Callable[[Node], te.Tensor]:
+def _of_unary(function: Any) -> Callable[[Node], te.Tensor]:
     return lambda node: function(node.tensor(0))
 
 
@@ -46,9 +45,9 @@ def _of_any_number(
     return lambda node: reduce(function, node.tensors())
 
 
-OPERATORS.update({name: _of_unary(function) for name, function in _UNARY.items()})
-OPERATORS.update({name: _of_binary(function) for name, function in _BINARY.items()})
-OPERATORS.update({name: _of_any_number(function) for name, function in _VARIADIC.items()})
+for _names, _translate in ((_UNARY, _of_unary), (_BINARY, _of_binary), (_VARIADIC, _of_any_number)):
+    for _name, _function in _names.items():
+        operator(_name)(_translate(_function))
 
 
 def of_elements(x: te.Tensor, element: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:
@@ -115,23 +114,26 @@ def _clip(node: Node) -> te.Tensor:
 def _cast(node: Node) -> te.Tensor:
     x = node.tensor(0)
     if node.kind == "CastLike":
-        dtype = str(node.tensor(1).dtype)
+        dtype = str(getattr(node.inputs[1], "dtype", None))
     else:
-        dtype = str(onnx.helper.tensor_dtype_to_np_dtype(node.attribute("to")))
+        dtype = node.dtype_attribute("to", "undefined")
     row = _ELEMENT_TYPES.get(dtype)
     if row is None:
         raise node.error("the dtype {dtype} is not supported", dtype=dtype)
     if row.kind == "float" and not row.is_signed:
         return _to_power_of_two(x, row, node)
     if row.kind.startswith("float") and row.bits <= 8 and node.attribute("saturate", 1):
-        x = _saturated(x, row.largest)
+        x = saturate(x, row.largest)
+    if row.kind in ("int", "uint") and row.bits < 8:
+        # Values out of range keep their low bits (ONNX, table of the operator Cast).
+        return topi.cast(topi.cast(x, "int32"), dtype)
     return topi.cast(x, dtype)
 
 
 _ELEMENT_TYPES = {row.name: row for row in ELEMENT_TYPES}
 
 
-def _saturated(x: te.Tensor, limit: float) -> te.Tensor:
+def saturate(x: te.Tensor, limit: float) -> te.Tensor:
     """Clip values to [-limit, limit]; NaN stays NaN (ONNX, operator Cast, attribute saturate)."""
     row = _ELEMENT_TYPES[str(x.dtype)]
     if row.bits <= 8 or not row.kind.startswith("float"):
@@ -177,7 +179,7 @@ def _activation(
         return of_elements(
             node.tensor(0), lambda x: element(x, *(te.const(v, x.dtype) for v in values)), name)
 
-    OPERATORS[name] = define
+    operator(name)(define)
 
 
 def _zero(x: te.Expr) -> te.Expr:
@@ -268,7 +270,7 @@ def _reduction(node: Node) -> te.Tensor:
     if axes == []:
         return topi.identity(x)
     is_bool = str(x.dtype) == "bool"
-    x = topi.cast(x, "int32") if is_bool else x
+    x = topi.cast(x, "uint8") if is_bool else x  # maxima of nothing are False
     result = _REDUCTIONS[node.kind](x, axes, bool(node.attribute("keepdims", 1)))
     return topi.cast(result, "bool") if is_bool else result
 

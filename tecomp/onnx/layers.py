@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import floor
 from typing import Any
 
 from tecomp import te, topi
-from tecomp.onnx.node import OPERATORS, Node, operator
+from tecomp.onnx.node import MICROSOFT, Node, apply, operator
 from tecomp.onnx.shapes import product_of
+from tecomp.onnx.vision import pool_with_indices, resample, sample_grid
 
 _NCX = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
@@ -101,10 +103,10 @@ def _convolution(node: Node) -> te.Tensor:
 
 
 @operator("MaxPool", "AveragePool")
-def _pool(node: Node) -> te.Tensor:
+def _pool(node: Node) -> te.Tensor | list[te.Tensor]:
     x, kernel = node.tensor(0), node.attribute("kernel_shape")
-    if node.outputs > 1:
-        raise node.error("indices of maxima are not supported")
+    if node.returns(1):
+        return pool_with_indices(node, x, _padding(node, x, kernel))
     count = len(kernel)
     function = {1: topi.nn.pool1d, 2: topi.nn.pool2d, 3: topi.nn.pool3d}[count]
     is_max = node.kind == "MaxPool"
@@ -135,9 +137,9 @@ def _channel_vector(x: te.Tensor, values: te.Tensor, axis: int = 1) -> te.Tensor
 
 @operator("BatchNormalization")
 def _batch_normalization(node: Node) -> te.Tensor:
-    if node.attribute("training_mode", 0) or node.outputs > 1:
-        raise node.error("training is not supported")
     x, scale, bias, mean, variance = node.tensors()
+    if node.attribute("training_mode", 0):
+        return _batch_statistics(node, x, scale, bias, mean, variance)
     epsilon = te.const(node.attribute("epsilon", 1e-5), str(x.dtype))
     # Factors depend on constants only, and are computed once.
     factor = topi.multiply(scale, topi.rsqrt(topi.add(variance, epsilon)))
@@ -145,17 +147,55 @@ def _batch_normalization(node: Node) -> te.Tensor:
     return topi.add(topi.multiply(x, _channel_vector(x, factor)), _channel_vector(x, shift))
 
 
+def _batch_statistics(
+    node: Node, x: te.Tensor, scale: te.Tensor, bias: te.Tensor, mean: te.Tensor,
+    variance: te.Tensor,
+) -> list[te.Tensor]:
+    """Return the normalized batch, and the running mean and variance."""
+    axes = [k for k in range(len(x.shape)) if k != 1]
+    kind = "float32" if str(x.dtype) in ("float16", "bfloat16") else str(x.dtype)
+    wide = topi.cast(x, kind)
+    own_mean = mean_of(wide, axes)
+    centered = topi.subtract(wide, own_mean)
+    own_variance = mean_of(topi.multiply(centered, centered), axes)
+    factor = topi.rsqrt(topi.add(own_variance, te.const(node.attribute("epsilon", 1e-5), kind)))
+    y = topi.add(
+        topi.multiply(topi.multiply(centered, factor), _channel_vector(x, topi.cast(scale, kind))),
+        _channel_vector(x, topi.cast(bias, kind)))
+
+    def running(old: te.Tensor, new: te.Tensor) -> te.Tensor:
+        momentum, dtype = node.attribute("momentum", 0.9), str(old.dtype)
+        return topi.add(topi.multiply(old, te.const(momentum, dtype)), topi.multiply(
+            topi.cast(topi.reshape(new, old.shape), dtype), te.const(1 - momentum, dtype)))
+
+    return [topi.cast(y, str(x.dtype)), running(mean, own_mean), running(variance, own_variance)]
+
+
+def mean_of(x: te.Tensor, axes: Sequence[int]) -> te.Tensor:
+    """Return the mean along axes, which are kept with size 1."""
+    count = product_of([x.shape[k] for k in axes])
+    dtype = str(x.dtype)
+    size = te.const(count, dtype) if isinstance(count, int) else te.cast(count, dtype)
+    return topi.divide(topi.sum(x, [*axes], True), size)
+
+
+@operator("SimplifiedLayerNormalization", domain=MICROSOFT)
 @operator("LayerNormalization", "RMSNormalization")
-def _layer_normalization(node: Node) -> te.Tensor:
-    x, axis = node.tensor(0), node.attribute("axis", -1)
-    if node.outputs > 1:
-        raise node.error("the mean and the deviation are not supported as outputs")
-    axes = [*range(axis % len(x.shape), len(x.shape))]
+def _layer_normalization(node: Node) -> te.Tensor | list[te.Tensor | None]:
+    x = node.tensor(0)
+    axes = [*range(node.axis(len(x.shape), -1), len(x.shape))]
     epsilon = node.attribute("epsilon", 1e-5)
-    if node.kind == "RMSNormalization":
+    if node.kind != "LayerNormalization":
         return topi.nn.rms_norm(x, node.tensor(1), axes, epsilon)
     bias = node.tensor(2) if node.has(2) else None
-    return topi.nn.layer_norm(x, node.tensor(1), bias, axes, epsilon)
+    found = topi.nn.layer_norm(x, node.tensor(1), bias, axes, epsilon)
+    if not node.returns(1) and not node.returns(2):
+        return found
+    wide = topi.cast(x, node.dtype_attribute("stash_type", "float32"))
+    mean = mean_of(wide, axes)
+    centered = topi.subtract(wide, mean)
+    variance = mean_of(topi.multiply(centered, centered), axes)
+    return [found, mean, topi.rsqrt(topi.add(variance, te.const(epsilon, str(wide.dtype))))]
 
 
 @operator("InstanceNormalization")
@@ -174,10 +214,12 @@ def _local_response(node: Node) -> te.Tensor:
 
 
 @operator("Dropout")
-def _dropout(node: Node) -> te.Tensor:
-    if node.outputs > 1:
-        raise node.error("the mask is not supported as an output")
-    return topi.identity(node.tensor(0))
+def _dropout(node: Node) -> list[te.Tensor | None]:
+    if node.has(2) and node.known(2).any() and node.number(1, 0.5) != 0:
+        raise node.error("random masks are drawn on the host")
+    x = node.tensor(0)
+    mask = topi.full(x.shape, "bool", te.const(True, "bool")) if node.returns(1) else None
+    return [topi.identity(x), mask]
 
 
 _TRANSPOSED: dict[int, Any] = {
@@ -241,8 +283,7 @@ def _norm_of_windows(node: Node) -> te.Tensor:
     attributes = {**node.attributes, "count_include_pad": 1}
     if attributes.pop("ceil_mode", 0):
         raise node.error("ceil_mode is not supported")
-    mean: Any = OPERATORS["AveragePool"](
-        Node("AveragePool", node.name, [powers], attributes, 1, node.opset, node.constants))
+    mean = apply("AveragePool", node, [powers], **attributes)
     result: te.Tensor = topi.power(
         topi.multiply(mean, te.const(count, dtype)), te.const(1 / p, dtype))
     return result
@@ -255,6 +296,10 @@ def _grid_sample(node: Node) -> te.Tensor:
     modes = {"linear": "bilinear", "cubic": "bicubic"}
     mode = node.attribute("mode", "linear" if node.opset >= 20 else "bilinear")
     axes = [0, count + 1, *range(1, count + 1)]
+    padding = node.attribute("padding_mode", "zeros")
+    if count != 2 or mode in ("cubic", "bicubic") or padding == "reflection":
+        plain = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+        return sample_grid(node, x, grid, plain)
     return topi.image.grid_sample(
         x, topi.transpose(grid, axes), modes.get(mode, mode), {2: "NCHW", 3: "NCDHW"}[count],
         node.attribute("padding_mode", "zeros"), bool(node.attribute("align_corners", 0)),
@@ -273,13 +318,16 @@ def _resize(node: Node) -> te.Tensor:
     count = len(x.shape) - 2
     is_old = node.kind == "Upsample" or node.opset < 11
     axes = [k % len(x.shape) for k in node.attribute("axes", range(len(x.shape)))]
-    extents = _resized_extents(node, x, axes, 1 if is_old else 2)
-    if count not in _RESIZED or extents[:2] != [*x.shape[:2]]:
-        raise node.error("only the 1 to 3 axes after the channels may change")
+    extents, scales = _resized_extents(node, x, axes, 1 if is_old else 2)
     transform = node.attribute(
         "coordinate_transformation_mode", "asymmetric" if is_old else "half_pixel")
-    if transform == "half_pixel_symmetric":
+    mode = node.attribute("mode", "nearest")
+    is_exact = all(n * s == e for n, s, e in zip(x.shape, scales, extents, strict=True))
+    if is_exact and transform == "half_pixel_symmetric":
         transform = "half_pixel"  # equal for scales that give integer sizes
+    is_plain = count in _RESIZED and extents[:2] == [*x.shape[:2]]
+    if not is_plain or not is_exact or node.attribute("antialias", 0):
+        return resample(node, x, extents, scales, transform)
     roi = [0.0] * count + [1.0] * count
     if transform == "tf_crop_and_resize":
         bounds = node.numbers(1)
@@ -287,7 +335,6 @@ def _resize(node: Node) -> te.Tensor:
             if axis >= 2:
                 roi[axis - 2] = bounds[position]
                 roi[count + axis - 2] = bounds[len(axes) + position]
-    mode = node.attribute("mode", "nearest")
     result: te.Tensor = _RESIZED[count](
         x, roi, extents[2:], _LAYOUTS[count], "nearest_neighbor" if mode == "nearest" else mode,
         transform, node.attribute("nearest_mode", "floor" if is_old else "round_prefer_floor"),
@@ -297,23 +344,25 @@ def _resize(node: Node) -> te.Tensor:
     return result
 
 
-def _resized_extents(node: Node, x: te.Tensor, axes: list[int], position: int) -> list[int]:
-    """Return the extents from scales, the input at `position`, or from sizes, the next one."""
-    if node.attribute("antialias", 0):
-        raise node.error("antialias is not supported")
-    if node.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise node.error("keep_aspect_ratio_policy is not supported")
+def _resized_extents(
+    node: Node, x: te.Tensor, axes: list[int], position: int
+) -> tuple[list[int], list[float]]:
+    """Return extents and scales from scales, the input at `position`, or sizes, the next one."""
     extents = [n for n in x.shape if isinstance(n, int)]
     if len(extents) < len(x.shape):
         raise node.error("images must have constant sizes")
+    scales, old = [1.0] * len(extents), [*extents]
     if sizes := node.numbers(position + 1):
+        policy = node.attribute("keep_aspect_ratio_policy", "stretch")
+        ratios = [size / old[axis] for axis, size in zip(axes, sizes, strict=True)]
+        if policy != "stretch":
+            ratio = min(ratios) if policy == "not_larger" else max(ratios)
+            sizes = [floor(ratio * old[axis] + 0.5) for axis in axes]
         for axis, size in zip(axes, sizes, strict=True):
             extents[axis] = size
-        return extents
-    scales = node.attribute("scales") or node.numbers(position)
-    for axis, scale in zip(axes, scales, strict=True):
-        exact = extents[axis] * scale
-        extents[axis] = int(exact)
-        if extents[axis] != exact:
-            raise node.error("the scale {scale} does not give an integer size", scale=scale)
-    return extents
+            scales[axis] = ratio if policy != "stretch" else size / old[axis]
+        return extents, scales
+    given = node.attribute("scales") or node.numbers(position)
+    for axis, scale in zip(axes, given, strict=True):
+        scales[axis], extents[axis] = scale, floor(old[axis] * scale)
+    return extents, scales

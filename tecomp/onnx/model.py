@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import onnx
-import onnx.inliner
-import onnx.shape_inference
 from onnx import numpy_helper
 from onnx.backend.base import Backend as _Backend
 from onnx.backend.base import BackendRep
-from onnx.reference import ReferenceEvaluator
 
 import tecomp
-from tecomp import te, topi
+from tecomp import te
 from tecomp.driver import CompiledProgram
-from tecomp.errors import CallError, ModelError, TecompError
-from tecomp.onnx import elementwise, layers, quantized, shapes
-from tecomp.onnx.node import OPERATORS, Array, Node, Value
-from tecomp.operations import ELEMENT_TYPES
+from tecomp.errors import CallError, ModelError
+from tecomp.onnx import attention, elementwise, host, layers, learning, quantized, recurrent, shapes
+from tecomp.onnx.control_flow import Work
+from tecomp.onnx.importer import Importer
+from tecomp.onnx.node import HOST_OPERATORS, MICROSOFT, OPERATORS, as_plain, is_function
+from tecomp.onnx.plan import ModelContext, Plan, ProgramStep
 
-_REGISTERED = elementwise, layers, quantized, shapes
-_NEVER_FOLDED = {
-    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-    "RandomUniformLike",
-}
-"""Operators whose result is not a function of their inputs."""
+_REGISTERED = attention, elementwise, host, layers, learning, quantized, recurrent, shapes
+_MOVED = {"SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization"}
 
 
 class Model:
@@ -38,7 +35,8 @@ class Model:
     Attributes:
         inputs: Names of the inputs, without weights.
         outputs: Names of the outputs.
-        program: Compiled program.
+        plan: Steps of the model: programs, functions of the host between them, and parts that are
+            compiled when data has decided their shapes.
 
     >>> import numpy as np, onnx
     >>> from onnx import TensorProto, helper
@@ -54,11 +52,35 @@ class Model:
     """
 
     def __init__(
-        self, inputs: Sequence[str], outputs: Sequence[str], program: CompiledProgram
+        self, inputs: Sequence[str], outputs: Sequence[str], optional: Collection[str], plan: Plan
     ) -> None:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
-        self.program = program
+        self.plan = plan
+        self._optional = optional
+        programs = self.programs
+        is_one = len(plan.steps) == len(programs) == 1 and [x.name for x in plan.outputs] == [
+            *plan.steps[0].outputs] and [*plan.steps[0].inputs] == [*inputs]
+        self._only = programs[0] if is_one else None
+
+    @property
+    def programs(self) -> tuple[CompiledProgram, ...]:
+        """Programs that are compiled so far, in execution order."""
+        return tuple(step.program for step in self.plan.steps if isinstance(step, ProgramStep))
+
+    @property
+    def program(self) -> CompiledProgram:
+        """Program of a model that consists of one.
+
+        Raises:
+            CallError: If the model consists of several programs.
+        """
+        if self._only is None:
+            raise CallError(
+                "model.program: the model consists of {count} steps, because data decides shapes; "
+                "read `model.programs`", kind="invalid-value", count=len(self.plan.steps),
+            )
+        return self._only
 
     def __call__(self, *arrays: Any) -> Any:
         """Return the outputs for inputs in order: one array, or a tuple of several.
@@ -66,37 +88,75 @@ class Model:
         Raises:
             CallError: If an array does not fit its input.
         """
-        return self.program(*arrays)
+        if self._only is not None:
+            return self._only(*arrays)
+        if len(arrays) != len(self.inputs):
+            raise CallError(
+                "model: expected {expected} arrays ({inputs}), got {count}", kind="argument-count",
+                expected=len(self.inputs), inputs=", ".join(self.inputs), count=len(arrays),
+            )
+        found = self._run(dict(zip(self.inputs, arrays, strict=True)))
+        return tuple(found) if len(found) > 1 else found[0]
 
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Return the outputs by name for inputs by name.
 
         Args:
-            feeds: Array of each input.
+            feeds: Array of each input; a list for a sequence, None for an absent optional value.
 
         Raises:
             CallError: If an input is missing or unknown, or an array does not fit its input.
         """
-        if {*feeds} != {*self.inputs}:
+        if {*feeds} | {*self._optional} != {*self.inputs} | {*self._optional}:
             raise CallError(
                 "run: the inputs are {inputs}, got {names}; pass an array for each input",
                 kind="argument-list", inputs=", ".join(self.inputs), names=", ".join(feeds),
             )
-        found = self.program(*(np.asarray(feeds[name]) for name in self.inputs))
-        results = found if isinstance(found, tuple) else (found,)
-        return dict(zip(self.outputs, results, strict=True))
+        return dict(zip(self.outputs, self._run(feeds), strict=True))
+
+    def _run(self, feeds: Mapping[str, Any]) -> list[Any]:
+        env = {name: _as_input(feeds.get(name)) for name in self.inputs}
+        if self._only is not None:
+            found = self._only(*env.values())
+            return [*found] if isinstance(found, tuple) else [found]
+        return [_as_output(value) for value in self.plan.run(env)]
 
     def __repr__(self) -> str:
         return f"<Model ({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
 
 
-def supported_operators() -> tuple[str, ...]:
-    """Return the names of the operators of the domain `ai.onnx` that models may contain.
+def _as_input(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_input(item) for item in value]
+    return None if value is None else as_plain(value)
+
+
+def _as_output(value: Any) -> Any:
+    """Return a result; strings are objects, as in other packages."""
+    if isinstance(value, list):
+        return [_as_output(item) for item in value]
+    is_text = isinstance(value, np.ndarray) and value.dtype.kind == "U"
+    return value.astype(object) if is_text else value
+
+
+def supported_operators(domain: str = "") -> tuple[str, ...]:
+    """Return the names of the operators of a domain that models may contain.
+
+    Args:
+        domain: Domain; empty for `ai.onnx`.
 
     >>> "Conv" in supported_operators()
     True
+    >>> "MatMulNBits" in supported_operators("com.microsoft")
+    True
     """
-    return tuple(sorted({*OPERATORS, "Constant"}))
+    local = {name for table in (OPERATORS, HOST_OPERATORS) for place, name, _ in table
+           if place == domain}
+    if domain:
+        return tuple(sorted(local))
+    defined = {schema.name for schema in onnx.defs.get_all_schemas()
+               if schema.domain == "" and is_function("", schema.name)}
+    return tuple(sorted(local | defined | {"Constant", "Identity", "If", "Loop", "Scan"}))
 
 
 def load(
@@ -106,7 +166,8 @@ def load(
     """Load an ONNX model and compile it.
 
     Symbolic dimensions remain symbolic: one compilation serves all sizes. Operators whose inputs
-    are known are computed once, while the model is loaded.
+    are known are computed once, while the model is loaded. Nodes whose shapes depend on data run on
+    the host between programs, or are compiled when the data is present.
 
     Args:
         model: Path of a file, its bytes, or an `onnx.ModelProto`.
@@ -114,8 +175,8 @@ def load(
         shapes: Shapes of inputs, by name, in place of those of the model. Default: none.
 
     Raises:
-        ModelError: If the model is malformed, an input has no shape, or nodes are not supported;
-            the error lists all of these.
+        ModelError: If the model is malformed, or nodes are not supported; the error lists all of
+            these.
 
     >>> from onnx import TensorProto, helper
     >>> x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [4]) for n in "xy")
@@ -123,17 +184,81 @@ def load(
     >>> load(helper.make_model(graph))
     <Model (x) -> y>
     """
-    proto = _without_functions(_checked_proto(model))
-    importer = _Importer(proto, shapes)
-    outputs = importer.outputs()
-    program = tecomp.compile(
-        outputs, list(importer.inputs.values()), target, constants=importer.constants_read(outputs))
-    names = [value.name for value in proto.graph.output]
-    return Model(list(importer.inputs), names, program)
+    return translate_model(read_model(model), ModelContext(target), shapes)
 
 
-def _checked_proto(model: Any) -> onnx.ModelProto:
-    """Return a model that ONNX's checker accepts."""
+def translate_model(
+    proto: onnx.ModelProto, context: ModelContext, shapes: Mapping[str, Sequence[int]]
+) -> Model:
+    """Translate a model that the checker accepts, for the target of a context.
+
+    Raises:
+        ModelError: If nodes are not supported.
+    """
+    functions = {(item.domain, item.name): item for item in proto.functions}
+    context = replace(context, functions=functions)
+    graph = proto.graph
+    outputs = [value.name for value in graph.output]
+    importer = Importer(context, outputs)
+    sizes: dict[str, te.Var] = {}
+    for item in graph.initializer:
+        importer.values[item.name] = as_plain(numpy_helper.to_array(item))
+    inputs = [value for value in graph.input if value.name not in importer.values]
+    for value in inputs:
+        kind = value.type.tensor_type
+        if value.type.HasField("tensor_type") and (
+            value.name in shapes or kind.HasField("shape")):
+            importer.values[value.name] = _declare(importer, value, shapes.get(value.name), sizes)
+        else:
+            importer.unknown.add(value.name)
+    opsets = {item.domain: item.version for item in proto.opset_import}
+    if "ai.onnx" in opsets:
+        opsets.setdefault("", opsets["ai.onnx"])
+    try:
+        plan = importer.plan(Work(node, opsets) for node in graph.node)
+    except RecursionError:
+        raise ModelError(
+            "onnx: the graphs of the model are nested too deeply", kind="invalid-model") from None
+    optional = {value.name for value in inputs if value.type.HasField("optional_type")}
+    return Model([value.name for value in inputs], outputs, optional, plan)
+
+
+def _declare(
+    importer: Importer, value: Any, shape: Sequence[int] | None, sizes: dict[str, te.Var]
+) -> Any:
+    """Return the value of an input of a model."""
+    kind = value.type.tensor_type
+    if shape is None:
+        shape = [_extent(value.name, k, d, sizes) for k, d in enumerate(kind.shape.dim)]
+    try:
+        dtype = str(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    except KeyError:
+        raise ModelError(
+            "onnx: the input {name} has the unknown element type {dtype}", kind="invalid-model",
+            name=value.name, dtype=kind.elem_type) from None
+    return importer.declare(value.name, dtype, shape)
+
+
+def _extent(name: str, axis: int, dim: Any, sizes: dict[str, te.Var]) -> Any:
+    if dim.HasField("dim_value"):
+        if dim.dim_value < 0:
+            raise ModelError(
+                "onnx: the axis {axis} of input {name} has the negative size {size}",
+                kind="invalid-model", axis=axis, name=name, size=dim.dim_value)
+        return dim.dim_value
+    text = dim.dim_param or f"{name}_{axis}"
+    return sizes.setdefault(text, te.var(text, "int64"))
+
+
+def read_model(model: Any) -> onnx.ModelProto:
+    """Return a model that the checker of ONNX accepts.
+
+    Args:
+        model: Path of a file, its bytes, or an `onnx.ModelProto`.
+
+    Raises:
+        ModelError: If the model is malformed, or newer than the package onnx.
+    """
     is_path = isinstance(model, str | PathLike)
     if not isinstance(model, onnx.ModelProto | bytes) and not is_path:
         raise ModelError(
@@ -142,11 +267,19 @@ def _checked_proto(model: Any) -> onnx.ModelProto:
         )
     try:
         if is_path:
-            # The checker reads external data too, and rejects paths that leave the folder.
-            onnx.checker.check_model(fspath(model))
-            proto = onnx.load(fspath(model))
+            proto = onnx.load(fspath(model), load_external_data=False)
+            moved = _move_operators(proto)
+            if not moved:
+                # The checker reads external data too, and rejects paths that leave the folder.
+                onnx.checker.check_model(fspath(model))
+            onnx.load_external_data_for_model(proto, str(Path(fspath(model)).parent))
+            if moved:
+                onnx.checker.check_model(proto)
         else:
             proto = onnx.load_model_from_string(model) if isinstance(model, bytes) else model
+            if any(node.op_type in _MOVED for node in proto.graph.node):
+                proto = onnx.ModelProto.FromString(proto.SerializeToString())
+                _move_operators(proto)
             onnx.checker.check_model(proto)
     except Exception as error:  # the parser of protocol buffers has exceptions of several packages
         raise _malformed(error) from None
@@ -161,43 +294,14 @@ def _checked_proto(model: Any) -> onnx.ModelProto:
     return proto
 
 
-def _without_functions(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Expand functions of the model, and operators that ONNX defines by others if we do not."""
-    missing = {
-        (node.domain, node.op_type) for node in proto.graph.node
-        if node.op_type not in OPERATORS and node.domain in ("", "ai.onnx")
-    }
-    defined = [key for key in sorted(missing) if _is_function(*key)]
-    local = [(function.domain, function.name) for function in proto.functions]
-    if not defined and not local:
-        return proto
-    with_defaults = onnx.ModelProto()
-    with_defaults.CopyFrom(proto)
-    for node in with_defaults.graph.node:
-        if (node.domain, node.op_type) in defined:
-            _add_defaults(node)
-    try:
-        return onnx.inliner.inline_selected_functions(
-            onnx.shape_inference.infer_shapes(with_defaults), [*local, *defined],
-            inline_schema_functions=True,
-        )
-    except RuntimeError:  # the types of operands are unknown; the nodes are reported later
-        return proto
-
-
-def _add_defaults(node: Any) -> None:
-    """Add the default attributes, which the expansion of ONNX leaves out."""
-    present = {attribute.name for attribute in node.attribute}
-    for name, attribute in onnx.defs.get_schema(node.op_type, node.domain).attributes.items():
-        if name not in present and attribute.default_value.name:
-            node.attribute.append(attribute.default_value)
-
-
-def _is_function(domain: str, name: str) -> bool:
-    if not onnx.defs.has(name, domain):
-        return False
-    schema = onnx.defs.get_schema(name, domain)
-    return bool(schema.has_function or schema.has_context_dependent_function)
+def _move_operators(proto: onnx.ModelProto) -> bool:
+    """Move operators that exporters put into `ai.onnx` by mistake to `com.microsoft`."""
+    found = [node for node in proto.graph.node if node.op_type in _MOVED and not node.domain]
+    for node in found:
+        node.domain = MICROSOFT
+    if found and all(item.domain != MICROSOFT for item in proto.opset_import):
+        proto.opset_import.append(onnx.helper.make_opsetid(MICROSOFT, 1))
+    return bool(found)
 
 
 def _malformed(error: Exception) -> ModelError:
@@ -206,217 +310,26 @@ def _malformed(error: Exception) -> ModelError:
         "onnx: the model is malformed: {reason}", kind="invalid-model", reason=text)
 
 
-class _Importer:
-    """Translation of a graph.
-
-    Attributes:
-        inputs: Placeholder of each input.
-        constants: Arrays of placeholders that are constants.
-        values: Value of each name.
-        problems: Nodes that are not supported, with the reasons.
-    """
-
-    def __init__(self, proto: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> None:
-        self.graph = proto.graph
-        self.opsets = {item.domain: item.version for item in proto.opset_import}
-        self.opset = self.opsets.get("", self.opsets.get("ai.onnx", 1))
-        self.constants: dict[te.Tensor, Array] = {}
-        self.values: dict[str, Value | None] = {"": None}
-        self.problems: list[str] = []
-        self.sizes: dict[str, te.Var] = {}
-        for item in self.graph.initializer:
-            self.values[item.name] = numpy_helper.to_array(item)
-        self.inputs = {
-            value.name: self._placeholder(value, shapes.get(value.name))
-            for value in self.graph.input if value.name not in self.values
-        }
-        self.values.update(self.inputs)
-
-    def outputs(self) -> list[te.Tensor]:
-        """Translate all nodes and return the outputs.
-
-        Raises:
-            ModelError: If nodes are not supported.
-        """
-        for proto in self.graph.node:
-            if all(name in self.values for name in proto.input):
-                self._translate(proto)
-            else:
-                self._check_known(proto)
-        if self.problems:
-            raise ModelError(
-                "onnx: {count} nodes are not supported:\n{problems}",
-                kind="unsupported-node", count=len(self.problems),
-                problems="\n".join(f"  {text}" for text in self.problems),
-            )
-        return [self._output(value.name) for value in self.graph.output]
-
-    def constants_read(self, outputs: Iterable[te.Tensor]) -> dict[te.Tensor, Array]:
-        """Return the constants on which outputs depend."""
-        reached, pending = set[te.Tensor](), [*outputs]
-        while pending:
-            x = pending.pop()
-            if x not in reached:
-                reached.add(x)
-                pending += x.op.input_tensors
-        return {x: array for x, array in self.constants.items() if x in reached}
-
-    def _placeholder(self, value: Any, shape: Sequence[int] | None) -> te.Tensor:
-        kind = value.type.tensor_type
-        if not value.type.HasField("tensor_type") or (
-            shape is None and not kind.HasField("shape")
-        ):
-            raise ModelError(
-                "onnx: the input {name} is not a tensor of known rank; pass its shape in `shapes`",
-                kind="invalid-model", name=value.name,
-            )
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
-        if str(dtype) not in {row.name for row in ELEMENT_TYPES}:
-            raise ModelError(
-                "onnx: the elements of input {name} have dtype {dtype}, which is not supported; "
-                "convert them before",
-                kind="unsupported-node", name=value.name, dtype=dtype,
-            )
-        if shape is None:
-            shape = [self._extent(value.name, k, d) for k, d in enumerate(kind.shape.dim)]
-        tensor: te.Tensor = te.placeholder(tuple(shape), str(dtype), name=value.name)
-        return tensor
-
-    def _extent(self, name: str, axis: int, dim: Any) -> Any:
-        if dim.HasField("dim_value"):
-            return dim.dim_value
-        text = dim.dim_param or f"{name}_{axis}"
-        return self.sizes.setdefault(text, te.var(text, "int64"))
-
-    def _translate(self, proto: Any) -> None:
-        inputs = [self.values[name] for name in proto.input]
-        attributes = {item.name: _attribute(item) for item in proto.attribute}
-        name = proto.name or proto.output[0]
-        outputs = [*proto.output]
-        while outputs and not outputs[-1]:
-            outputs.pop()
-        node = Node(
-            proto.op_type, name, inputs, attributes, len(outputs), self.opset, self.constants)
-        try:
-            found = self._values_of(node, proto)
-        except ModelError as error:
-            self.problems.append(str(error.message).removeprefix("onnx: "))
-            return
-        except TecompError as error:
-            self.problems.append(f"node {name} ({proto.op_type}): {error.message}")
-            return
-        self.values.update(zip(outputs, found, strict=False))
-
-    def _values_of(self, node: Node, proto: Any) -> Sequence[Value]:
-        """Return the outputs of a node."""
-        known = [value for value in node.inputs if value is not None]
-        if proto.domain not in ("", "ai.onnx"):
-            raise node.error("the domain {domain} is not supported", domain=proto.domain)
-        if node.kind not in _NEVER_FOLDED and all(
-            isinstance(x, np.ndarray) and x.dtype != object for x in known
-        ):
-            return self._folded(node, proto)
-        if (sizes := shapes.of_sizes(node)) is not None:
-            return [sizes]
-        if node.kind not in OPERATORS:
-            raise node.error("the operator is not supported")
-        found = OPERATORS[node.kind](node)
-        return found if isinstance(found, list | tuple) else [found]  # type: ignore[list-item]
-
-    def _folded(self, node: Node, proto: Any) -> Sequence[Value]:
-        """Compute a node whose inputs are known."""
-        feeds = {
-            name: value for name, value in zip(proto.input, node.inputs, strict=True) if name
-        }
-        try:
-            evaluator = ReferenceEvaluator(proto, opsets=self.opsets)
-            return [np.asarray(x) for x in evaluator.run(None, feeds)]
-        except Exception as error:
-            text = " ".join(str(error).split())[:200]
-            raise node.error("its constant value cannot be computed: {text}", text=text) from None
-
-    def _check_known(self, proto: Any) -> None:
-        """Record an operator that is not supported, also if it depends on others."""
-        if proto.op_type not in OPERATORS:
-            name = proto.name or proto.output[0]
-            self.problems.append(f"node {name} ({proto.op_type}): the operator is not supported")
-
-    def _output(self, name: str) -> te.Tensor:
-        value = self.values[name]
-        if isinstance(value, np.ndarray):
-            tensor = te.placeholder(value.shape, str(value.dtype), name=name)
-            self.constants[tensor] = value
-            value = tensor
-        assert value is not None
-        is_input = value in self.constants or any(value is x for x in self.inputs.values())
-        return topi.identity(value) if is_input else value
-
-
-def _attribute(item: Any) -> Any:
-    value = onnx.helper.get_attribute_value(item)
-    return value.decode() if isinstance(value, bytes) else value
-
-
-
 class PreparedModel(BackendRep):  # type: ignore[misc]
     """Model that is compiled once, or once per value of inputs that decide shapes.
 
     Attributes:
-        proto: The model.
-        compiled: Compiled models, by the inputs that are constants in them; the key of a model that
-            serves all values is empty.
+        model: The compiled model.
     """
 
     def __init__(self, proto: onnx.ModelProto, target: str) -> None:
-        self.proto = proto
-        self.target = target
-        self.compiled: dict[tuple[bytes, ...], Model] = {}
-        try:
-            self.compiled[()] = load(proto, target)
-        except ModelError as error:
-            if error.kind != "unsupported-node" or len(proto.graph.input) < 2:
-                raise
+        self.model = load(proto, target)
 
-    def run(self, inputs: Any, **parameters: Any) -> tuple[Array, ...]:
+    def run(self, inputs: Any, **parameters: Any) -> tuple[Any, ...]:
         """Return the outputs for inputs in order, or by name.
 
         Raises:
             ModelError: If nodes are not supported for these values.
             CallError: If an array does not fit its input.
         """
-        weights = {item.name for item in self.proto.graph.initializer}
-        names = [value.name for value in self.proto.graph.input if value.name not in weights]
-        feeds = inputs if isinstance(inputs, dict) else dict(zip(names, inputs, strict=True))
-        feeds = {name: np.asarray(value) for name, value in feeds.items()}
-        if () in self.compiled:
-            return tuple(self.compiled[()].run(feeds).values())
-        sizes = {name: x for name, x in feeds.items() if x.dtype.kind in "iub"}
-        vectors = {name: x for name, x in [*feeds.items()][1:] if x.ndim <= 1}
-        try:
-            return self._run_with(sizes, feeds)
-        except ModelError:
-            if vectors.keys() <= sizes.keys():
-                raise
-        # Scales of images are floats that decide shapes.
-        return self._run_with(sizes | vectors, feeds)
-
-    def _run_with(self, fixed: dict[str, Array], feeds: dict[str, Array]) -> tuple[Array, ...]:
-        """Return the outputs of the model in which some inputs are constants."""
-        key = tuple(
-            f"{name} {x.dtype} {x.shape} ".encode() + x.tobytes() for name, x in fixed.items())
-        if key not in self.compiled:
-            self.compiled[key] = load(_with_constants(self.proto, fixed), self.target)
-        rest = {name: x for name, x in feeds.items() if name not in fixed}
-        return tuple(self.compiled[key].run(rest).values())
-
-
-def _with_constants(proto: onnx.ModelProto, arrays: dict[str, Array]) -> onnx.ModelProto:
-    """Return a model in which inputs are constants."""
-    found = onnx.ModelProto()
-    found.CopyFrom(proto)
-    found.graph.initializer.extend(
-        numpy_helper.from_array(array, name) for name, array in arrays.items())
-    return found
+        names = self.model.inputs
+        feeds = inputs if isinstance(inputs, dict) else dict(zip(names, inputs, strict=False))
+        return tuple(self.model.run(feeds).values())
 
 
 class Backend(_Backend):  # type: ignore[misc]
@@ -448,7 +361,7 @@ class Backend(_Backend):  # type: ignore[misc]
     @classmethod
     def run_model(
         cls, model: onnx.ModelProto, inputs: Sequence[Any], device: str = "CPU", **parameters: Any
-    ) -> tuple[Array, ...]:
+    ) -> tuple[Any, ...]:
         """Compile and run a model once."""
         return cls.prepare(model, device).run(inputs)
 

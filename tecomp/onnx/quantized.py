@@ -8,11 +8,15 @@ import numpy as np
 import onnx
 
 from tecomp import te, topi
+from tecomp.onnx.elementwise import saturate
 from tecomp.onnx.layers import product
-from tecomp.onnx.node import OPERATORS, Node, operator
+from tecomp.onnx.node import Node, apply, operator
+from tecomp.operations import element_type
 
 _BOUNDS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1),
-           "uint16": (0, 2**16 - 1)}
+           "uint16": (0, 2**16 - 1), "int2": (-2, 1), "uint2": (0, 3), "int4": (-8, 7),
+           "uint4": (0, 15)}
+_SMALL_FLOATS = {"float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"}
 
 
 def nearest(x: te.Tensor) -> te.Tensor:
@@ -52,6 +56,8 @@ def _quantized(
         steps = topi.add(steps, topi.cast(zero, str(steps.dtype)))
     number = str(steps.dtype)
     clipped = topi.minimum(topi.maximum(steps, te.const(low, number)), te.const(high, number))
+    if dtype in ("int2", "uint2", "int4", "uint4"):
+        clipped = topi.cast(clipped, "int32")
     return topi.cast(clipped, dtype)
 
 
@@ -62,22 +68,28 @@ def _quantize(node: Node) -> te.Tensor:
     given = node.attribute("output_dtype", 0)
     dtype = str(zero.dtype) if zero is not None else (
         str(onnx.helper.tensor_dtype_to_np_dtype(given)) if given else "uint8")
-    if dtype not in _BOUNDS:
+    if dtype not in {*_BOUNDS, *_SMALL_FLOATS}:
         raise node.error("the dtype {dtype} is not supported", dtype=dtype)
     scale = _along_axis(node.tensor(1), x, axis, block)
+    if dtype in _SMALL_FLOATS:
+        scaled = topi.divide(topi.cast(x, str(scale.dtype)), scale)
+        if zero is not None:
+            scaled = topi.add(scaled, topi.cast(zero, str(scale.dtype)))
+        return topi.cast(saturate(scaled, element_type(dtype).largest), dtype)
     return _quantized(topi.cast(x, str(scale.dtype)), scale, zero, dtype)
 
 
 @operator("DequantizeLinear")
 def _dequantize(node: Node) -> te.Tensor:
     x, axis, block = node.tensor(0), node.attribute("axis", 1), node.attribute("block_size", 0)
-    if str(x.dtype) not in {*_BOUNDS, "int32"}:
+    if str(x.dtype) not in {*_BOUNDS, *_SMALL_FLOATS, "int32"}:
         raise node.error("the dtype {dtype} is not supported", dtype=x.dtype)
     scale = _along_axis(node.tensor(1), x, axis, block)
-    steps: Any = topi.cast(x, "int32")
+    kind = "float32" if str(x.dtype) in _SMALL_FLOATS else "int32"
+    steps: Any = topi.cast(x, kind)
     if node.has(2):
         zero = _along_axis(node.tensor(2), x, axis, block)
-        steps = topi.subtract(steps, topi.cast(zero, "int32"))
+        steps = topi.subtract(steps, topi.cast(zero, kind))
     return topi.multiply(topi.cast(steps, str(scale.dtype)), scale)
 
 
@@ -105,7 +117,8 @@ def _quantized_product(node: Node) -> te.Tensor:
     total = product(_centered(node, 0, 2, -2), _centered(node, 3, 5, -1))
     x, y = node.tensor(0), node.tensor(3)
     scales = topi.multiply(
-        _along_axis(node.tensor(1), x, -2, 0), _along_axis(node.tensor(4), y, -1, 0))
+        _along_axis(node.tensor(1), x, -2, 0),
+        _along_axis(node.tensor(4), y, -1, 0))
     return _rescaled(node, total, scales, 6)
 
 
@@ -123,11 +136,7 @@ def _rescaled(node: Node, total: te.Tensor, scales: te.Tensor, position: int) ->
 
 
 def _convolution(node: Node, x: te.Tensor, w: te.Tensor) -> te.Tensor:
-    plain = Node(
-        "Conv", node.name, [x, w], node.attributes, 1, node.opset, node.constants)
-    result: Any = OPERATORS["Conv"](plain)
-    assert isinstance(result, te.Tensor)
-    return result
+    return apply("Conv", node, [x, w], **node.attributes)
 
 
 @operator("ConvInteger")
@@ -141,5 +150,6 @@ def _quantized_convolution(node: Node) -> te.Tensor:
     if node.has(8):
         total = topi.nn.bias_add(total, node.tensor(8), 1)
     scales = topi.multiply(
-        _along_axis(node.tensor(1), total, 1, 0), _along_axis(node.tensor(4), total, 1, 0))
+        _along_axis(node.tensor(1), total, 1, 0),
+        _along_axis(node.tensor(4), total, 1, 0))
     return _rescaled(node, total, scales, 6)

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from tecomp import te, topi
-from tecomp.onnx.node import Array, Node, Value, operator
+from tecomp.onnx.node import Array, Node, TensorSequence, Value, operator
 
 _MAX = 2**31 - 1
 
@@ -227,7 +227,7 @@ def _triangle(node: Node) -> te.Tensor:
 def _one_hot(node: Node) -> te.Tensor:
     depth, values = int(node.known(1).item()), node.known(2)
     off, on = values.tolist()
-    indices = _from_the_start(node.tensor(0), depth)
+    indices = _from_the_start(topi.cast(node.tensor(0), "int64"), depth)
     dtype = str(values.dtype)
     return topi.one_hot(
         indices, te.const(on, dtype), te.const(off, dtype), depth, node.attribute("axis", -1),
@@ -386,3 +386,175 @@ def _norm(node: Node) -> te.Tensor:
         norm = topi.sqrt(topi.sum(topi.multiply(x, x), axis, True))
     zero = te.const(0, str(x.dtype))
     return topi.where(topi.equal(norm, zero), topi.multiply(x, zero), topi.divide(x, norm))
+
+
+@operator("Range")
+def _range(node: Node) -> te.Tensor | Array:
+    start, limit, delta = (node.number(k) for k in range(3))
+    # The limits are sizes of which some are symbolic; others are constants or run on the host.
+    is_unit = isinstance(delta, int | np.integer) and int(delta) == 1
+    if not is_unit:
+        raise node.error("the step of a range of symbolic sizes must be 1")
+    count = limit - start
+    result: te.Tensor = te.compute(
+        (count,), lambda i: te.cast(i, "int64") + te.cast(start, "int64"), name="range")
+    return result
+
+
+@operator("ConstantOfShape")
+def _fill(node: Node) -> te.Tensor:
+    value = node.attribute("value")
+    number = np.zeros(1, np.float32) if value is None else onnx.numpy_helper.to_array(value)
+    dtype = str(number.dtype)
+    return topi.full(node.numbers(0), dtype, te.const(number.reshape(-1)[0].item(), dtype))
+
+
+@operator("Shrink")
+def _shrink(node: Node) -> te.Tensor:
+    x = node.tensor(0)
+    dtype = str(x.dtype)
+    bias, bound = (te.const(node.attribute(name, default), dtype)
+                   for name, default in (("bias", 0.0), ("lambd", 0.5)))
+
+    def element(value: te.Expr) -> te.Expr:
+        inner = te.select(value > bound, value - bias, te.const(0, dtype))
+        return te.select(value < -bound, value + bias, inner)
+
+    result: te.Tensor = te.compute(x.shape, lambda *i: element(x(*i)), name="shrink")
+    return result
+
+
+# Sequences and optional values
+
+@operator("SequenceConstruct")
+def _sequence(node: Node) -> TensorSequence:
+    return TensorSequence(node.inputs)
+
+
+@operator("SequenceEmpty")
+def _empty_sequence(node: Node) -> TensorSequence:
+    del node
+    return TensorSequence()
+
+
+def _place(node: Node, position: int, count: int, default: int) -> int:
+    place = int(node.number(position, default))
+    if not -count <= place <= count:
+        raise node.error("the position {place} is out of bounds for {count} elements",
+                         place=place, count=count)
+    return place
+
+
+@operator("SequenceInsert")
+def _insert(node: Node) -> TensorSequence:
+    found = TensorSequence(node.sequence(0))
+    found.insert(_place(node, 2, len(found), len(found)), node.inputs[1])
+    return found
+
+
+@operator("SequenceErase")
+def _erase(node: Node) -> TensorSequence:
+    found = TensorSequence(node.sequence(0))
+    place = _place(node, 1, len(found), len(found) - 1)
+    if not -len(found) <= place < len(found):
+        raise node.error("the sequence is too short")
+    del found[place]
+    return found
+
+
+@operator("SequenceAt")
+def _element(node: Node) -> Value:
+    items = node.sequence(0)
+    place = _place(node, 1, len(items), 0)
+    if not -len(items) <= place < len(items):
+        raise node.error("the sequence is too short")
+    value = items[place]
+    assert value is not None
+    return value
+
+
+@operator("SequenceLength")
+def _sequence_length(node: Node) -> Array:
+    return np.array(len(node.sequence(0)), np.int64)
+
+
+@operator("ConcatFromSequence")
+def _concat_sequence(node: Node) -> te.Tensor:
+    items = [node.as_tensor(x) for x in node.sequence(0) if x is not None]
+    if not items:
+        raise node.error("the sequence is empty")
+    axis = node.attribute("axis")
+    if node.attribute("new_axis", 0):
+        return topi.stack(items, axis)
+    return topi.concatenate(items, axis)
+
+
+@operator("SplitToSequence")
+def _split_sequence(node: Node) -> TensorSequence:
+    x = node.tensor(0)
+    axis = node.axis(len(x.shape))
+    size = x.shape[axis]
+    if not isinstance(size, int):
+        raise node.error("the axis to split requires a constant size")
+    given = node.known(1) if node.has(1) else np.array(1)
+    step = int(given.reshape(-1)[0]) if given.size else 0
+    if step <= 0:
+        raise node.error("the size of a part must be positive, got {size}", size=step)
+    ends = np.cumsum(given).tolist() if given.ndim else [*range(step, size, step), size]
+    parts = topi.split(x, ends[:-1], axis) if len(ends) > 1 else [x]
+    if not node.has(1) and not node.attribute("keepdims", 1):
+        parts = [topi.squeeze(part, [axis]) for part in parts]
+    return TensorSequence(parts)
+
+
+@operator("Optional")
+def _optional(node: Node) -> Sequence[Value | None]:
+    return [node.inputs[0] if node.inputs else None]
+
+
+@operator("OptionalHasElement")
+def _has_element(node: Node) -> Array:
+    return np.array(node.has(0))
+
+
+@operator("OptionalGetElement")
+def _get_element(node: Node) -> Sequence[Value | None]:
+    if not node.has(0):
+        raise node.error("the optional value is absent")
+    return [node.inputs[0]]
+
+
+@operator("CenterCropPad")
+def _crop_or_pad(node: Node) -> te.Tensor:
+    x, sizes = node.tensor(0), node.numbers(1)
+    axes = [k % len(x.shape) for k in node.attribute("axes", range(len(x.shape)))]
+    low, high, before, after = ([0] * len(x.shape) for _ in range(4))
+    for axis, size in zip(axes, sizes, strict=True):
+        extra = size - x.shape[axis]
+        if extra < 0:
+            low[axis], high[axis] = -extra // 2, -extra - -extra // 2
+        else:
+            before[axis], after[axis] = extra // 2, extra - extra // 2
+    ends = [n - h for n, h in zip(x.shape, high, strict=True)]
+    cut = topi.strided_slice(x, low, ends)
+    return topi.nn.pad(cut, before, after, te.const(0, str(x.dtype)))
+
+
+@operator("TensorScatter")
+def _write_cache(node: Node) -> te.Tensor:
+    cache, new = node.tensor(0), node.tensor(1)
+    rank = len(cache.shape)
+    axis, size = node.axis(rank, -2), cache.shape[node.axis(rank, -2)]
+    first = node.tensor(2) if node.has(2) else None
+    is_circular = node.attribute("mode", "linear") == "circular"
+
+    def element(*index: te.Expr) -> te.Expr:
+        begin = te.cast(first(index[0]), "int64") if first is not None else te.const(0, "int64")
+        place = te.cast(index[axis], "int64") - begin
+        place = te.floormod(place, size) if is_circular else place
+        inner = [place if k == axis else i for k, i in enumerate(index)]
+        is_new = te.all(place >= 0, place < new.shape[axis])
+        return te.if_then_else(is_new, new(*inner), cache(*index))
+
+    result: te.Tensor = te.compute(cache.shape, element, name="cache")
+    return result

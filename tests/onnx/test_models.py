@@ -221,6 +221,74 @@ def test_mutated_files_are_loaded_or_refused(seed: int) -> None:
         load(bytes(data))
 
 
+def hostile_models() -> dict[str, onnx.ModelProto]:
+    """Return models that violate shapes, attributes, sizes and nesting."""
+    x = {"x": [4, 5]}
+
+    def weight(array: Array) -> dict[str, Array]:
+        return {"w": array}
+
+    return {
+        "inner sizes": model_of([node("MatMul", ["x", "w"], ["y"])], x, {"y": 2}, weight(np.zeros((4, 4), np.float32))),
+        "axis": model_of([node("Softmax", ["x"], ["y"], axis=9)], x, {"y": 2}, {}),
+        "permutation": model_of([node("Transpose", ["x"], ["y"], perm=[0, 0])], x, {"y": 2}, {}),
+        "kernel": model_of([node("MaxPool", ["x"], ["y"], kernel_shape=[3])], x, {"y": 2}, {}),
+        "shape": model_of([node("Reshape", ["x", "w"], ["y"])], x, {"y": 2}, weight(np.array([7, -1]))),
+        "two unknown": model_of([node("Reshape", ["x", "w"], ["y"])], x, {"y": 2}, weight(np.array([-1, -1]))),
+        "huge constant": model_of([node("ConstantOfShape", ["w"], ["y"])], x, {"y": 2}, weight(np.array([2**40, 2**20]))),
+        "huge range": model_of([
+            node("Range", ["a", "b", "c"], ["y"])], x, {"y": 1},
+            {"a": np.array(0), "b": np.array(2**60), "c": np.array(1)}),
+        "split": model_of([node("Split", ["x", "w"], ["y", "z"])], x, {"y": 2}, weight(np.array([100, -96]))),
+        "einsum": model_of([node("Einsum", ["x"], ["y"], equation="ij->")], {"x": [4]}, {"y": 0}, {}),
+        "reduction": model_of([node("ReduceSum", ["x", "w"], ["y"])], x, {"y": 2}, weight(np.array([5]))),
+        "negative size": model_of([node("Relu", ["x"], ["y"])], {"x": [-3]}, {"y": 1}, {}),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(hostile_models()))
+def test_hostile_models_are_refused(name: str) -> None:
+    with pytest.raises(ModelError) as error:
+        load(hostile_models()[name])
+    assert error.value.kind in {"invalid-model", "unsupported-node"}
+    if name != "negative size":
+        assert "node y (" in str(error.value.message)
+
+
+def mutated(seed: int) -> onnx.ModelProto:
+    """Return a model with wrong attributes, names, operators or types."""
+    random = np.random.default_rng(seed)
+    model = perceptron()
+    names = [name for item in model.graph.node for name in (*item.input, *item.output)]
+    kinds = [schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain]
+    for _ in range(int(random.integers(1, 4))):
+        item = model.graph.node[int(random.integers(len(model.graph.node)))]
+        match int(random.integers(6)):
+            case 0:
+                item.op_type = str(random.choice(kinds))
+            case 1 if item.input:
+                item.input[int(random.integers(len(item.input)))] = str(random.choice(names))
+            case 2:
+                item.attribute.append(helper.make_attribute("axis", int(random.integers(-9, 9))))
+            case 3 if item.attribute:
+                item.attribute[0].i = int(random.integers(-(2**40), 2**40))
+            case 4:
+                tensor = model.graph.initializer[int(random.integers(len(model.graph.initializer)))]
+                if tensor.dims:
+                    tensor.dims[0] = int(random.integers(-2, 2**33))
+            case _:
+                dim = model.graph.input[0].type.tensor_type.shape.dim
+                dim[int(random.integers(len(dim)))].dim_value = int(random.integers(-2, 50))
+    return model
+
+
+@pytest.mark.exhaustive(keep=20)
+@pytest.mark.parametrize("seed", range(600))
+def test_mutated_models_are_loaded_or_refused(seed: int) -> None:
+    with suppress(ModelError):
+        load(mutated(seed))
+
+
 def test_names_of_inputs_are_checked() -> None:
     model = load(perceptron())
 
