@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
@@ -315,3 +316,53 @@ def test_page_matches_lower(tmp_path: Path) -> None:
     script.write_text(code, encoding="utf-8")
 
     assert output.splitlines()[1:] == ran("lower", f"{script}:twice", "--stage", "nest")[1].splitlines()
+
+
+def onnx_file(folder: Path) -> Path:
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    x, y = (helper.make_tensor_value_info(name, kind, ["n", 3]) for name in ("x", "a/../y"))
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["a/../y"], name="relu")], "g", [x], [y])
+    onnx.save(helper.make_model(graph), folder / "model.onnx")
+    np.save(folder / "x.npy", np.array([[-1, 0, 2]], np.float32))
+    return folder / "model.onnx"
+
+
+def test_a_model_runs_without_processes(tmp_path: Path) -> None:
+    model = onnx_file(tmp_path)
+    done = CliRunner().invoke(main, [
+        "run", str(model), "--input", f"x={tmp_path / 'x.npy'}", "--output", str(tmp_path / "out"),
+        "--json"])
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads(done.output)
+    assert (row["output"], row["dtype"], row["shape"]) == ("a/../y", "float32", [1, 3])
+    (written,) = (tmp_path / "out").iterdir()  # names of outputs do not leave the folder
+    assert str(written) == row["file"]
+    np.testing.assert_array_equal(np.load(written), [[0, 0, 2]])
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["--input", "x"], ["--input", "x=missing.npy"], ["--input", "x=model.onnx"],
+])
+def test_wrong_inputs_of_a_model_are_refused(arguments: list[str], tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["run", str(onnx_file(tmp_path)), *arguments])
+    assert done.exit_code != 0
+    assert done.output.startswith(("Error", "Usage"))
+
+
+def test_a_model_runs_in_one_process(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["run", "-n", "2", str(onnx_file(tmp_path))])
+    assert done.exit_code == 2
+    done = CliRunner().invoke(main, ["run", "script.py"])
+    assert "Missing option '-n'" in done.output
+
+
+def test_a_model_is_checked_for_targets(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, [
+        "onnx", "check", str(onnx_file(tmp_path)), "--target", "cpu", "--target", "stick128",
+        "--size", "n=8", "--json"])
+    assert done.exit_code == 0, done.output
+    reports = json.loads(done.output)
+    assert [report["target"] for report in reports] == ["cpu", "stick128"]
+    assert all(report["is_supported"] and report["kernels"] for report in reports)
+    assert reports[0]["operators"] == {"Relu": 1}

@@ -1,4 +1,4 @@
-"""`tecomp run`, `tecomp demo` and `tecomp bench`."""
+"""`tecomp run`, `tecomp onnx`, `tecomp demo` and `tecomp bench`."""
 
 from __future__ import annotations
 
@@ -153,8 +153,8 @@ def _not_nan(context: click.Context, option: click.Parameter, value: float | Non
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("-n", "n", type=click.IntRange(1, most_processes()), required=True,
-    help="Number of processes.")
+@click.option("-n", "n", type=click.IntRange(1, most_processes()),
+    help="Number of processes; required for a script.")
 @click.option(
     "--timeout", type=click.FloatRange(0, _MAX_TIMEOUT_SECONDS, min_open=True), callback=_not_nan,
     help="Seconds after which all processes are terminated. Default: no limit.",
@@ -174,14 +174,24 @@ def _not_nan(context: click.Context, option: click.Parameter, value: float | Non
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def run(
-    context: click.Context, n: int, timeout: float | None, survive: bool, controller: bool,
+    context: click.Context, n: int | None, timeout: float | None, survive: bool, controller: bool,
     module: bool, script: str, arguments: tuple[str, ...],
 ) -> None:
     """Run SCRIPT on several processes; if one process fails, all are terminated.
 
     The processors are divided among the processes, unless TECOMP_NUM_THREADS or OMP_NUM_THREADS is
     set. The exit status is 0 only if all processes succeeded.
+
+    If SCRIPT is a model, `model.onnx`, the model runs in this process. `tecomp run model.onnx
+    --help` documents its options.
     """
+    if script.endswith(".onnx") and not module:
+        if n is not None or survive or controller or timeout is not None:
+            raise click.UsageError("A model runs in one process; omit the options before its path.")
+        run_model.main([script, *arguments], "tecomp run", standalone_mode=False)
+        return
+    if n is None:
+        raise click.UsageError("Missing option '-n'.")
     if not module and not Path(script).is_file():
         raise click.BadParameter(f"File {script!r} does not exist.", param_hint="'SCRIPT'")
     try:
@@ -190,3 +200,119 @@ def run(
     except (MissingLibraryError, TeamError) as error:
         raise click.ClickException(error.message) from error
     context.exit(status if 0 <= status < 256 else 1)
+
+
+def _pair(text: str) -> tuple[str, Path]:
+    name, separator, path = text.partition("=")
+    if not separator or not name:
+        raise click.BadParameter(f"{text!r} is not NAME=FILE", param_hint="'--input'")
+    return name, Path(path)
+
+
+def _read_array(name: str, path: Path) -> Array:
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise click.ClickException(f"run: the input {name} cannot be read: {error}") from error
+
+
+def _onnx_module() -> Any:
+    """Return `tecomp.onnx`, whose package onnx is optional."""
+    try:
+        import tecomp.onnx.model_report
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed; install the extra that provides it: "
+            "pip install 'tecomp[onnx]'") from error
+    return tecomp.onnx
+
+
+def _file_names(names: Sequence[str]) -> dict[str, str]:
+    """Return a file name without separators for each output."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
+        while plain in found.values():
+            plain += "_"
+        found[name] = plain
+    return {name: f"{plain}.npy" for name, plain in found.items()}
+
+
+@click.command("run")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE",
+    help="Array of an input, in the format of numpy.save; once per input.")
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the outputs, in the format of numpy.save. Default: not written.")
+@click.option("--target", "name", default="cpu", show_default=True, shell_complete=machines,
+    help="Target: a name listed by `tecomp targets`, or the path of a TOML file.")
+@with_json
+def run_model(
+    model: Path, inputs: Sequence[str], output: Path | None, name: str, as_json: bool
+) -> None:
+    """Run the ONNX file MODEL in this process, and show its outputs.
+
+    The exit status is 0 only if the model ran.
+    """
+    module = _onnx_module()
+    feeds = {key: _read_array(key, path) for key, path in map(_pair, inputs)}
+    try:
+        results = module.load(model, tecomp.Target.load(name)).run(feeds)
+    except TecompError as error:
+        raise click.ClickException(error.message) from error
+    files = _file_names([*results])
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for key, value in results.items():
+        if output is not None and isinstance(value, np.ndarray) and value.dtype != object:
+            np.save(output / files[key], value, allow_pickle=False)
+        is_array = isinstance(value, np.ndarray)
+        rows.append({
+            "output": key, "dtype": str(value.dtype) if is_array else type(value).__name__,
+            "shape": [*value.shape] if is_array else [len(value)],
+            "file": str(output / files[key]) if output is not None else "",
+        })
+    show(rows, as_json=as_json)
+
+
+@click.group()
+def onnx() -> None:
+    """Inspect ONNX models."""
+
+
+@onnx.command("check")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--target", "names", multiple=True, default=["cpu"], show_default=True,
+    shell_complete=machines, help="Target; may be repeated.")
+@click.option("--size", "sizes", multiple=True, metavar="NAME=NUMBER",
+    help="Value of a symbolic dimension for the cost. Default: 1.")
+@click.option("--measured", is_flag=True, help="Measure the kernels on this machine.")
+@with_json
+@click.pass_context
+def check_model(
+    context: click.Context, model: Path, names: Sequence[str], sizes: Sequence[str],
+    measured: bool, as_json: bool,
+) -> None:
+    """List the nodes of MODEL that a target lacks, its cost, and where the time goes.
+
+    The exit status is 0 only if all targets run the model.
+    """
+    module = _onnx_module()
+    values = {}
+    for text in sizes:
+        key, _, number = text.partition("=")
+        if not number.isdecimal():
+            raise click.BadParameter(f"{text!r} is not NAME=NUMBER", param_hint="'--size'")
+        values[key] = int(number)
+    try:
+        reports = [
+            module.check(model, tecomp.Target.load(name), sizes=values, measured=measured)
+            for name in names]
+    except TecompError as error:
+        raise click.ClickException(error.message) from error
+    if as_json:
+        click.echo(json.dumps([report.to_dict() for report in reports], indent=2))
+    else:
+        click.echo("\n\n".join(map(str, reports)))
+    context.exit(0 if all(report.is_supported for report in reports) else 1)

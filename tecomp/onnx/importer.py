@@ -580,8 +580,8 @@ class Importer:
     def _deferred_part(self) -> DeferredPart | None:
         if not self._deferred:
             return None
-        results_of_nodes = {name for work in self._deferred for name in work.proto.output}
-        names = {name for work in self._deferred for name in read_names(work.proto)} - results_of_nodes
+        inner = {name for work in self._deferred for name in work.proto.output}
+        names = {name for work in self._deferred for name in read_names(work.proto)} - inner
         live = {name: self._argument(self.values[name]) for name in sorted(names - self.unknown)}
         live |= {name: Argument(name) for name in sorted(names & self.unknown)}
         results = [name for name in self.results if name in self._waiting]
