@@ -31,6 +31,7 @@ from tecomp.onnx.node import (
     TensorSequence,
     UndeterminedError,
     UnknownConstantError,
+    UnsupportedNodesError,
     Value,
     as_plain,
     find_definition,
@@ -52,7 +53,6 @@ from tecomp.onnx.shapes import of_sizes
 
 _CONTROL_FLOW = {"If", "Loop", "Scan"}
 _SHAPED = {"ConstantOfShape", "Expand", "Reshape", "Slice", "Tile"}
-"""Operators for which the host accepts no other constant arguments than programs."""
 _TRIAL_SIZES = 8, 1, 60
 """Values of symbolic sizes for which a node is tried before it is deferred."""
 _UNIQUE = count()
@@ -125,13 +125,13 @@ class Importer:
             self._process(pending.popleft(), pending)
         if self.problems:
             problems = [*dict.fromkeys(self.problems)]
-            raise ModelError(
+            error = UnsupportedNodesError(
                 "onnx: {count} nodes are not supported:\n{problems}",
                 kind="unsupported-node", count=len(problems),
                 problems="\n".join(
-                    f"  node {name} ({kind}): {reason}" for name, kind, reason in problems),
-                nodes=tuple(problems),
-            )
+                    f"  node {name} ({kind}): {reason}" for name, kind, reason in problems))
+            error.nodes = tuple(problems)
+            raise error
         try:
             return self._steps()
         except TecompError as error:

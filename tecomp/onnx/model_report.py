@@ -15,6 +15,7 @@ from tecomp.ir.nodes.printer import identifier
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.onnx.control_flow import subgraphs_of
 from tecomp.onnx.model import read_model, translate_model
+from tecomp.onnx.node import UnsupportedNodesError
 from tecomp.onnx.plan import ModelContext
 
 
@@ -149,10 +150,10 @@ def check(
         shapes = _constant_shapes(proto.graph, sizes) | dict(shapes)
     try:
         found = translate_model(proto, context, shapes)
-    except ModelError as error:
-        if error.kind != "unsupported-node":
-            raise
-        return ModelReport(name, operators, _remarks(error.parameters.get("nodes", ())))
+    except UnsupportedNodesError as error:
+        return ModelReport(name, operators, _remarks(error.nodes))
+    except ModelError:
+        raise
     except TecompError as error:
         return ModelReport(name, operators, error=error.message)
     remarks = _remarks((who, kind, text) for kind, who, text in found.plan.notes)

@@ -66,6 +66,16 @@ class UndeterminedError(ModelError):
     position = 0
 
 
+class UnsupportedNodesError(ModelError):
+    """Error raised for all nodes that are not supported.
+
+    Attributes:
+        nodes: Name, operator and reason of each node.
+    """
+
+    nodes: tuple[tuple[str, str, str], ...] = ()
+
+
 class UnknownConstantError(ModelError):
     """Error raised for a node with known inputs that the evaluator of ONNX cannot compute."""
 
