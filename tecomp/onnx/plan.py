@@ -95,7 +95,9 @@ class HostStep:
             text = " ".join(str(error).split())[:200]
             raise self.node.error("it cannot be computed: {text}", text=text) from None
         results = found if isinstance(found, tuple) else (found,)
-        env.update({name: x for name, x in zip(self.outputs, results, strict=False) if name})
+        env.update({
+            name: np.ascontiguousarray(x).reshape(x.shape) if isinstance(x, np.ndarray) else x
+            for name, x in zip(self.outputs, results, strict=False) if name})
 
 
 @dataclass
