@@ -169,7 +169,7 @@ def _masks(node: Node, q: te.Tensor, k: te.Tensor) -> list[Mask]:
     def offset(b: te.Expr) -> Any:
         return te.cast(lengths(b), "int64") - rows if lengths is not None else past
 
-    def position(b: te.Expr, i: te.Expr) -> te.Expr:
+    def position(b: te.Expr, i: te.Expr) -> Any:
         return te.cast(i, "int64") + offset(b)
 
     if lengths is not None:
@@ -330,7 +330,7 @@ def _packed_attention(node: Node) -> list[te.Tensor | None]:
     scores = scaled_scores(q, k, scale)
     if node.has(3):
         bias = _finite_masks(node, _padding_masks(node.tensor(3), k.shape[2]), scores)
-        scores = topi.add(scores, bias)
+        scores = scores if bias is None else topi.add(scores, bias)
     if node.has(5):
         scores = topi.add(scores, node.tensor(5))
     masks = [_causal(past)] if node.attribute("unidirectional", 0) else []
@@ -367,7 +367,7 @@ def _multi_head_attention(node: Node) -> list[te.Tensor | None]:
     scores = scaled_scores(q, k, node.attribute("scale", 0.0) or 1 / sqrt(q.shape[3]))
     if node.has(4):
         bias = _finite_masks(node, _padding_masks(node.tensor(4), k.shape[2]), scores)
-        scores = topi.add(scores, bias)
+        scores = scores if bias is None else topi.add(scores, bias)
     if node.has(5):
         scores = topi.add(scores, node.tensor(5))
     masks = [_causal(past)] if node.attribute("unidirectional", 0) else []
@@ -547,7 +547,7 @@ def _product_with_few_bits(node: Node) -> te.Tensor:
     return topi.add(found, node.tensor(5)) if node.has(5) else found
 
 
-def _unpack(read: Callable[[te.Expr], te.Expr], k: te.Expr, bits: int) -> te.Expr:
+def _unpack(read: Callable[[te.Expr], te.Expr], k: te.Expr, bits: int) -> Any:
     """Return number k of those that bytes hold, lowest bits first, as int32."""
     count = 8 // bits
     if count == 1:

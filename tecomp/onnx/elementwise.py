@@ -45,7 +45,9 @@ def _of_any_number(
     return lambda node: reduce(function, node.tensors())
 
 
-for _names, _translate in ((_UNARY, _of_unary), (_BINARY, _of_binary), (_VARIADIC, _of_any_number)):
+_TABLES: tuple[tuple[dict[str, Any], Any], ...] = (
+    (_UNARY, _of_unary), (_BINARY, _of_binary), (_VARIADIC, _of_any_number))
+for _names, _translate in _TABLES:
     for _name, _function in _names.items():
         operator(_name)(_translate(_function))
 

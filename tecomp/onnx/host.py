@@ -86,9 +86,14 @@ def _unique(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
     return values.astype(x.dtype), *(y.astype(np.int64) for y in (first, inverse, counts))
 
 
+def _padded(inputs: Sequence[Any], count: int) -> list[Any]:
+    """Return inputs, with None for those at the end that are absent."""
+    return [*inputs, *[None] * (count - len(inputs))]
+
+
 @host_operator("NonMaxSuppression", types=lambda _: [("int64", (None, 3))])
 def _suppress(node: Node, inputs: Sequence[Any]) -> Array:
-    boxes, scores, *limits = [*inputs, *[None] * (5 - len(inputs))]
+    boxes, scores, *limits = _padded(inputs, 5)
     most, overlap, least = (None if x is None else np.asarray(x).reshape(-1)[0] for x in limits)
     most = 0 if most is None else int(most)
     overlap = 0.0 if overlap is None else overlap
@@ -160,7 +165,7 @@ def _fill(node: Node, inputs: Sequence[Any]) -> Array:
 
 @host_operator("Slice", types=_ranked(0, lambda node: len(_shape(node, 0))))
 def _slice(node: Node, inputs: Sequence[Any]) -> Array:
-    x, begins, ends, axes, steps = [*inputs, *[None] * (5 - len(inputs))]
+    x, begins, ends, axes, steps = _padded(inputs, 5)
     axes = range(len(begins)) if axes is None else axes
     steps = [1] * len(begins) if steps is None else steps
     places = [slice(None)] * x.ndim
@@ -173,7 +178,7 @@ def _slice(node: Node, inputs: Sequence[Any]) -> Array:
 
 @host_operator("Pad", types=_ranked(0, lambda node: len(_shape(node, 0))))
 def _pad(node: Node, inputs: Sequence[Any]) -> Array:
-    x, pads, value, axes = [*inputs, *[None] * (4 - len(inputs))]
+    x, pads, value, axes = _padded(inputs, 4)
     axes = range(x.ndim) if axes is None else [int(k) % x.ndim for k in axes]
     widths = [(0, 0)] * x.ndim
     for position, axis in enumerate(axes):
@@ -209,7 +214,7 @@ def _draw(node: Node, inputs: Sequence[Any]) -> Array:
     dtype = node.dtype_attribute("dtype", str(inputs[0].dtype) if inputs else "float32")
     random = _generator(node)
     if node.kind == "Bernoulli":
-        return random.binomial(1, p=inputs[0]).astype(dtype)
+        return np.asarray(random.binomial(1, p=inputs[0]), dtype)
     if node.kind.startswith("RandomNormal"):
         found = random.normal(node.attribute("mean", 0.0), node.attribute("scale", 1.0), shape)
     else:
@@ -224,7 +229,8 @@ def _sample(node: Node, inputs: Sequence[Any]) -> Array:
     limits = np.cumsum(odds / odds.sum(1, keepdims=True), 1)
     draws = _generator(node).random_sample((len(odds), node.attribute("sample_size", 1)))
     found = [np.searchsorted(row, draw) for row, draw in zip(limits, draws, strict=True)]
-    return np.minimum(found, odds.shape[1] - 1).astype(node.dtype_attribute("dtype", "int32"))
+    chosen = np.minimum(found, odds.shape[1] - 1)
+    return np.asarray(chosen, node.dtype_attribute("dtype", "int32"))
 
 
 def _dropout_types(node: Node) -> Types:
@@ -234,7 +240,7 @@ def _dropout_types(node: Node) -> Types:
 
 @host_operator("Dropout", types=_dropout_types)
 def _dropout(node: Node, inputs: Sequence[Any]) -> tuple[Array, Array]:
-    x, ratio, training = [*inputs, *[None] * (3 - len(inputs))]
+    x, ratio, training = _padded(inputs, 3)
     ratio = 0.5 if ratio is None else float(ratio)
     if training is None or not training or ratio == 0:
         return x, np.ones(x.shape, bool)
@@ -262,9 +268,9 @@ def _cast(node: Node, inputs: Sequence[Any]) -> Array:
         return np.array([_text_of(value) for value in x.flat], str).reshape(x.shape)
     if x.dtype.kind == "U":
         wide = x.astype(float)
-        return wide.astype(numpy_dtype(dtype)) if dtype in KERNEL_DTYPES else wide
+        return np.asarray(wide, numpy_dtype(dtype)) if dtype in KERNEL_DTYPES else wide
     if dtype not in _SMALL_FLOATS:
-        return x.astype(numpy_dtype(dtype))
+        return np.asarray(x, numpy_dtype(dtype))
     return _cast_to_float8(x.astype(np.float32), dtype, node)
 
 
@@ -284,7 +290,7 @@ def _cast_to_float8(x: Array, dtype: str, node: Node) -> Array:
         return data.view(kind)
     import ml_dtypes
 
-    limit = float(ml_dtypes.finfo(kind).max)
+    limit = float(ml_dtypes.finfo(kind).max)  # type: ignore[no-untyped-call]
     # NaN is the only special value of these types.
     bounded = np.where(np.isnan(x), x, np.clip(x, -limit, limit)) if saturates else x
     return bounded.astype(kind)

@@ -136,7 +136,7 @@ def _channel_vector(x: te.Tensor, values: te.Tensor, axis: int = 1) -> te.Tensor
 
 
 @operator("BatchNormalization")
-def _batch_normalization(node: Node) -> te.Tensor:
+def _batch_normalization(node: Node) -> te.Tensor | list[te.Tensor]:
     x, scale, bias, mean, variance = node.tensors()
     if node.attribute("training_mode", 0):
         return _batch_statistics(node, x, scale, bias, mean, variance)

@@ -402,7 +402,7 @@ def has_symbols(value: Value | None) -> bool:
     if isinstance(value, TensorSequence):
         return any(map(has_symbols, value))
     if isinstance(value, np.ndarray):
-        return value.dtype == object
+        return bool(value.dtype == object)
     return value is not None and any(not isinstance(n, int) for n in value.shape)
 
 
@@ -415,7 +415,7 @@ def with_sizes(value: Value | None, size: int) -> Value | None:
     if not isinstance(value, te.Tensor) or not has_symbols(value):
         return value
     known = _same_size(value.shape, size)
-    shape = [n if isinstance(n, int) else extent_at(n, known) for n in value.shape]
+    shape: list[Any] = [n if isinstance(n, int) else extent_at(n, known) for n in value.shape]
     tensor: te.Tensor = te.placeholder(tuple(shape), str(value.dtype), name=value.name)
     return tensor
 

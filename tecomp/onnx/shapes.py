@@ -30,6 +30,7 @@ def matrix_of(x: te.Tensor, axis: int) -> te.Tensor:
 def _shape(node: Node) -> Array:
     value = node.inputs[0]
     assert value is not None
+    assert not isinstance(value, TensorSequence)
     shape = [*value.shape][slice(node.attribute("start", 0), node.attribute("end"))]
     is_known = all(isinstance(n, int) for n in shape)
     return np.array(shape, np.int64) if is_known else _objects(shape)
@@ -45,6 +46,7 @@ def _objects(values: Sequence[Any]) -> Array:
 def _size(node: Node) -> Array:
     value = node.inputs[0]
     assert value is not None
+    assert not isinstance(value, TensorSequence)
     size = product_of(value.shape)
     return np.array(size, np.int64 if isinstance(size, int) else object)
 

@@ -87,7 +87,7 @@ def test_float64_is_rounded_once(name: str) -> None:
 @pytest.mark.parametrize("name", FLOAT8)
 def test_saturating(name: str) -> None:
     full = SmallFloat(**{**vars(storage_format(name)), "saturate": True})
-    greatest = float(ml_dtypes.finfo(ml_dtype(name)).max)
+    greatest = float(ml_dtypes.finfo(ml_dtype(name)).max)  # type: ignore[no-untyped-call]
 
     stored = full.encode_array(np.array([1e9, -np.inf, greatest, 0.5, np.nan]))
 

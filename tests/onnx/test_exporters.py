@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,10 @@ KINDS = {
 
 def model_of(
     nodes: Sequence[Any], feeds: dict[str, Array], outputs: dict[str, tuple[int, int]],
-    weights: dict[str, Array], symbolic: dict[str, Sequence[Any]] | None = None, opset: int = 21,
+    weights: dict[str, Array], symbolic: Mapping[str, Sequence[Any]] | None = None, opset: int = 21,
 ) -> onnx.ModelProto:
     """Return a model whose inputs have the types of arrays; `symbolic` replaces shapes."""
-    shapes = {name: x.shape for name, x in feeds.items()} | (symbolic or {})
+    shapes: dict[str, Any] = {name: x.shape for name, x in feeds.items()} | dict(symbolic or {})
     values = [helper.make_tensor_value_info(name, KINDS[x.dtype], shapes[name])
               for name, x in feeds.items()]
     graph = helper.make_graph(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ node = helper.make_node
 
 
 def model_of(
-    nodes: Sequence[Any], inputs: dict[str, Sequence[Any]], outputs: dict[str, int],
+    nodes: Sequence[Any], inputs: Mapping[str, Sequence[Any]], outputs: dict[str, int],
     weights: dict[str, Array], opset: int = 17,
 ) -> onnx.ModelProto:
     def value(name: str, shape: Any) -> Any:

@@ -271,7 +271,7 @@ def select_kernel(work: PendingGraph) -> KernelRecipe | ExecutionPlan | None:
         if found is None:
             plan = plan_of(work, partial(_recipe, in_order=True))
             found = _single_kernel(plan) or plan
-        return _recipes.keep(key, found)  # type: ignore[arg-type]
+        return _recipes.keep(key, found)
     return found  # type: ignore[return-value]
 
 
