@@ -561,15 +561,17 @@ def test_kernels_beyond_the_caches_are_compared_with_copy_bandwidth() -> None:
 
 
 def test_a_report_shows_packed_constants() -> None:
-    program, _ = perceptron(1)
+    X, W = te.placeholder((100, 300), name="X"), te.placeholder((300, 200), name="W")
+    (w,) = arrays((300, 200))
+    program = tecomp.compile(product_of(X, W, "product"), [X], constants={W: w})
     source, packed, result = program.report().edges
     (folded,) = program.kernels[0].packed
 
-    assert (packed.name, packed.kind, packed.read_by) == ("W", "constant", ("layer0",))
+    assert (packed.name, packed.kind, packed.read_by) == ("W", "constant", ("product",))
     assert packed.layout == f"packed at build time, as {list(folded.shape)}"
     assert packed.bytes == 4 * prod(folded.shape) == program.report().constants
     assert [(x.name, x.kind, x.layout) for x in (source, result)] == [
-        ("X", "input", "row-major"), ("layer0", "output", "row-major"),
+        ("X", "input", "row-major"), ("product", "output", "row-major"),
     ]
 
 
