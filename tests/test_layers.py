@@ -152,6 +152,7 @@ OWNERS = {
     "mpi4py": {"dist"},
     "rich": {"cli"},
     "networkx": {"graph"},
+    "PIL": {"onnx"},
     "onnx": {"onnx"},
     "platformdirs": {"codegen"},
     "scipy": {"demo"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from io import BytesIO
 from itertools import pairwise
 from typing import Any
@@ -86,14 +85,14 @@ def _unique(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
     return values.astype(x.dtype), *(y.astype(np.int64) for y in (first, inverse, counts))
 
 
-def _padded(inputs: Sequence[Any], count: int) -> list[Any]:
+def _fill_inputs(inputs: Sequence[Any], count: int) -> list[Any]:
     """Return inputs, with None for those at the end that are absent."""
     return [*inputs, *[None] * (count - len(inputs))]
 
 
 @host_operator("NonMaxSuppression", types=lambda _: [("int64", (None, 3))])
 def _suppress(node: Node, inputs: Sequence[Any]) -> Array:
-    boxes, scores, *limits = _padded(inputs, 5)
+    boxes, scores, *limits = _fill_inputs(inputs, 5)
     most, overlap, least = (None if x is None else np.asarray(x).reshape(-1)[0] for x in limits)
     most = 0 if most is None else int(most)
     overlap = 0.0 if overlap is None else overlap
@@ -165,7 +164,7 @@ def _fill(node: Node, inputs: Sequence[Any]) -> Array:
 
 @host_operator("Slice", types=_ranked(0, lambda node: len(_shape(node, 0))))
 def _slice(node: Node, inputs: Sequence[Any]) -> Array:
-    x, begins, ends, axes, steps = _padded(inputs, 5)
+    x, begins, ends, axes, steps = _fill_inputs(inputs, 5)
     axes = range(len(begins)) if axes is None else axes
     steps = [1] * len(begins) if steps is None else steps
     places = [slice(None)] * x.ndim
@@ -178,7 +177,7 @@ def _slice(node: Node, inputs: Sequence[Any]) -> Array:
 
 @host_operator("Pad", types=_ranked(0, lambda node: len(_shape(node, 0))))
 def _pad(node: Node, inputs: Sequence[Any]) -> Array:
-    x, pads, value, axes = _padded(inputs, 4)
+    x, pads, value, axes = _fill_inputs(inputs, 4)
     axes = range(x.ndim) if axes is None else [int(k) % x.ndim for k in axes]
     widths = [(0, 0)] * x.ndim
     for position, axis in enumerate(axes):
@@ -240,7 +239,7 @@ def _dropout_types(node: Node) -> Types:
 
 @host_operator("Dropout", types=_dropout_types)
 def _dropout(node: Node, inputs: Sequence[Any]) -> tuple[Array, Array]:
-    x, ratio, training = _padded(inputs, 3)
+    x, ratio, training = _fill_inputs(inputs, 3)
     ratio = 0.5 if ratio is None else float(ratio)
     if training is None or not training or ratio == 0:
         return x, np.ones(x.shape, bool)
@@ -428,14 +427,14 @@ def _determinant(node: Node, inputs: Sequence[Any]) -> Array:
 @host_operator("ImageDecoder", types=lambda _: [("uint8", (None, None, None))])
 def _decode_image(node: Node, inputs: Sequence[Any]) -> Array:
     try:
-        image_module = import_module("PIL.Image")
+        from PIL import Image
     except ImportError:
         raise MissingLibraryError(
             "onnx: node {node} (ImageDecoder): the package pillow is not installed; install it: "
             "pip install pillow", kind="missing-library", node=node.name) from None
     layout = node.attribute("pixel_format", "RGB")
     try:
-        image = image_module.open(BytesIO(inputs[0].tobytes()))
+        image = Image.open(BytesIO(inputs[0].tobytes()))
         if layout == "Grayscale":
             return np.asarray(image.convert("L"))[..., None]
         pixels = np.asarray(image.convert("RGB"))

@@ -295,7 +295,7 @@ def read_model(model: Any) -> onnx.ModelProto:
 
 
 def _move_operators(proto: onnx.ModelProto) -> bool:
-    """Move operators that exporters put into `ai.onnx` by mistake to `com.microsoft`."""
+    """Move operators that exporters wrongly put into `ai.onnx` to `com.microsoft`."""
     found = [node for node in proto.graph.node if node.op_type in _MOVED and not node.domain]
     for node in found:
         node.domain = MICROSOFT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
 Nonfinite: TypeAlias = Literal["IEEE754", "NanOnly", "NegativeZeroNan", "FiniteOnly"]
@@ -55,7 +56,7 @@ class ElementType(NamedTuple):
     @property
     def largest_exponent(self) -> int:
         """Exponent of the largest finite value of a float."""
-        return (self.largest_code >> self.fraction_bits) - self.bias
+        return _largest_exponent(self)
 
     @property
     def smallest_exponent(self) -> int:
@@ -96,6 +97,12 @@ class ElementType(NamedTuple):
             and self.lowest <= source.lowest and source.largest <= self.largest
             and self.special_values >= source.special_values
         )
+
+
+@cache
+def _largest_exponent(row: ElementType) -> int:
+    """Return the exponent of the largest finite value; the conversion of each constant reads it."""
+    return (row.largest_code >> row.fraction_bits) - row.bias
 
 
 _WIDTHS = (8, 16, 32, 64)

@@ -187,8 +187,9 @@ def test_67_million_elements_are_bound_by_memory() -> None:
         report = tecomp.build(C, [A, B, C], target=target).report()
 
         assert report.bound_by == "memory"
-        # 536 MB are read; compute takes at most a tenth of the time.
-        assert report.shares["compute"] < 0.1
+        # 536 MB are read; vectors of 64 bytes compute for at most a tenth of the time.
+        assert target.core is not None
+        assert report.shares["compute"] < 6.4 / target.core.vector_bytes
 
 
 def test_repeated_elements_are_moved_once() -> None:
