@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ALL,
         BOOLEAN,
         ELEMENT_TYPES,
+        FLOATS,
         INTEGERS,
         PART,
         WHOLE,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         element_type,
     )
     from tecomp.operations.elementwise import ELEMENTWISE, elementwise_in
+    from tecomp.operations.formulas import Algebra, NumpyAlgebra
     from tecomp.operations.reductions import (
         COMBINERS,
         CUMULATIVE,

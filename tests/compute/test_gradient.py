@@ -11,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.operations.elementwise import elementwise_in
+from tecomp.operations import elementwise_in
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.functions import reference
 

@@ -11,8 +11,7 @@ import tecomp
 from tecomp import te, topi
 from tecomp.codegen.math import registry
 from tecomp.compute.expression_algebra import ExpressionAlgebra
-from tecomp.operations import ELEMENTWISE, Op, element_type
-from tecomp.operations.formulas import Algebra, NumpyAlgebra
+from tecomp.operations import ELEMENTWISE, Algebra, NumpyAlgebra, Op, element_type
 from tecomp.ptensor import numpy_dtype
 from tests.numerics import assert_close
 from tests.strategies import functions

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tecomp.operations.element_types import FLOATS, INTEGERS
+from tecomp.operations import FLOATS, INTEGERS
 from tests.strategies.indices import Axis, Extent, Index, Indices
 from tests.strategies.values import (
     TYPES,

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tecomp import te
-from tecomp.operations.element_types import FLOATS, INTEGERS
+from tecomp.operations import FLOATS, INTEGERS
 from tests.strategies.draws import Dice, Draw
 from tests.strategies.expressions import (
     Expressions,

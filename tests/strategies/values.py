@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tecomp.operations.element_types import BOOLEAN, FLOATS, INTEGERS
+from tecomp.operations import BOOLEAN, FLOATS, INTEGERS
 
 TYPES = ("float32", "int32", *INTEGERS, *FLOATS, *BOOLEAN)
 """Dtypes of random expressions; float32 and int32 are drawn more often than others."""
