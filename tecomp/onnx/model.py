@@ -247,6 +247,7 @@ def _extent(name: str, axis: int, dim: Any, sizes: dict[str, te.Var]) -> Any:
                 kind="invalid-model", axis=axis, name=name, size=dim.dim_value)
         return dim.dim_value
     text = dim.dim_param or f"{name}_{axis}"
+    text = text.decode(errors="replace") if isinstance(text, bytes) else text  # malformed
     return sizes.setdefault(text, te.var(text, "int64"))
 
 

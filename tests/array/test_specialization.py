@@ -74,7 +74,7 @@ def test_rows_of_each_length_with_ties_and_nan(name: str, dtype: str) -> None:
     """Kernels for unknown lengths cover rows of up to 8, of up to 32, and of more vectors."""
     vector = host_vector_bytes() // np.dtype(dtype).itemsize
     edges = [k * vector + d for k in (4, 5, 8, 9, 16, 31, 32, 33) for d in (-1, 0, 1)]
-    before, known = counters.compiled, sum(n <= max(16, 4 * vector) for n in edges)
+    before, known = counters.compiled, sum(n <= max(32, 4 * vector) for n in edges)
     for n in edges:
         random = np.random.default_rng(n)
         rows = 20_000 // n + random.integers(5)
