@@ -196,7 +196,7 @@ class Target(Pictured):
     >>> list(machine.memories), dict(machine.grid), machine.stick_bytes, machine.stick.bytes
     (['global', 'ddr', 'lx'], {'core.x': 32}, 128, 128)
     >>> machine.formats["float16"], list(machine.engine), len(machine.rules)
-    (('dlfloat16', 'float8_e4m3fn', 'float8_e5m2fnuz'), ['matmul', 'sfu'], 11)
+    (('dlfloat16', 'float8_e4m3fn', 'float8_e5m2fnuz'), ['matmul', 'sfu'], 12)
     >>> list(machine.links)
     ['host_in', 'host_out', 'load', 'store', 'ring']
     >>> machine.clock_hz, machine.code.kind, machine.core, machine.tile, machine.limits is None

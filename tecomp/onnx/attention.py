@@ -10,7 +10,7 @@ import numpy as np
 
 from tecomp import te, topi
 from tecomp.onnx.layers import product
-from tecomp.onnx.node import MICROSOFT, Node, apply, operator
+from tecomp.onnx.node import MICROSOFT, OpNode, apply, operator
 
 Mask = Callable[[te.Expr, te.Expr, te.Expr, te.Expr], te.Expr]
 """Condition that a query attends a key: function of the batch, head, query and key."""
@@ -116,13 +116,13 @@ def mask_of_tensor(mask: te.Tensor) -> Mask:
     return allows
 
 
-def concat_past(node: Node, position: int, new: te.Tensor) -> te.Tensor:
+def concat_past(node: OpNode, position: int, new: te.Tensor) -> te.Tensor:
     """Return keys or values after those of a cache, if there is one."""
     return topi.concatenate([node.tensor(position), new], 2) if node.has(position) else new
 
 
 @operator("Attention")
-def _attention(node: Node) -> list[te.Tensor | None]:
+def _attention(node: OpNode) -> list[te.Tensor | None]:
     q, k, v = (node.tensor(position) for position in range(3))
     is_flat = len(q.shape) == 3
     if is_flat:
@@ -159,7 +159,7 @@ def _attention(node: Node) -> list[te.Tensor | None]:
             present_k if node.returns(1) else None, present_v if node.returns(2) else None, extra]
 
 
-def _masks(node: Node, q: te.Tensor, k: te.Tensor) -> list[Mask]:
+def _masks(node: OpNode, q: te.Tensor, k: te.Tensor) -> list[Mask]:
     """Return the conditions of causality, windows and padded caches."""
     masks: list[Mask] = []
     rows = q.shape[2]
@@ -232,19 +232,19 @@ def _rotary_tables(
 
 
 @operator("RotaryEmbedding")
-def _rotary(node: Node) -> te.Tensor:
+def _rotary(node: OpNode) -> te.Tensor:
     x, cos, sin = (node.tensor(k) for k in range(3))
     return _rotary_embedding(node, x, cos, sin, node.tensor(3) if node.has(3) else None)
 
 
 @operator("RotaryEmbedding", domain=MICROSOFT)
-def _rotary_with_positions(node: Node) -> te.Tensor:
+def _rotary_with_positions(node: OpNode) -> te.Tensor:
     x, positions, cos, sin = node.tensors()
     return _rotary_embedding(node, x, cos, sin, positions)
 
 
 def _rotary_embedding(
-    node: Node, x: te.Tensor, cos: te.Tensor, sin: te.Tensor, positions: te.Tensor | None
+    node: OpNode, x: te.Tensor, cos: te.Tensor, sin: te.Tensor, positions: te.Tensor | None
 ) -> te.Tensor:
     is_flat = len(x.shape) == 3
     heads = node.attribute("num_heads", 0)
@@ -297,7 +297,7 @@ def _padding_masks(mask: te.Tensor, keys: Any) -> list[Mask]:
     return [lambda b, h, i, j: mask(b, 0, i, j) > zero]
 
 
-def _finite_masks(node: Node, masks: Sequence[Mask], scores_like: te.Tensor) -> te.Tensor | None:
+def _finite_masks(node: OpNode, masks: Sequence[Mask], scores_like: te.Tensor) -> te.Tensor | None:
     """Return a bias for masks, which com.microsoft adds as a finite number."""
     if not masks:
         return None
@@ -310,7 +310,7 @@ def _finite_masks(node: Node, masks: Sequence[Mask], scores_like: te.Tensor) -> 
 
 
 @operator("Attention", domain=MICROSOFT)
-def _packed_attention(node: Node) -> list[te.Tensor | None]:
+def _packed_attention(node: OpNode) -> list[te.Tensor | None]:
     x, weights = node.tensor(0), node.tensor(1)
     heads = node.attribute("num_heads")
     total = product(x, weights)
@@ -340,7 +340,7 @@ def _packed_attention(node: Node) -> list[te.Tensor | None]:
 
 
 @operator("MultiHeadAttention", domain=MICROSOFT)
-def _multi_head_attention(node: Node) -> list[te.Tensor | None]:
+def _multi_head_attention(node: OpNode) -> list[te.Tensor | None]:
     heads, q = node.attribute("num_heads"), node.tensor(0)
     if len(q.shape) == 5:  # packed (batch, length, heads, 3, size)
         q, k, v = (topi.transpose(topi.squeeze(x, [3]), (0, 2, 1, 3))
@@ -376,7 +376,7 @@ def _multi_head_attention(node: Node) -> list[te.Tensor | None]:
 
 
 @operator("GroupQueryAttention", domain=MICROSOFT)
-def _group_query_attention(node: Node) -> list[te.Tensor | None]:
+def _group_query_attention(node: OpNode) -> list[te.Tensor | None]:
     heads, groups = node.attribute("num_heads"), node.attribute("kv_num_heads")
     q, lengths = node.tensor(0), node.tensor(5)
     batch, rows = q.shape[:2]
@@ -438,7 +438,7 @@ def _updated_cache(
 # Normalization and activations of com.microsoft
 
 @operator("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=MICROSOFT)
-def _skip_normalization(node: Node) -> list[te.Tensor | None]:
+def _skip_normalization(node: OpNode) -> list[te.Tensor | None]:
     is_simple = node.kind.startswith("SkipSimplified")
     x = topi.add(node.tensor(0), node.tensor(1))
     if node.has(3 if is_simple else 4):
@@ -455,7 +455,7 @@ def _skip_normalization(node: Node) -> list[te.Tensor | None]:
 
 
 @operator("EmbedLayerNormalization", domain=MICROSOFT)
-def _embedding(node: Node) -> list[te.Tensor | None]:
+def _embedding(node: OpNode) -> list[te.Tensor | None]:
     words = node.tensor(0)
     total = topi.take(node.tensor(2), words, 0)
     if node.has(8):
@@ -482,7 +482,7 @@ def _embedding(node: Node) -> list[te.Tensor | None]:
 
 
 @operator("Gelu", "FastGelu", "BiasGelu", "QuickGelu", domain=MICROSOFT)
-def _gelu(node: Node) -> te.Tensor:
+def _gelu(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     if node.kind == "QuickGelu":
         alpha = te.const(node.attribute("alpha", 1.702), str(x.dtype))
@@ -492,7 +492,7 @@ def _gelu(node: Node) -> te.Tensor:
 
 
 @operator("FusedMatMul", domain=MICROSOFT)
-def _fused_product(node: Node) -> te.Tensor:
+def _fused_product(node: OpNode) -> te.Tensor:
     x, y = node.tensor(0), node.tensor(1)
     if any(node.attribute(f"transBatch{side}", 0) for side in "AB"):
         raise node.error("transposed batches are not supported")
@@ -509,7 +509,7 @@ def _with_last_exchanged(x: te.Tensor) -> te.Tensor:
 
 
 @operator("FusedConv", "FusedGemm", domain=MICROSOFT)
-def _fused_activation(node: Node) -> te.Tensor:
+def _fused_activation(node: OpNode) -> te.Tensor:
     attributes = dict(node.attributes)
     name = attributes.pop("activation", "")
     parameters = attributes.pop("activation_params", [])
@@ -525,7 +525,7 @@ def _fused_activation(node: Node) -> te.Tensor:
 # Weights of few bits
 
 @operator("MatMulNBits", domain=MICROSOFT)
-def _product_with_few_bits(node: Node) -> te.Tensor:
+def _product_with_few_bits(node: OpNode) -> te.Tensor:
     x, packed, scales = (node.tensor(k) for k in range(3))
     size, columns = node.attribute("K"), node.attribute("N")
     bits, block = node.attribute("bits", 4), node.attribute("block_size")
@@ -557,7 +557,7 @@ def _unpack(read: Callable[[te.Expr], te.Expr], k: te.Expr, bits: int) -> Any:
 
 
 def _zero_points(
-    node: Node, columns: int, blocks: int, bits: int, dtype: str
+    node: OpNode, columns: int, blocks: int, bits: int, dtype: str
 ) -> Callable[[te.Expr, te.Expr], te.Expr]:
     if not node.has(3):
         return lambda n, b: te.const(2**(bits - 1), dtype)

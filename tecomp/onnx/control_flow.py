@@ -12,7 +12,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from tecomp.errors import ModelError
-from tecomp.onnx.node import Array, Node, TensorSequence
+from tecomp.onnx.node import Array, OpNode, TensorSequence
 
 MAX_UNROLLED = 64
 """Iterations of loops that are expanded; the bodies of longer loops are programs of their own."""
@@ -111,7 +111,7 @@ def inline_graph(
     """Return the nodes of a graph or function with names of their own.
 
     Args:
-        work: Node that contains the graph.
+        work: OpNode that contains the graph.
         graph: Graph or function.
         inputs: Names of the values of the inputs; empty for absent ones.
         outputs: Names for the values of the outputs; empty for unused ones.
@@ -166,12 +166,12 @@ def _with_attributes(function: Any, node: Any, defaults: Mapping[str, Any]) -> A
 
 
 def expand_function(
-    work: Work, functions: Mapping[tuple[str, str], Any], node: Node
+    work: Work, functions: Mapping[tuple[str, str], Any], node: OpNode
 ) -> list[Work] | None:
     """Return the nodes that define an operator, or None if it is no function.
 
     Args:
-        work: Node.
+        work: OpNode.
         functions: Functions of the model, by domain and name.
         node: The node with its values, whose types some functions depend on.
 
@@ -192,7 +192,7 @@ def expand_function(
         work, _with_attributes(function, proto, defaults), [*proto.input], [*proto.output], opsets)
 
 
-def _defined_by_onnx(work: Work, node: Node) -> tuple[Any, dict[str, Any]]:
+def _defined_by_onnx(work: Work, node: OpNode) -> tuple[Any, dict[str, Any]]:
     proto, domain = work.proto, node.domain
     try:
         schema = onnx.defs.get_schema(proto.op_type, node.opset, domain)
@@ -356,7 +356,7 @@ class ScanAxes:
     are_outputs_reversed: Sequence[int]
 
     @staticmethod
-    def of_node(node: Node) -> ScanAxes:
+    def of_node(node: OpNode) -> ScanAxes:
         """Return the axes of a Scan; the first ones by default."""
         body, count = node.attribute("body"), node.attribute("num_scan_inputs")
         results = len(body.output) - (len(body.input) - count)
@@ -404,7 +404,7 @@ def unroll_scan(work: Work, trips: int, axes: ScanAxes) -> list[Work]:
 Body = Callable[[Sequence[Any]], list[Any]]
 
 
-def run_loop(node: Node, inputs: Sequence[Any], body: Body) -> list[Any]:
+def run_loop(node: OpNode, inputs: Sequence[Any], body: Body) -> list[Any]:
     """Run a loop whose number of iterations data decides.
 
     Args:
@@ -430,7 +430,7 @@ def run_loop(node: Node, inputs: Sequence[Any], body: Body) -> list[Any]:
     return [*states, *(_stack(node, k, scan, len(states)) for k, scan in enumerate(scans))]
 
 
-def _stack(node: Node, k: int, rows: Sequence[Array], states: int) -> Array:
+def _stack(node: OpNode, k: int, rows: Sequence[Array], states: int) -> Array:
     if rows:
         return np.stack(rows)
     kind = node.attribute("body").output[1 + states + k].type.tensor_type
@@ -438,7 +438,7 @@ def _stack(node: Node, k: int, rows: Sequence[Array], states: int) -> Array:
     return np.zeros([0, *shape], helper.tensor_dtype_to_np_dtype(kind.elem_type or 1))
 
 
-def run_scan(node: Node, inputs: Sequence[Any], body: Body) -> list[Any]:
+def run_scan(node: OpNode, inputs: Sequence[Any], body: Body) -> list[Any]:
     """Run a Scan over axes whose size is not known when the model is loaded.
 
     Raises:
@@ -452,7 +452,7 @@ def run_scan(node: Node, inputs: Sequence[Any], body: Body) -> list[Any]:
     return run_scan_once(node, inputs, body, axes)
 
 
-def run_scan_once(node: Node, inputs: Sequence[Any], body: Body, axes: ScanAxes) -> list[Any]:
+def run_scan_once(node: OpNode, inputs: Sequence[Any], body: Body, axes: ScanAxes) -> list[Any]:
     """Run a Scan without an axis of batches.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tecomp import te, topi
-from tecomp.onnx.node import Node, operator
+from tecomp.onnx.node import OpNode, operator
 from tecomp.operations import ELEMENT_TYPES, ElementType, element_type
 
 _UNARY: dict[str, Callable[[te.Tensor], Any]] = {
@@ -31,17 +31,17 @@ _BINARY: dict[str, Callable[[te.Tensor, te.Tensor], Any]] = {
 _VARIADIC = {"Max": topi.maximum, "Min": topi.minimum, "Sum": topi.add}
 
 
-def _of_unary(function: Any) -> Callable[[Node], te.Tensor]:
+def _of_unary(function: Any) -> Callable[[OpNode], te.Tensor]:
     return lambda node: function(node.tensor(0))
 
 
-def _of_binary(function: Callable[[te.Tensor, te.Tensor], Any]) -> Callable[[Node], te.Tensor]:
+def _of_binary(function: Callable[[te.Tensor, te.Tensor], Any]) -> Callable[[OpNode], te.Tensor]:
     return lambda node: function(node.tensor(0), node.tensor(1))
 
 
 def _of_any_number(
     function: Callable[[te.Tensor, te.Tensor], Any]
-) -> Callable[[Node], te.Tensor]:
+) -> Callable[[OpNode], te.Tensor]:
     return lambda node: reduce(function, node.tensors())
 
 
@@ -59,30 +59,30 @@ def of_elements(x: te.Tensor, element: Callable[[te.Expr], te.Expr], name: str) 
 
 
 @operator("Mean")
-def _mean(node: Node) -> te.Tensor:
+def _mean(node: OpNode) -> te.Tensor:
     return topi.multiply(reduce(topi.add, node.tensors()), 1 / len(node.inputs))
 
 
 @operator("Reciprocal")
-def _reciprocal(node: Node) -> te.Tensor:
+def _reciprocal(node: OpNode) -> te.Tensor:
     return of_elements(node.tensor(0), lambda x: te.const(1, x.dtype) / x, "reciprocal")
 
 
 @operator("Div")
-def _divide(node: Node) -> te.Tensor:
+def _divide(node: OpNode) -> te.Tensor:
     x, y = node.tensor(0), node.tensor(1)
     # Quotients of integers are truncated.
     return topi.divide(x, y)
 
 
 @operator("Mod")
-def _mod(node: Node) -> te.Tensor:
+def _mod(node: OpNode) -> te.Tensor:
     function = topi.mod if node.attribute("fmod", 0) else topi.floor_mod
     return function(node.tensor(0), node.tensor(1))
 
 
 @operator("Pow")
-def _power(node: Node) -> te.Tensor:
+def _power(node: OpNode) -> te.Tensor:
     x, y = node.tensor(0), node.tensor(1)
     exponent = node.inputs[1]
     if isinstance(exponent, np.ndarray) and exponent.size == 1 and exponent.item() == 2:
@@ -91,18 +91,18 @@ def _power(node: Node) -> te.Tensor:
 
 
 @operator("BitShift")
-def _shift(node: Node) -> te.Tensor:
+def _shift(node: OpNode) -> te.Tensor:
     is_left = node.attribute("direction") == "LEFT"
     return (topi.left_shift if is_left else topi.right_shift)(node.tensor(0), node.tensor(1))
 
 
 @operator("Where")
-def _where(node: Node) -> te.Tensor:
+def _where(node: OpNode) -> te.Tensor:
     return topi.where(*node.tensors())
 
 
 @operator("Clip")
-def _clip(node: Node) -> te.Tensor:
+def _clip(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     for position, name, function in ((1, "min", topi.maximum), (2, "max", topi.minimum)):
         if node.attribute(name) is not None:
@@ -113,7 +113,7 @@ def _clip(node: Node) -> te.Tensor:
 
 
 @operator("Cast", "CastLike")
-def _cast(node: Node) -> te.Tensor:
+def _cast(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     if node.kind == "CastLike":
         dtype = str(getattr(node.inputs[1], "dtype", None))
@@ -148,7 +148,7 @@ def saturate(x: te.Tensor, limit: float) -> te.Tensor:
     return of_elements(x, clip, "saturated")
 
 
-def _to_power_of_two(x: te.Tensor, row: ElementType, node: Node) -> te.Tensor:
+def _to_power_of_two(x: te.Tensor, row: ElementType, node: OpNode) -> te.Tensor:
     """Convert magnitudes to powers of two (ONNX, operator Cast, attribute round_mode)."""
     fraction = element_type("float32").fraction_bits
     infinity = te.const(element_type("float32").largest_code + 1, "uint32")
@@ -176,7 +176,7 @@ def _to_power_of_two(x: te.Tensor, row: ElementType, node: Node) -> te.Tensor:
 def _activation(
     name: str, element: Callable[..., te.Expr], **defaults: float
 ) -> None:
-    def define(node: Node) -> te.Tensor:
+    def define(node: OpNode) -> te.Tensor:
         values = [node.attribute(key, default) for key, default in defaults.items()]
         return of_elements(
             node.tensor(0), lambda x: element(x, *(te.const(v, x.dtype) for v in values)), name)
@@ -216,7 +216,7 @@ _activation("Mish", lambda x: x * te.tanh(te.log(_unit(x) + te.exp(x))))
 
 
 @operator("Gelu")
-def _gelu(node: Node) -> te.Tensor:
+def _gelu(node: OpNode) -> te.Tensor:
     def exact(x: te.Expr) -> te.Expr:
         return x * te.const(0.5, x.dtype) * (_unit(x) + te.erf(x * te.const(0.5**0.5, x.dtype)))
 
@@ -230,7 +230,7 @@ def _gelu(node: Node) -> te.Tensor:
 
 
 @operator("PRelu")
-def _prelu(node: Node) -> te.Tensor:
+def _prelu(node: OpNode) -> te.Tensor:
     x, slope = node.tensor(0), node.tensor(1)
     return topi.where(topi.less(x, te.const(0, str(x.dtype))), topi.multiply(x, slope), x)
 
@@ -260,7 +260,7 @@ _REDUCTIONS: dict[str, Callable[..., te.Tensor]] = {
 
 
 @operator(*_REDUCTIONS)
-def _reduction(node: Node) -> te.Tensor:
+def _reduction(node: OpNode) -> te.Tensor:
     x, axes = node.tensor(0), node.axes()
     if not axes:
         if (axes is not None and node.attribute("noop_with_empty_axes", 0)) or (
@@ -278,7 +278,7 @@ def _reduction(node: Node) -> te.Tensor:
 
 
 @operator("ArgMax", "ArgMin")
-def _search(node: Node) -> te.Tensor:
+def _search(node: OpNode) -> te.Tensor:
     function = topi.argmax if node.kind == "ArgMax" else topi.argmin
     found = function(
         node.tensor(0), node.attribute("axis", 0), bool(node.attribute("keepdims", 1)),
@@ -288,7 +288,7 @@ def _search(node: Node) -> te.Tensor:
 
 
 @operator("CumSum")
-def _cumulative_sum(node: Node) -> te.Tensor:
+def _cumulative_sum(node: OpNode) -> te.Tensor:
     x, axis = node.tensor(0), int(node.known(1).item())
     is_reversed, exclusive = node.attribute("reverse", 0), bool(node.attribute("exclusive", 0))
     x = topi.flip(x, axis) if is_reversed else x
@@ -297,7 +297,7 @@ def _cumulative_sum(node: Node) -> te.Tensor:
 
 
 @operator("Softmax", "LogSoftmax")
-def _softmax(node: Node) -> te.Tensor:
+def _softmax(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     function = topi.nn.softmax if node.kind == "Softmax" else topi.nn.log_softmax
     axis = node.attribute("axis", -1 if node.opset >= 13 else 1)

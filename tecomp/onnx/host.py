@@ -13,29 +13,31 @@ from onnx import helper, numpy_helper
 
 from tecomp.errors import MissingLibraryError
 from tecomp.onnx.control_flow import numpy_dtype
-from tecomp.onnx.node import KERNEL_DTYPES, Array, Node, Types, host_operator
+from tecomp.onnx.node import KERNEL_DTYPES, Array, OpNode, Types, host_operator
 
 _SMALL_FLOATS = {"float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"}
 
 
-def _shape(node: Node, position: int) -> tuple[Any, ...]:
+def _shape(node: OpNode, position: int) -> tuple[Any, ...]:
     return tuple(getattr(node.inputs[position], "shape", ()))
 
 
-def _dtype(node: Node, position: int) -> str:
+def _dtype(node: OpNode, position: int) -> str:
     return str(getattr(node.inputs[position], "dtype", "float32"))
 
 
-def _ranked(position: int, rank: Callable[[Node], int | None]) -> Callable[[Node], Types | None]:
+def _ranked(
+    position: int, rank: Callable[[OpNode], int | None]
+) -> Callable[[OpNode], Types | None]:
     """Return the types of one result with the dtype of an input and unknown sizes."""
-    def types(node: Node) -> Types | None:
+    def types(node: OpNode) -> Types | None:
         count = rank(node)
         return None if count is None else [(_dtype(node, position), (None,) * count)]
 
     return types
 
 
-def _length(node: Node, position: int) -> int | None:
+def _length(node: OpNode, position: int) -> int | None:
     shape = _shape(node, position)
     return shape[0] if len(shape) == 1 and isinstance(shape[0], int) else None
 
@@ -43,13 +45,13 @@ def _length(node: Node, position: int) -> int | None:
 # Results with sizes that data decides
 
 @host_operator("NonZero", types=lambda node: [("int64", (len(_shape(node, 0)) or 1, None))])
-def _nonzero(node: Node, inputs: Sequence[Any]) -> Array:
+def _nonzero(node: OpNode, inputs: Sequence[Any]) -> Array:
     del node
     return np.array(np.nonzero(np.atleast_1d(inputs[0])), np.int64)
 
 
 @host_operator("Range", types=lambda node: [(_dtype(node, 0), (None,))])
-def _range(node: Node, inputs: Sequence[Any]) -> Array:
+def _range(node: OpNode, inputs: Sequence[Any]) -> Array:
     start, limit, delta = (np.asarray(x).reshape(()) for x in inputs)
     if not delta:
         raise node.error("the step is zero")
@@ -61,18 +63,18 @@ def _range(node: Node, inputs: Sequence[Any]) -> Array:
 
 @host_operator("Compress", types=_ranked(0, lambda node: (
     len(_shape(node, 0)) if node.attribute("axis") is not None else 1)))
-def _compress(node: Node, inputs: Sequence[Any]) -> Array:
+def _compress(node: OpNode, inputs: Sequence[Any]) -> Array:
     x, condition = inputs
     return np.compress(condition, x, axis=node.attribute("axis"))
 
 
-def _unique_types(node: Node) -> Types:
+def _unique_types(node: OpNode) -> Types:
     rank = len(_shape(node, 0)) if node.attribute("axis") is not None else 1
     return [(_dtype(node, 0), (None,) * rank), *[("int64", (None,))] * 3]
 
 
 @host_operator("Unique", types=_unique_types)
-def _unique(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
+def _unique(node: OpNode, inputs: Sequence[Any]) -> tuple[Array, ...]:
     x, axis = inputs[0], node.attribute("axis")
     wide = x.astype(np.float32) if x.dtype.kind == "V" else x
     values, first, inverse, counts = np.unique(
@@ -91,7 +93,7 @@ def _fill_inputs(inputs: Sequence[Any], count: int) -> list[Any]:
 
 
 @host_operator("NonMaxSuppression", types=lambda _: [("int64", (None, 3))])
-def _suppress(node: Node, inputs: Sequence[Any]) -> Array:
+def _suppress(node: OpNode, inputs: Sequence[Any]) -> Array:
     boxes, scores, *limits = _fill_inputs(inputs, 5)
     most, overlap, least = (None if x is None else np.asarray(x).reshape(-1)[0] for x in limits)
     most = 0 if most is None else int(most)
@@ -127,7 +129,7 @@ def _suppress(node: Node, inputs: Sequence[Any]) -> Array:
 # Shapes that are inputs
 
 @host_operator("Reshape", types=_ranked(0, lambda node: _length(node, 1)))
-def _reshape(node: Node, inputs: Sequence[Any]) -> Array:
+def _reshape(node: OpNode, inputs: Sequence[Any]) -> Array:
     x, shape = inputs
     if not node.attribute("allowzero", 0):
         shape = [x.shape[k] if n == 0 else n for k, n in enumerate(shape)]
@@ -136,19 +138,19 @@ def _reshape(node: Node, inputs: Sequence[Any]) -> Array:
 
 @host_operator("Expand", types=_ranked(0, lambda node: (
     None if (n := _length(node, 1)) is None else max(n, len(_shape(node, 0))))))
-def _expand(node: Node, inputs: Sequence[Any]) -> Array:
+def _expand(node: OpNode, inputs: Sequence[Any]) -> Array:
     del node
     x, shape = inputs
     return np.ascontiguousarray(np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape))))
 
 
 @host_operator("Tile", types=_ranked(0, lambda node: len(_shape(node, 0))))
-def _tile(node: Node, inputs: Sequence[Any]) -> Array:
+def _tile(node: OpNode, inputs: Sequence[Any]) -> Array:
     del node
     return np.tile(inputs[0], inputs[1])
 
 
-def _filled_types(node: Node) -> Types | None:
+def _filled_types(node: OpNode) -> Types | None:
     count = _length(node, 0)
     value = node.attribute("value")
     dtype = "float32" if value is None else str(numpy_helper.to_array(value).dtype)
@@ -156,14 +158,14 @@ def _filled_types(node: Node) -> Types | None:
 
 
 @host_operator("ConstantOfShape", types=_filled_types)
-def _fill(node: Node, inputs: Sequence[Any]) -> Array:
+def _fill(node: OpNode, inputs: Sequence[Any]) -> Array:
     value = node.attribute("value")
     number = np.zeros(1, np.float32) if value is None else numpy_helper.to_array(value)
     return np.full([int(n) for n in inputs[0]], number.reshape(-1)[0], number.dtype)
 
 
 @host_operator("Slice", types=_ranked(0, lambda node: len(_shape(node, 0))))
-def _slice(node: Node, inputs: Sequence[Any]) -> Array:
+def _slice(node: OpNode, inputs: Sequence[Any]) -> Array:
     x, begins, ends, axes, steps = _fill_inputs(inputs, 5)
     axes = range(len(begins)) if axes is None else axes
     steps = [1] * len(begins) if steps is None else steps
@@ -176,7 +178,7 @@ def _slice(node: Node, inputs: Sequence[Any]) -> Array:
 
 
 @host_operator("Pad", types=_ranked(0, lambda node: len(_shape(node, 0))))
-def _pad(node: Node, inputs: Sequence[Any]) -> Array:
+def _pad(node: OpNode, inputs: Sequence[Any]) -> Array:
     x, pads, value, axes = _fill_inputs(inputs, 4)
     axes = range(x.ndim) if axes is None else [int(k) % x.ndim for k in axes]
     widths = [(0, 0)] * x.ndim
@@ -194,12 +196,12 @@ def _pad(node: Node, inputs: Sequence[Any]) -> Array:
 
 # Random numbers
 
-def _generator(node: Node) -> np.random.RandomState:
+def _generator(node: OpNode) -> np.random.RandomState:
     seed = node.attribute("seed")
     return np.random.RandomState(None if seed is None else int(seed))
 
 
-def _random_types(node: Node) -> Types:
+def _random_types(node: OpNode) -> Types:
     dtype = _dtype(node, 0) if node.inputs else "float32"
     shape = tuple(node.attribute("shape", ())) if not node.inputs else _shape(node, 0)
     result = node.dtype_attribute("dtype", dtype)
@@ -208,7 +210,7 @@ def _random_types(node: Node) -> Types:
 
 @host_operator("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
                "Bernoulli", types=_random_types)
-def _draw(node: Node, inputs: Sequence[Any]) -> Array:
+def _draw(node: OpNode, inputs: Sequence[Any]) -> Array:
     shape = inputs[0].shape if inputs else node.attribute("shape")
     dtype = node.dtype_attribute("dtype", str(inputs[0].dtype) if inputs else "float32")
     random = _generator(node)
@@ -223,7 +225,7 @@ def _draw(node: Node, inputs: Sequence[Any]) -> Array:
 
 @host_operator("Multinomial", types=lambda node: [(
     node.dtype_attribute("dtype", "int32"), (None, node.attribute("sample_size", 1)))])
-def _sample(node: Node, inputs: Sequence[Any]) -> Array:
+def _sample(node: OpNode, inputs: Sequence[Any]) -> Array:
     odds = np.exp(inputs[0].astype(float) - inputs[0].max(1, keepdims=True))
     limits = np.cumsum(odds / odds.sum(1, keepdims=True), 1)
     draws = _generator(node).random_sample((len(odds), node.attribute("sample_size", 1)))
@@ -232,13 +234,13 @@ def _sample(node: Node, inputs: Sequence[Any]) -> Array:
     return np.asarray(chosen, node.dtype_attribute("dtype", "int32"))
 
 
-def _dropout_types(node: Node) -> Types:
+def _dropout_types(node: OpNode) -> Types:
     shape = tuple(n if isinstance(n, int) else None for n in _shape(node, 0))
     return [(_dtype(node, 0), shape), ("bool", shape)]
 
 
 @host_operator("Dropout", types=_dropout_types)
-def _dropout(node: Node, inputs: Sequence[Any]) -> tuple[Array, Array]:
+def _dropout(node: OpNode, inputs: Sequence[Any]) -> tuple[Array, Array]:
     x, ratio, training = _fill_inputs(inputs, 3)
     ratio = 0.5 if ratio is None else float(ratio)
     if training is None or not training or ratio == 0:
@@ -249,18 +251,18 @@ def _dropout(node: Node, inputs: Sequence[Any]) -> tuple[Array, Array]:
 
 # Dtypes that kernels lack
 
-def _cast_types(node: Node) -> Types:
+def _cast_types(node: OpNode) -> Types:
     dtype = _dtype(node, 1) if node.kind == "CastLike" else _target_dtype(node)
     return [(dtype, tuple(n if isinstance(n, int) else None for n in _shape(node, 0)))]
 
 
-def _target_dtype(node: Node) -> str:
+def _target_dtype(node: OpNode) -> str:
     to = node.attribute("to")
     return "str" if to == 8 else str(helper.tensor_dtype_to_np_dtype(to))
 
 
 @host_operator("Cast", "CastLike", types=_cast_types)
-def _cast(node: Node, inputs: Sequence[Any]) -> Array:
+def _cast(node: OpNode, inputs: Sequence[Any]) -> Array:
     x = inputs[0]
     dtype = str(inputs[1].dtype) if node.kind == "CastLike" else _target_dtype(node)
     if dtype == "str" or dtype.startswith("<U"):
@@ -280,7 +282,7 @@ def _text_of(value: Any) -> str:
     return str(value)
 
 
-def _cast_to_float8(x: Array, dtype: str, node: Node) -> Array:
+def _cast_to_float8(x: Array, dtype: str, node: OpNode) -> Array:
     """Convert to a small float as the table of the operator Cast specifies."""
     kind = numpy_dtype(dtype)
     saturates = bool(node.attribute("saturate", 1))
@@ -304,7 +306,7 @@ def onnx_e8m0(x: Array, saturates: bool, mode: str) -> Array:
 @host_operator("BitCast", types=lambda node: [(
     node.dtype_attribute("to", "float32"),
     tuple(n if isinstance(n, int) else None for n in _shape(node, 0)))])
-def _reinterpret(node: Node, inputs: Sequence[Any]) -> Array:
+def _reinterpret(node: OpNode, inputs: Sequence[Any]) -> Array:
     dtype = numpy_dtype(node.dtype_attribute("to", "float32"))
     x = np.ascontiguousarray(inputs[0])
     return x.view(dtype) if x.dtype.itemsize == dtype.itemsize else x.astype(dtype)
@@ -312,26 +314,26 @@ def _reinterpret(node: Node, inputs: Sequence[Any]) -> Array:
 
 # Strings
 
-def _string_types(node: Node) -> Types:
+def _string_types(node: OpNode) -> Types:
     rank = max(len(_shape(node, k)) for k in range(len(node.inputs)))
     return [("str", (None,) * rank)]
 
 
 @host_operator("StringConcat", types=_string_types)
-def _concat_strings(node: Node, inputs: Sequence[Any]) -> Array:
+def _concat_strings(node: OpNode, inputs: Sequence[Any]) -> Array:
     del node
     return np.asarray(np.strings.add(inputs[0], inputs[1]))
 
 
 @host_operator("Equal", types=lambda node: [("bool", (None,) * max(
     len(_shape(node, 0)), len(_shape(node, 1))))])
-def _equal(node: Node, inputs: Sequence[Any]) -> Array:
+def _equal(node: OpNode, inputs: Sequence[Any]) -> Array:
     del node
     return np.asarray(inputs[0] == inputs[1])
 
 
 @host_operator("RegexFullMatch", types=lambda node: [("bool", (None,) * len(_shape(node, 0)))])
-def _match(node: Node, inputs: Sequence[Any]) -> Array:
+def _match(node: OpNode, inputs: Sequence[Any]) -> Array:
     try:
         pattern = re.compile(node.attribute("pattern"))
     except re.error as error:
@@ -341,7 +343,7 @@ def _match(node: Node, inputs: Sequence[Any]) -> Array:
 
 
 @host_operator("StringSplit")
-def _split_strings(node: Node, inputs: Sequence[Any]) -> tuple[Array, Array]:
+def _split_strings(node: OpNode, inputs: Sequence[Any]) -> tuple[Array, Array]:
     x, delimiter = inputs[0], node.attribute("delimiter") or None
     most = node.attribute("maxsplit", -1)
     rows = [text.split(delimiter, most) for text in x.flat]
@@ -352,7 +354,7 @@ def _split_strings(node: Node, inputs: Sequence[Any]) -> tuple[Array, Array]:
 
 
 @host_operator("StringNormalizer")
-def _normalize_strings(node: Node, inputs: Sequence[Any]) -> Array:
+def _normalize_strings(node: OpNode, inputs: Sequence[Any]) -> Array:
     x = inputs[0]
     is_sensitive = bool(node.attribute("is_case_sensitive", 0))
     action = node.attribute("case_change_action", "NONE")
@@ -365,7 +367,7 @@ def _normalize_strings(node: Node, inputs: Sequence[Any]) -> Array:
     return found.reshape(1, -1) if x.ndim == 2 else found
 
 
-def _grams(node: Node, row: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+def _grams(node: OpNode, row: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     """Yield the subsequences of equidistant elements that are counted."""
     for length in range(node.attribute("min_gram_length"), node.attribute("max_gram_length") + 1):
         # Grams of one element have no gaps.
@@ -377,7 +379,7 @@ def _grams(node: Node, row: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
 @host_operator("TfIdfVectorizer", types=lambda node: [("float32", (
     *(n if isinstance(n, int) else None for n in _shape(node, 0)[:-1]),
     max(node.attribute("ngram_indexes"), default=-1) + 1))])
-def _count_ngrams(node: Node, inputs: Sequence[Any]) -> Array:
+def _count_ngrams(node: OpNode, inputs: Sequence[Any]) -> Array:
     x = inputs[0]
     pool = node.attribute("pool_strings") or node.attribute("pool_int64s")
     starts, columns = [*node.attribute("ngram_counts"), len(pool)], node.attribute("ngram_indexes")
@@ -403,7 +405,7 @@ def _count_ngrams(node: Node, inputs: Sequence[Any]) -> Array:
 
 @host_operator("MelWeightMatrix", types=lambda node: [(
     node.dtype_attribute("output_datatype", "float32"), (None, None))])
-def _mel_weights(node: Node, inputs: Sequence[Any]) -> Array:
+def _mel_weights(node: OpNode, inputs: Sequence[Any]) -> Array:
     bands, length, rate, low, high = (np.asarray(x).reshape(()).item() for x in inputs)
     ends = [2595 * np.log10(1 + hertz / 700) for hertz in (low, high)]
     steps = np.arange(bands + 2) * (ends[1] - ends[0]) / (bands + 2) + ends[0]
@@ -419,13 +421,13 @@ def _mel_weights(node: Node, inputs: Sequence[Any]) -> Array:
 
 @host_operator("Det", types=lambda node: [(
     _dtype(node, 0), tuple(n if isinstance(n, int) else None for n in _shape(node, 0)[:-2]))])
-def _determinant(node: Node, inputs: Sequence[Any]) -> Array:
+def _determinant(node: OpNode, inputs: Sequence[Any]) -> Array:
     del node
     return np.asarray(np.linalg.det(inputs[0])).astype(inputs[0].dtype)
 
 
 @host_operator("ImageDecoder", types=lambda _: [("uint8", (None, None, None))])
-def _decode_image(node: Node, inputs: Sequence[Any]) -> Array:
+def _decode_image(node: OpNode, inputs: Sequence[Any]) -> Array:
     try:
         from PIL import Image
     except ImportError:

@@ -27,7 +27,7 @@ from tecomp.onnx.node import (
     Array,
     HostOperator,
     HostValue,
-    Node,
+    OpNode,
     TensorSequence,
     UndeterminedError,
     UnknownConstantError,
@@ -196,7 +196,7 @@ class Importer:
             text = f"its attributes or inputs are malformed ({type(error).__name__}: {error})"
         return work.name, work.proto.op_type, text
 
-    def _node(self, work: Work) -> Node:
+    def _node(self, work: Work) -> OpNode:
         proto = work.proto
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         opset = work.opsets.get(domain, work.opsets.get("ai.onnx", 1) if not domain else 1)
@@ -204,11 +204,11 @@ class Importer:
         while outputs and not outputs[-1]:
             outputs.pop()
         attributes = {item.name: control_flow.attribute_value(item) for item in proto.attribute}
-        return Node(
+        return OpNode(
             proto.op_type, work.name, [self.values[name] for name in proto.input], attributes,
             len(outputs), opset, self.constants, domain, [bool(name) for name in proto.output])
 
-    def _values_of(self, node: Node, work: Work) -> Sequence[Value | None] | Expansion:
+    def _values_of(self, node: OpNode, work: Work) -> Sequence[Value | None] | Expansion:
         """Return the outputs of a node, or the nodes that define it.
 
         Raises:
@@ -237,7 +237,7 @@ class Importer:
         return self._translated(node, work, definition, host)
 
     def _without_definition(
-        self, node: Node, host: HostOperator | None, work: Work
+        self, node: OpNode, host: HostOperator | None, work: Work
     ) -> Sequence[Value | None] | Expansion:
         if host is not None:
             return self._host(node, host, work)
@@ -247,7 +247,7 @@ class Importer:
         return Expansion(works)
 
     def _translated(
-        self, node: Node, work: Work, definition: Any, host: HostOperator | None
+        self, node: OpNode, work: Work, definition: Any, host: HostOperator | None
     ) -> Sequence[Value | None] | Expansion:
         level = self._level(node.inputs)
         inputs, node.inputs = node.inputs, [self._at_level(x, level) for x in node.inputs]
@@ -284,16 +284,16 @@ class Importer:
         if isinstance(value, te.Tensor):
             self._names.setdefault(value, name)
 
-    def _is_symbolic(self, node: Node) -> bool:
+    def _is_symbolic(self, node: OpNode) -> bool:
         return any(has_symbols(x) for x in node.inputs)
 
-    def _runs_with_sizes(self, node: Node) -> bool:
+    def _runs_with_sizes(self, node: OpNode) -> bool:
         """Return whether a node is supported for some constant sizes."""
         definition = find_definition(OPERATORS, node.domain, node.kind, node.opset)
         if definition is None:
             return False
         for size in _TRIAL_SIZES:
-            trial = Node(
+            trial = OpNode(
                 node.kind, node.name, [with_sizes(x, size) for x in node.inputs], node.attributes,
                 node.outputs, node.opset, {}, node.domain, node.present)
             try:
@@ -363,7 +363,7 @@ class Importer:
 
     # Control flow
 
-    def _control_flow(self, node: Node, work: Work) -> Expansion | Sequence[Value | None]:
+    def _control_flow(self, node: OpNode, work: Work) -> Expansion | Sequence[Value | None]:
         if node.kind == "If":
             return Expansion(self._branch(node, work))
         body = node.attribute("body")
@@ -388,7 +388,7 @@ class Importer:
         value = self.values.get(name)
         return bool(value.all()) if isinstance(value, np.ndarray) and value.dtype == bool else None
 
-    def _branch(self, node: Node, work: Work) -> list[Work]:
+    def _branch(self, node: OpNode, work: Work) -> list[Work]:
         condition = node.known(0)
         if condition.size != 1:
             raise node.error(
@@ -398,7 +398,7 @@ class Importer:
             raise node.error("a branch is missing")
         return control_flow.inline_graph(work, graph, [], [*work.proto.output])
 
-    def _scan(self, node: Node, work: Work, body: Any) -> Expansion | Sequence[Value | None]:
+    def _scan(self, node: OpNode, work: Work, body: Any) -> Expansion | Sequence[Value | None]:
         axes = control_flow.ScanAxes.of_node(node)
         first = node.inputs[len(node.inputs) - len(axes.inputs)]
         trips = first.shape[axes.inputs[0]] if isinstance(first, te.Tensor | np.ndarray) else None
@@ -406,7 +406,7 @@ class Importer:
             return Expansion(control_flow.unroll_scan(work, trips, axes))
         return self._run_body(node, work, body, control_flow.run_scan)
 
-    def _run_body(self, node: Node, work: Work, body: Any, run: Any) -> Sequence[Value | None]:
+    def _run_body(self, node: OpNode, work: Work, body: Any, run: Any) -> Sequence[Value | None]:
         """Run the body of a loop as a plan of its own, once per iteration."""
         formal = [value.name for value in body.input]
         captured = {
@@ -420,7 +420,7 @@ class Importer:
             self._check_known(inner)
         names = [*captured]
 
-        def function(node: Node, inputs: Sequence[Any]) -> Any:
+        def function(node: OpNode, inputs: Sequence[Any]) -> Any:
             outer = dict(zip(names, inputs[len(node.inputs):], strict=True))
             return tuple(run(node, inputs[:len(node.inputs)], lambda values: part.compute(
                 outer | dict(zip(formal, values, strict=True)))))
@@ -431,7 +431,7 @@ class Importer:
     # Steps
 
     def _host(
-        self, node: Node, host: HostOperator, work: Work, extra: Sequence[Value | None] = ()
+        self, node: OpNode, host: HostOperator, work: Work, extra: Sequence[Value | None] = ()
     ) -> Sequence[Value | None]:
         """Record a call of a host function, and return its results."""
         inputs = [*node.inputs, *extra]
@@ -526,10 +526,10 @@ class Importer:
         value = self.values[name]
         if isinstance(value, np.ndarray) and value.dtype == object and value.ndim <= 1:
             level = self._level([value])
-            value = Node("Shape", name, [value], {}, 1, 1).tensor(0)
+            value = OpNode("Shape", name, [value], {}, 1, 1).tensor(0)
             self._set_level(value, level)
         elif isinstance(value, np.ndarray) and str(value.dtype) in KERNEL_DTYPES:
-            value = Node("Identity", name, [value], {}, 1, 1, self.constants).tensor(0)
+            value = OpNode("Identity", name, [value], {}, 1, 1, self.constants).tensor(0)
         if not isinstance(value, te.Tensor):
             return self._argument(value)
         if isinstance(value.op, te.PlaceholderOp) or value in present:

@@ -7,7 +7,7 @@ from math import floor
 from typing import Any
 
 from tecomp import te, topi
-from tecomp.onnx.node import MICROSOFT, Node, apply, operator
+from tecomp.onnx.node import MICROSOFT, OpNode, apply, operator
 from tecomp.onnx.shapes import product_of
 from tecomp.onnx.vision import pool_with_indices, resample, sample_grid
 
@@ -15,7 +15,7 @@ _NCX = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 @operator("MatMul")
-def _matmul(node: Node) -> te.Tensor:
+def _matmul(node: OpNode) -> te.Tensor:
     return product(node.tensor(0), node.tensor(1))
 
 
@@ -52,7 +52,7 @@ def product(x: te.Tensor, y: te.Tensor) -> te.Tensor:
 
 
 @operator("Gemm")
-def _gemm(node: Node) -> te.Tensor:
+def _gemm(node: OpNode) -> te.Tensor:
     found = topi.matmul(
         node.tensor(0), node.tensor(1), bool(node.attribute("transA", 0)),
         bool(node.attribute("transB", 0)),
@@ -67,7 +67,7 @@ def _gemm(node: Node) -> te.Tensor:
         found, bias if beta == 1.0 else topi.multiply(bias, te.const(beta, dtype)))
 
 
-def _padding(node: Node, x: te.Tensor, kernel: Sequence[int]) -> list[int]:
+def _padding(node: OpNode, x: te.Tensor, kernel: Sequence[int]) -> list[int]:
     """Return the padding before all spatial axes, then after them."""
     count = len(kernel)
     pads, mode = node.attribute("pads", [0] * 2 * count), node.attribute("auto_pad", "NOTSET")
@@ -89,7 +89,7 @@ def _padding(node: Node, x: te.Tensor, kernel: Sequence[int]) -> list[int]:
 
 
 @operator("Conv")
-def _convolution(node: Node) -> te.Tensor:
+def _convolution(node: OpNode) -> te.Tensor:
     x, w = node.tensor(0), node.tensor(1)
     kernel = [n for n in w.shape[2:] if isinstance(n, int)]
     count = len(kernel)
@@ -103,7 +103,7 @@ def _convolution(node: Node) -> te.Tensor:
 
 
 @operator("MaxPool", "AveragePool")
-def _pool(node: Node) -> te.Tensor | list[te.Tensor]:
+def _pool(node: OpNode) -> te.Tensor | list[te.Tensor]:
     x, kernel = node.tensor(0), node.attribute("kernel_shape")
     if node.returns(1):
         return pool_with_indices(node, x, _padding(node, x, kernel))
@@ -119,7 +119,7 @@ def _pool(node: Node) -> te.Tensor | list[te.Tensor]:
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool")
-def _global_pool(node: Node) -> te.Tensor:
+def _global_pool(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     axes = [*range(2, len(x.shape))]
     if node.kind == "GlobalMaxPool":
@@ -136,7 +136,7 @@ def _channel_vector(x: te.Tensor, values: te.Tensor, axis: int = 1) -> te.Tensor
 
 
 @operator("BatchNormalization")
-def _batch_normalization(node: Node) -> te.Tensor | list[te.Tensor]:
+def _batch_normalization(node: OpNode) -> te.Tensor | list[te.Tensor]:
     x, scale, bias, mean, variance = node.tensors()
     if node.attribute("training_mode", 0):
         return _batch_statistics(node, x, scale, bias, mean, variance)
@@ -148,7 +148,7 @@ def _batch_normalization(node: Node) -> te.Tensor | list[te.Tensor]:
 
 
 def _batch_statistics(
-    node: Node, x: te.Tensor, scale: te.Tensor, bias: te.Tensor, mean: te.Tensor,
+    node: OpNode, x: te.Tensor, scale: te.Tensor, bias: te.Tensor, mean: te.Tensor,
     variance: te.Tensor,
 ) -> list[te.Tensor]:
     """Return the normalized batch, and the running mean and variance."""
@@ -181,7 +181,7 @@ def mean_of(x: te.Tensor, axes: Sequence[int]) -> te.Tensor:
 
 @operator("SimplifiedLayerNormalization", domain=MICROSOFT)
 @operator("LayerNormalization", "RMSNormalization")
-def _layer_normalization(node: Node) -> te.Tensor | list[te.Tensor | None]:
+def _layer_normalization(node: OpNode) -> te.Tensor | list[te.Tensor | None]:
     x = node.tensor(0)
     axes = [*range(node.axis(len(x.shape), -1), len(x.shape))]
     epsilon = node.attribute("epsilon", 1e-5)
@@ -199,14 +199,14 @@ def _layer_normalization(node: Node) -> te.Tensor | list[te.Tensor | None]:
 
 
 @operator("InstanceNormalization")
-def _instance_normalization(node: Node) -> te.Tensor:
+def _instance_normalization(node: OpNode) -> te.Tensor:
     x, scale, bias = node.tensors()
     return topi.nn.instance_norm(
         x, scale, bias, 1, [*range(2, len(x.shape))], node.attribute("epsilon", 1e-5))
 
 
 @operator("LRN")
-def _local_response(node: Node) -> te.Tensor:
+def _local_response(node: OpNode) -> te.Tensor:
     return topi.nn.lrn(
         node.tensor(0), node.attribute("size"), 1, node.attribute("alpha", 1e-4),
         node.attribute("beta", 0.75), node.attribute("bias", 1.0),
@@ -214,7 +214,7 @@ def _local_response(node: Node) -> te.Tensor:
 
 
 @operator("Dropout")
-def _dropout(node: Node) -> list[te.Tensor | None]:
+def _dropout(node: OpNode) -> list[te.Tensor | None]:
     if node.has(2) and node.known(2).any() and node.number(1, 0.5) != 0:
         raise node.error("random masks are drawn on the host")
     x = node.tensor(0)
@@ -229,7 +229,7 @@ _TRANSPOSED: dict[int, Any] = {
 
 
 @operator("ConvTranspose")
-def _transposed_convolution(node: Node) -> te.Tensor:
+def _transposed_convolution(node: OpNode) -> te.Tensor:
     x, w = node.tensor(0), node.tensor(1)
     count = len(x.shape) - 2
     strides = node.attribute("strides", [1] * count)
@@ -265,7 +265,7 @@ def _transposed_convolution(node: Node) -> te.Tensor:
 
 
 @operator("GlobalLpPool")
-def _global_norm(node: Node) -> te.Tensor:
+def _global_norm(node: OpNode) -> te.Tensor:
     x, p = node.tensor(0), float(node.attribute("p", 2))
     dtype = str(x.dtype)
     powers = topi.power(topi.abs(x), te.const(p, dtype))
@@ -274,7 +274,7 @@ def _global_norm(node: Node) -> te.Tensor:
 
 
 @operator("LpPool")
-def _norm_of_windows(node: Node) -> te.Tensor:
+def _norm_of_windows(node: OpNode) -> te.Tensor:
     x, p = node.tensor(0), float(node.attribute("p", 2))
     dtype, count = str(x.dtype), 1
     for size in node.attribute("kernel_shape"):
@@ -290,7 +290,7 @@ def _norm_of_windows(node: Node) -> te.Tensor:
 
 
 @operator("GridSample")
-def _grid_sample(node: Node) -> te.Tensor:
+def _grid_sample(node: OpNode) -> te.Tensor:
     x, grid = node.tensors()
     count = len(x.shape) - 2
     modes = {"linear": "bilinear", "cubic": "bicubic"}
@@ -313,7 +313,7 @@ _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 @operator("Resize", "Upsample")
-def _resize(node: Node) -> te.Tensor:
+def _resize(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     count = len(x.shape) - 2
     is_old = node.kind == "Upsample" or node.opset < 11
@@ -345,7 +345,7 @@ def _resize(node: Node) -> te.Tensor:
 
 
 def _resized_extents(
-    node: Node, x: te.Tensor, axes: list[int], position: int
+    node: OpNode, x: te.Tensor, axes: list[int], position: int
 ) -> tuple[list[int], list[float]]:
     """Return extents and scales from scales, the input at `position`, or sizes, the next one."""
     extents = [n for n in x.shape if isinstance(n, int)]

@@ -15,7 +15,7 @@ from tecomp.onnx.node import (
     LEARNING,
     TRAINING,
     Array,
-    Node,
+    OpNode,
     Types,
     host_operator,
     operator,
@@ -24,17 +24,17 @@ from tecomp.onnx.node import (
 # Losses
 
 @operator("NegativeLogLikelihoodLoss")
-def _likelihood_loss(node: Node) -> te.Tensor:
+def _likelihood_loss(node: OpNode) -> te.Tensor:
     return _loss(node, node.tensor(0))
 
 
 @operator("SoftmaxCrossEntropyLoss")
-def _entropy_loss(node: Node) -> list[te.Tensor | None]:
+def _entropy_loss(node: OpNode) -> list[te.Tensor | None]:
     logs = topi.nn.log_softmax(node.tensor(0), 1)
     return [_loss(node, logs), logs if node.returns(1) else None]
 
 
-def _loss(node: Node, logs: te.Tensor) -> te.Tensor:
+def _loss(node: OpNode, logs: te.Tensor) -> te.Tensor:
     dtype, classes = str(logs.dtype), logs.shape[1]
     weights = node.tensor(2) if node.has(2) else topi.full(
         (classes,), dtype, te.const(1, dtype))
@@ -46,7 +46,7 @@ def _loss(node: Node, logs: te.Tensor) -> te.Tensor:
 
 # Optimizers
 
-def _steps(node: Node, states: int) -> list[list[te.Tensor]]:
+def _steps(node: OpNode, states: int) -> list[list[te.Tensor]]:
     """Return the tensor, gradient and states of each optimized tensor."""
     rest = node.tensors()[2:]
     count = len(rest) // (2 + states)
@@ -63,7 +63,7 @@ def _scalar(x: te.Tensor, dtype: str) -> te.Tensor:
 
 
 @operator("Adagrad", domain=TRAINING)
-def _adagrad(node: Node) -> list[te.Tensor]:
+def _adagrad(node: OpNode) -> list[te.Tensor]:
     found = []
     for x, gradient, squares in _steps(node, 1):
         dtype = str(x.dtype)
@@ -81,7 +81,7 @@ def _adagrad(node: Node) -> list[te.Tensor]:
 
 
 @operator("Adam", domain=TRAINING)
-def _adam(node: Node) -> list[te.Tensor]:
+def _adam(node: OpNode) -> list[te.Tensor]:
     found = []
     for x, gradient, averages, squares in _steps(node, 2):
         dtype = str(x.dtype)
@@ -111,7 +111,7 @@ def _adam(node: Node) -> list[te.Tensor]:
 
 
 @operator("Momentum", domain=TRAINING)
-def _momentum(node: Node) -> list[te.Tensor]:
+def _momentum(node: OpNode) -> list[te.Tensor]:
     found = []
     for x, gradient, velocity in _steps(node, 1):
         dtype = str(x.dtype)
@@ -130,7 +130,7 @@ def _momentum(node: Node) -> list[te.Tensor]:
 
 # Features
 
-def _row(node: Node, name: str, dtype: str) -> te.Tensor:
+def _row(node: OpNode, name: str, dtype: str) -> te.Tensor:
     values = np.array(node.attribute(name), np.dtype(dtype))
     return node.as_tensor(values)
 
@@ -140,7 +140,7 @@ def _as_float(x: te.Tensor) -> te.Tensor:
 
 
 @operator("Scaler", domain=LEARNING)
-def _scale(node: Node) -> te.Tensor:
+def _scale(node: OpNode) -> te.Tensor:
     x = _as_float(node.tensor(0))
     if node.attribute("offset"):
         x = topi.subtract(x, _row(node, "offset", "float32"))
@@ -148,7 +148,7 @@ def _scale(node: Node) -> te.Tensor:
 
 
 @operator("Normalizer", domain=LEARNING)
-def _normalize(node: Node) -> te.Tensor:
+def _normalize(node: OpNode) -> te.Tensor:
     x, kind = _as_float(node.tensor(0)), node.attribute("norm", "MAX")
     norms: dict[str, Callable[[], te.Tensor]] = {
         "MAX": lambda: topi.max(x, -1, True),
@@ -163,14 +163,14 @@ def _normalize(node: Node) -> te.Tensor:
 
 
 @operator("Binarizer", domain=LEARNING)
-def _binarize(node: Node) -> te.Tensor:
+def _binarize(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     return topi.cast(topi.greater(
         x, te.const(node.attribute("threshold", 0.0), str(x.dtype))), str(x.dtype))
 
 
 @operator("Imputer", domain=LEARNING)
-def _impute(node: Node) -> te.Tensor:
+def _impute(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     is_float = str(x.dtype).startswith("float")
     kind = "float" if is_float else "int64"
@@ -183,19 +183,19 @@ def _impute(node: Node) -> te.Tensor:
 
 
 @operator("ArrayFeatureExtractor", domain=LEARNING)
-def _extract(node: Node) -> te.Tensor:
+def _extract(node: OpNode) -> te.Tensor:
     x, columns = node.tensor(0), node.tensor(1)
     found = topi.take(x, topi.reshape(columns, (columns.shape[-1],)), len(x.shape) - 1)
     return topi.reshape(found, (1, columns.shape[-1])) if len(x.shape) == 1 else found
 
 
 @operator("FeatureVectorizer", domain=LEARNING)
-def _concat_features(node: Node) -> te.Tensor:
+def _concat_features(node: OpNode) -> te.Tensor:
     return topi.concatenate([_as_float(x) for x in node.tensors()], 1)
 
 
 @operator("OneHotEncoder", domain=LEARNING)
-def _encode_one_hot(node: Node) -> te.Tensor:
+def _encode_one_hot(node: OpNode) -> te.Tensor:
     x, kinds = node.tensor(0), node.attribute("cats_int64s")
     if not kinds:
         raise node.error("categories that are strings are not supported")
@@ -209,7 +209,7 @@ def _encode_one_hot(node: Node) -> te.Tensor:
 
 # Linear models and trees
 
-def _transform(node: Node, scores: te.Tensor) -> te.Tensor:
+def _transform(node: OpNode, scores: te.Tensor) -> te.Tensor:
     """Apply the attribute `post_transform` to scores of (batch, classes)."""
     match node.attribute("post_transform", "NONE"):
         case "NONE":
@@ -225,7 +225,7 @@ def _transform(node: Node, scores: te.Tensor) -> te.Tensor:
                      name=node.attribute("post_transform"))
 
 
-def _linear_scores(node: Node, targets: int) -> te.Tensor:
+def _linear_scores(node: OpNode, targets: int) -> te.Tensor:
     x = _as_float(node.tensor(0))
     if len(x.shape) == 1:
         x = topi.expand_dims(x, 0)
@@ -240,12 +240,12 @@ def _linear_scores(node: Node, targets: int) -> te.Tensor:
 
 
 @operator("LinearRegressor", domain=LEARNING)
-def _linear_regression(node: Node) -> te.Tensor:
+def _linear_regression(node: OpNode) -> te.Tensor:
     return _transform(node, _linear_scores(node, node.attribute("targets", 1)))
 
 
 @operator("LinearClassifier", domain=LEARNING)
-def _linear_classifier(node: Node) -> list[te.Tensor]:
+def _linear_classifier(node: OpNode) -> list[te.Tensor]:
     labels = _labels(node, "classlabels_ints")
     intercepts = node.attribute("intercepts") or [0.0] * len(labels)
     scores = _linear_scores(node, len(intercepts))
@@ -254,20 +254,20 @@ def _linear_classifier(node: Node) -> list[te.Tensor]:
     return [_best_label(node, scores, labels), _transform(node, scores)]
 
 
-def _labels(node: Node, name: str) -> Array:
+def _labels(node: OpNode, name: str) -> Array:
     labels = node.attribute(name)
     if not labels:
         raise node.error("the labels of classes are missing")
     return np.array(labels, np.int64)
 
 
-def _best_label(node: Node, scores: te.Tensor, labels: Array) -> te.Tensor:
+def _best_label(node: OpNode, scores: te.Tensor, labels: Array) -> te.Tensor:
     best = topi.argmax(scores, 1, False)
     return topi.take(node.as_tensor(labels), best, 0)
 
 
 def _binary(
-    node: Node, score: te.Tensor, labels: Array, threshold: float, positive: te.Tensor,
+    node: OpNode, score: te.Tensor, labels: Array, threshold: float, positive: te.Tensor,
     is_probability: bool,
 ) -> list[te.Tensor]:
     """Return the label and both scores for one score of two classes."""
@@ -310,7 +310,7 @@ class _Trees:
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "MEMBER")
 
 
-def _depth(node: Node, roots: Sequence[int], yes: Array, no: Array, is_leaf: Array) -> int:
+def _depth(node: OpNode, roots: Sequence[int], yes: Array, no: Array, is_leaf: Array) -> int:
     """Return the depth of trees.
 
     Raises:
@@ -325,7 +325,7 @@ def _depth(node: Node, roots: Sequence[int], yes: Array, no: Array, is_leaf: Arr
     return depth
 
 
-def _trees_of_nodes(node: Node, prefix: str, targets: int, dtype: str) -> _Trees:
+def _trees_of_nodes(node: OpNode, prefix: str, targets: int, dtype: str) -> _Trees:
     """Return the trees of `TreeEnsembleClassifier` and `TreeEnsembleRegressor`."""
     trees, ids = (np.array(node.attribute(f"nodes_{name}"), np.int64)
                   for name in ("treeids", "nodeids"))
@@ -368,12 +368,12 @@ def _trees_of_nodes(node: Node, prefix: str, targets: int, dtype: str) -> _Trees
         np.array(missing, bool), weights, _depth(node, first, yes, no, is_leaf))
 
 
-def _values(node: Node, name: str) -> Any:
+def _values(node: OpNode, name: str) -> Any:
     tensor = node.attribute(f"{name}_as_tensor")
     return numpy_helper.to_array(tensor) if tensor is not None else node.attribute(name)
 
 
-def _leaves(node: Node, x: te.Tensor, trees: _Trees) -> te.Tensor:
+def _leaves(node: OpNode, x: te.Tensor, trees: _Trees) -> te.Tensor:
     """Return the leaf of each row and tree."""
     feature, yes, no = (node.as_tensor(np.asarray(a, np.int64)) for a in (
         trees.feature, trees.yes, trees.no))
@@ -410,7 +410,7 @@ def _leaves(node: Node, x: te.Tensor, trees: _Trees) -> te.Tensor:
     return at
 
 
-def _aggregate(node: Node, x: te.Tensor, trees: _Trees, function: str) -> te.Tensor:
+def _aggregate(node: OpNode, x: te.Tensor, trees: _Trees, function: str) -> te.Tensor:
     """Return the weights of the leaves of all trees for each target."""
     at, weights = _leaves(node, x, trees), node.as_tensor(trees.weights)
     t = te.reduce_axis((0, len(trees.roots)), name="t")
@@ -426,7 +426,7 @@ def _aggregate(node: Node, x: te.Tensor, trees: _Trees, function: str) -> te.Ten
     return found
 
 
-def _with_base(node: Node, scores: te.Tensor) -> te.Tensor:
+def _with_base(node: OpNode, scores: te.Tensor) -> te.Tensor:
     base = _values(node, "base_values")
     return scores if base is None or not len(base) else topi.add(
         scores, node.as_tensor(np.array(base, np.dtype(str(scores.dtype)))))
@@ -437,7 +437,7 @@ def _tree_dtype(x: te.Tensor) -> str:
 
 
 @operator("TreeEnsembleRegressor", domain=LEARNING)
-def _tree_regression(node: Node) -> te.Tensor:
+def _tree_regression(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     trees = _trees_of_nodes(node, "target", node.attribute("n_targets", 1), _tree_dtype(x))
     found = _aggregate(node, x, trees, node.attribute("aggregate_function", "SUM"))
@@ -445,7 +445,7 @@ def _tree_regression(node: Node) -> te.Tensor:
 
 
 @operator("TreeEnsembleClassifier", domain=LEARNING)
-def _tree_classifier(node: Node) -> list[te.Tensor]:
+def _tree_classifier(node: OpNode) -> list[te.Tensor]:
     x, labels = node.tensor(0), _labels(node, "classlabels_int64s")
     targets = {*node.attribute("class_ids")}
     trees = _trees_of_nodes(node, "class", max(len(labels), 1), _tree_dtype(x))
@@ -469,18 +469,18 @@ def _tree_classifier(node: Node) -> list[te.Tensor]:
 
 
 @operator("TreeEnsemble", domain=LEARNING)
-def _tree_ensemble(node: Node) -> te.Tensor:
+def _tree_ensemble(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     trees = _trees_of_arrays(node)
     function = ("AVERAGE", "SUM", "MIN", "MAX")[node.attribute("aggregate_function", 1)]
     scores = _aggregate(node, x, trees, function)
     names = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-    named = Node(node.kind, node.name, [], {
+    named = OpNode(node.kind, node.name, [], {
         "post_transform": names[node.attribute("post_transform", 0)]}, 1, node.opset)
     return _transform(named, scores)
 
 
-def _trees_of_arrays(node: Node) -> _Trees:
+def _trees_of_arrays(node: OpNode) -> _Trees:
     """Return the trees of `TreeEnsemble`, whose leaves come after the inner nodes."""
     splits = numpy_helper.to_array(node.attribute("nodes_splits"))
     modes = numpy_helper.to_array(node.attribute("nodes_modes")).astype(np.int32)
@@ -509,7 +509,7 @@ def _trees_of_arrays(node: Node) -> _Trees:
     return _without_sets(node, found) if (modes == 6).any() else found
 
 
-def _without_sets(node: Node, trees: _Trees) -> _Trees:
+def _without_sets(node: OpNode, trees: _Trees) -> _Trees:
     """Return trees in which membership in a set is a chain of comparisons with its members."""
     values = numpy_helper.to_array(node.attribute("membership_values"))
     ends = np.flatnonzero(np.isnan(values))
@@ -542,7 +542,7 @@ def _without_sets(node: Node, trees: _Trees) -> _Trees:
 
 # Labels
 
-def _encoder_values(node: Node, kind: str) -> tuple[list[Any], str] | None:
+def _encoder_values(node: OpNode, kind: str) -> tuple[list[Any], str] | None:
     """Return the keys or values of a LabelEncoder, and their dtype."""
     tensor = node.attribute(f"{kind}_tensor")
     if tensor is not None:
@@ -555,7 +555,7 @@ def _encoder_values(node: Node, kind: str) -> tuple[list[Any], str] | None:
     return None
 
 
-def _encoder_types(node: Node) -> Types:
+def _encoder_types(node: OpNode) -> Types:
     values = _encoder_values(node, "values")
     dtype = "int64" if values is None else values[1]
     shape = getattr(node.inputs[0], "shape", ())
@@ -563,7 +563,7 @@ def _encoder_types(node: Node) -> Types:
 
 
 @host_operator("LabelEncoder", domain=LEARNING, types=_encoder_types)
-def _encode_labels(node: Node, inputs: Sequence[Any]) -> Array:
+def _encode_labels(node: OpNode, inputs: Sequence[Any]) -> Array:
     x = inputs[0]
     keys, values = _encoder_values(node, "keys"), _encoder_values(node, "values")
     if keys is None or values is None:
@@ -575,7 +575,7 @@ def _encode_labels(node: Node, inputs: Sequence[Any]) -> Array:
     return np.array(found, str if values[1] == "str" else np.dtype(values[1])).reshape(x.shape)
 
 
-def _encoder_default(node: Node, dtype: str) -> Any:
+def _encoder_default(node: OpNode, dtype: str) -> Any:
     tensor = node.attribute("default_tensor")
     if tensor is not None:
         return numpy_helper.to_array(tensor).reshape(-1)[0]
@@ -586,6 +586,6 @@ def _encoder_default(node: Node, dtype: str) -> Any:
 
 
 @host_operator("ZipMap", domain=LEARNING)
-def _zip_map(node: Node, inputs: Sequence[Any]) -> Any:
+def _zip_map(node: OpNode, inputs: Sequence[Any]) -> Any:
     labels = node.attribute("classlabels_strings") or node.attribute("classlabels_int64s")
     return ([dict(zip(labels, row.tolist(), strict=True)) for row in inputs[0]],)

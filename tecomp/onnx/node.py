@@ -81,7 +81,7 @@ class UnknownConstantError(ModelError):
 
 
 @dataclass
-class Node:
+class OpNode:
     """Node of a graph.
 
     Attributes:
@@ -251,8 +251,8 @@ class Node:
         )
 
 
-Operator: TypeAlias = Callable[[Node], "Value | Sequence[Value | None]"]
-HostFunction: TypeAlias = Callable[[Node, Sequence[Any]], "Any"]
+Operator: TypeAlias = Callable[[OpNode], "Value | Sequence[Value | None]"]
+HostFunction: TypeAlias = Callable[[OpNode, Sequence[Any]], "Any"]
 """Function of a node and the arrays of its inputs, which returns the output, or a list of them."""
 Types: TypeAlias = "list[tuple[str, tuple[Any, ...]] | None]"
 """Dtype and shape of each output of a host function, or None; unknown sizes are None."""
@@ -268,7 +268,7 @@ class HostOperator:
     """
 
     function: HostFunction
-    types: Callable[[Node], Types | None]
+    types: Callable[[OpNode], Types | None]
 
 
 OPERATORS: dict[tuple[str, str, int], Operator] = {}
@@ -287,7 +287,7 @@ def operator(*names: str, domain: str = "", since: int = 1) -> Callable[[Operato
 
 
 def host_operator(
-    *names: str, domain: str = "", types: Callable[[Node], Types | None] = lambda _: None
+    *names: str, domain: str = "", types: Callable[[OpNode], Types | None] = lambda _: None
 ) -> Callable[[HostFunction], HostFunction]:
     """Register a function of arrays as the definition of operators."""
     def register(function: HostFunction) -> HostFunction:
@@ -305,17 +305,17 @@ def find_definition(
     return table[max(versions, key=lambda key: key[2])] if versions else None
 
 
-def apply(kind: str, node: Node, inputs: Sequence[Value | None], **attributes: Any) -> te.Tensor:
+def apply(kind: str, node: OpNode, inputs: Sequence[Value | None], **attributes: Any) -> te.Tensor:
     """Return the result of another operator of `ai.onnx` for a node."""
     found = find_definition(OPERATORS, "", kind, node.opset)(
-        Node(kind, node.name, inputs, attributes, 1, node.opset, node.constants))
+        OpNode(kind, node.name, inputs, attributes, 1, node.opset, node.constants))
     assert isinstance(found, te.Tensor)
     return found
 
 
 # Values
 
-def fold_node(node: Node, proto: Any, opsets: Mapping[str, int]) -> list[Value] | None:
+def fold_node(node: OpNode, proto: Any, opsets: Mapping[str, int]) -> list[Value] | None:
     """Compute a node whose inputs are known, or return None if it has no constant value.
 
     Raises:
@@ -348,7 +348,7 @@ def fold_node(node: Node, proto: Any, opsets: Mapping[str, int]) -> list[Value] 
             for x in found]
 
 
-def _check_constant_size(node: Node, feeds: Mapping[str, Array]) -> None:
+def _check_constant_size(node: OpNode, feeds: Mapping[str, Array]) -> None:
     """Raise if the result of a node with known inputs is too large for a constant."""
     if node.kind not in _EXPANDING:
         return

@@ -12,7 +12,7 @@ import tecomp
 from tecomp.driver import CompiledProgram
 from tecomp.errors import TecompError
 from tecomp.graph.layout_candidates import has_layouts
-from tecomp.onnx.node import Array, Node, evaluate_sizes
+from tecomp.onnx.node import Array, OpNode, evaluate_sizes
 
 MAX_PLANS = 64
 """Plans kept per deferred part of a model."""
@@ -69,14 +69,14 @@ class HostStep:
     """Call of a host function.
 
     Attributes:
-        node: Node, whose inputs are known when the step runs.
+        node: OpNode, whose inputs are known when the step runs.
         function: Function of the node and the values of its inputs.
         arguments: Values of the inputs.
         outputs: Names of the outputs; empty for unused ones.
     """
 
-    node: Node
-    function: Callable[[Node, Sequence[Any]], Any]
+    node: OpNode
+    function: Callable[[OpNode, Sequence[Any]], Any]
     arguments: Sequence[Argument]
     outputs: Sequence[str]
 

@@ -10,7 +10,7 @@ import onnx
 from tecomp import te, topi
 from tecomp.onnx.elementwise import saturate
 from tecomp.onnx.layers import product
-from tecomp.onnx.node import Node, apply, operator
+from tecomp.onnx.node import OpNode, apply, operator
 from tecomp.operations import element_type
 
 _BOUNDS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1),
@@ -26,7 +26,7 @@ def nearest(x: te.Tensor) -> te.Tensor:
 
 
 @operator("Round")
-def _round(node: Node) -> te.Tensor:
+def _round(node: OpNode) -> te.Tensor:
     return nearest(node.tensor(0))
 
 
@@ -62,7 +62,7 @@ def _quantized(
 
 
 @operator("QuantizeLinear")
-def _quantize(node: Node) -> te.Tensor:
+def _quantize(node: OpNode) -> te.Tensor:
     x, axis, block = node.tensor(0), node.attribute("axis", 1), node.attribute("block_size", 0)
     zero = _along_axis(node.tensor(2), x, axis, block) if node.has(2) else None
     given = node.attribute("output_dtype", 0)
@@ -80,7 +80,7 @@ def _quantize(node: Node) -> te.Tensor:
 
 
 @operator("DequantizeLinear")
-def _dequantize(node: Node) -> te.Tensor:
+def _dequantize(node: OpNode) -> te.Tensor:
     x, axis, block = node.tensor(0), node.attribute("axis", 1), node.attribute("block_size", 0)
     if str(x.dtype) not in {*_BOUNDS, *_SMALL_FLOATS, "int32"}:
         raise node.error("the dtype {dtype} is not supported", dtype=x.dtype)
@@ -93,7 +93,7 @@ def _dequantize(node: Node) -> te.Tensor:
     return topi.multiply(topi.cast(steps, str(scale.dtype)), scale)
 
 
-def _centered(node: Node, position: int, zero: int, axis: int) -> te.Tensor:
+def _centered(node: OpNode, position: int, zero: int, axis: int) -> te.Tensor:
     """Return an input as int32 without its zero point."""
     x: te.Tensor = topi.cast(node.tensor(position), "int32")
     if not node.has(zero):
@@ -107,13 +107,13 @@ def _centered(node: Node, position: int, zero: int, axis: int) -> te.Tensor:
 
 
 @operator("MatMulInteger")
-def _integer_product(node: Node) -> te.Tensor:
+def _integer_product(node: OpNode) -> te.Tensor:
     result: te.Tensor = product(_centered(node, 0, 2, -2), _centered(node, 1, 3, -1))
     return result
 
 
 @operator("QLinearMatMul")
-def _quantized_product(node: Node) -> te.Tensor:
+def _quantized_product(node: OpNode) -> te.Tensor:
     total = product(_centered(node, 0, 2, -2), _centered(node, 3, 5, -1))
     x, y = node.tensor(0), node.tensor(3)
     scales = topi.multiply(
@@ -122,7 +122,7 @@ def _quantized_product(node: Node) -> te.Tensor:
     return _rescaled(node, total, scales, 6)
 
 
-def _rescaled(node: Node, total: te.Tensor, scales: te.Tensor, position: int) -> te.Tensor:
+def _rescaled(node: OpNode, total: te.Tensor, scales: te.Tensor, position: int) -> te.Tensor:
     """Return sums of products in the quantization of the result."""
     factor = topi.divide(scales, _along_axis(node.tensor(position), total, 1, 0))
     zero = node.tensor(position + 1)
@@ -135,17 +135,17 @@ def _rescaled(node: Node, total: te.Tensor, scales: te.Tensor, position: int) ->
     return topi.cast(clipped, str(zero.dtype))
 
 
-def _convolution(node: Node, x: te.Tensor, w: te.Tensor) -> te.Tensor:
+def _convolution(node: OpNode, x: te.Tensor, w: te.Tensor) -> te.Tensor:
     return apply("Conv", node, [x, w], **node.attributes)
 
 
 @operator("ConvInteger")
-def _integer_convolution(node: Node) -> te.Tensor:
+def _integer_convolution(node: OpNode) -> te.Tensor:
     return _convolution(node, _centered(node, 0, 2, 1), _centered(node, 1, 3, 0))
 
 
 @operator("QLinearConv")
-def _quantized_convolution(node: Node) -> te.Tensor:
+def _quantized_convolution(node: OpNode) -> te.Tensor:
     total = _convolution(node, _centered(node, 0, 2, 1), _centered(node, 3, 5, 0))
     if node.has(8):
         total = topi.nn.bias_add(total, node.tensor(8), 1)

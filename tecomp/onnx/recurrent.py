@@ -8,7 +8,7 @@ from typing import Any
 
 from tecomp import te, topi
 from tecomp.onnx.layers import product
-from tecomp.onnx.node import Node, operator
+from tecomp.onnx.node import OpNode, operator
 
 Activation = Callable[[te.Expr], te.Expr]
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -83,7 +83,7 @@ class _Direction:
 
 
 @operator("RNN", "GRU", "LSTM")
-def _layer(node: Node) -> list[te.Tensor | None]:
+def _layer(node: OpNode) -> list[te.Tensor | None]:
     x, w, r = (node.tensor(k) for k in range(3))
     is_batch_first = bool(node.attribute("layout", 0))
     x = topi.transpose(x, (1, 0, 2)) if is_batch_first else x
@@ -120,7 +120,7 @@ def _layer(node: Node) -> list[te.Tensor | None]:
 
 
 def _direction(
-    node: Node, x: te.Tensor, w: te.Tensor, r: te.Tensor, k: int, is_reverse: bool,
+    node: OpNode, x: te.Tensor, w: te.Tensor, r: te.Tensor, k: int, is_reverse: bool,
     is_batch_first: bool,
 ) -> _Direction:
     size, batch, dtype = r.shape[2], x.shape[1], str(x.dtype)
@@ -153,7 +153,7 @@ def _direction(
         is_reverse, _activations(node, k))
 
 
-def _activations(node: Node, k: int) -> list[Activation]:
+def _activations(node: OpNode, k: int) -> list[Activation]:
     count = len(_DEFAULTS[node.kind])
     names = node.attribute("activations", _DEFAULTS[node.kind] * 2)[k * count:(k + 1) * count]
     alphas, betas = ([*node.attribute(f"activation_{name}", [])] for name in ("alpha", "beta"))
@@ -175,7 +175,7 @@ def _bind(
     return lambda x: function(_clamped(x, -clip, clip) if clip else x, alpha, beta)
 
 
-def _run(node: Node, d: _Direction) -> list[te.Tensor]:
+def _run(node: OpNode, d: _Direction) -> list[te.Tensor]:
     """Return the outputs of all steps, the last state, and the last cell of an LSTM."""
     steps, batch = d.x.shape[:2]
     size, dtype = d.r.shape[1], str(d.x.dtype)
@@ -213,7 +213,7 @@ def _run(node: Node, d: _Direction) -> list[te.Tensor]:
 
 
 def _gru_update(
-    node: Node, d: _Direction, state: te.Tensor, gates_from: Callable[..., te.Tensor],
+    node: OpNode, d: _Direction, state: te.Tensor, gates_from: Callable[..., te.Tensor],
     with_input: Callable[..., te.Expr], bias: Callable[[Any], te.Expr],
 ) -> te.Tensor:
     size = d.r.shape[1]

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from tecomp import te, topi
-from tecomp.onnx.node import Array, Node, TensorSequence, Value, operator
+from tecomp.onnx.node import Array, OpNode, TensorSequence, Value, operator
 
 _MAX = 2**31 - 1
 
@@ -27,7 +27,7 @@ def matrix_of(x: te.Tensor, axis: int) -> te.Tensor:
 
 
 @operator("Shape")
-def _shape(node: Node) -> Array:
+def _shape(node: OpNode) -> Array:
     value = node.inputs[0]
     assert value is not None
     assert not isinstance(value, TensorSequence)
@@ -43,7 +43,7 @@ def _objects(values: Sequence[Any]) -> Array:
 
 
 @operator("Size")
-def _size(node: Node) -> Array:
+def _size(node: OpNode) -> Array:
     value = node.inputs[0]
     assert value is not None
     assert not isinstance(value, TensorSequence)
@@ -52,7 +52,7 @@ def _size(node: Node) -> Array:
 
 
 @operator("Reshape")
-def _reshape(node: Node) -> te.Tensor:
+def _reshape(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     target = node.attribute("shape")
     shape = list(target) if target is not None else node.numbers(1)
@@ -71,22 +71,22 @@ def _reshape(node: Node) -> te.Tensor:
 
 
 @operator("Flatten")
-def _flatten(node: Node) -> te.Tensor:
+def _flatten(node: OpNode) -> te.Tensor:
     return matrix_of(node.tensor(0), node.attribute("axis", 1))
 
 
 @operator("Transpose")
-def _transpose(node: Node) -> te.Tensor:
+def _transpose(node: OpNode) -> te.Tensor:
     return topi.transpose(node.tensor(0), node.attribute("perm"))
 
 
 @operator("Squeeze")
-def _squeeze(node: Node) -> te.Tensor:
+def _squeeze(node: OpNode) -> te.Tensor:
     return topi.squeeze(node.tensor(0), node.axes())
 
 
 @operator("Unsqueeze")
-def _unsqueeze(node: Node) -> te.Tensor:
+def _unsqueeze(node: OpNode) -> te.Tensor:
     x, axes = node.tensor(0), node.axes()
     assert axes is not None
     rank = len(x.shape) + len(axes)
@@ -96,12 +96,12 @@ def _unsqueeze(node: Node) -> te.Tensor:
 
 
 @operator("Concat")
-def _concat(node: Node) -> te.Tensor:
+def _concat(node: OpNode) -> te.Tensor:
     return topi.concatenate(node.tensors(), node.attribute("axis", 0))
 
 
 @operator("Split")
-def _split(node: Node) -> list[te.Tensor]:
+def _split(node: OpNode) -> list[te.Tensor]:
     x, axis = node.tensor(0), node.attribute("axis", 0)
     sizes = node.attribute("split") or node.numbers(1)
     if sizes is None:
@@ -113,7 +113,7 @@ def _split(node: Node) -> list[te.Tensor]:
 
 
 @operator("Slice")
-def _slice(node: Node) -> te.Tensor:
+def _slice(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     if node.opset < 10:
         begins, ends = node.attribute("starts"), node.attribute("ends")
@@ -136,13 +136,13 @@ def _slice(node: Node) -> te.Tensor:
 
 
 @operator("Gather")
-def _gather(node: Node) -> te.Tensor:
+def _gather(node: OpNode) -> te.Tensor:
     x, axis = node.tensor(0), node.attribute("axis", 0)
     return topi.take(x, _from_the_start(node.tensor(1), x.shape[axis]), axis)
 
 
 @operator("GatherElements")
-def _gather_elements(node: Node) -> te.Tensor:
+def _gather_elements(node: OpNode) -> te.Tensor:
     x, axis = node.tensor(0), node.attribute("axis", 0)
     return topi.gather(x, axis % len(x.shape), _from_the_start(node.tensor(1), x.shape[axis]))
 
@@ -158,7 +158,7 @@ def _from_the_start(indices: te.Tensor, size: Any) -> te.Tensor:
 
 
 @operator("ScatterElements")
-def _scatter_elements(node: Node) -> te.Tensor:
+def _scatter_elements(node: OpNode) -> te.Tensor:
     x, axis = node.tensor(0), node.attribute("axis", 0)
     names = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
     indices = _from_the_start(node.tensor(1), x.shape[axis])
@@ -167,7 +167,7 @@ def _scatter_elements(node: Node) -> te.Tensor:
 
 
 @operator("Expand")
-def _expand(node: Node) -> te.Tensor:
+def _expand(node: OpNode) -> te.Tensor:
     x, shape = node.tensor(0), node.numbers(1)
     rank = max(len(x.shape), len(shape))
     sizes = [1] * (rank - len(x.shape)) + [*x.shape]
@@ -178,12 +178,12 @@ def _expand(node: Node) -> te.Tensor:
 
 
 @operator("Tile")
-def _tile(node: Node) -> te.Tensor:
+def _tile(node: OpNode) -> te.Tensor:
     return topi.tile(node.tensor(0), node.numbers(1))
 
 
 @operator("Pad")
-def _pad(node: Node) -> te.Tensor:
+def _pad(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     given = node.attribute("pads")
     pads = list(given) if given is not None else node.numbers(1)
@@ -207,7 +207,7 @@ def _pad(node: Node) -> te.Tensor:
 
 
 @operator("DepthToSpace", "SpaceToDepth")
-def _blocks(node: Node) -> te.Tensor:
+def _blocks(node: OpNode) -> te.Tensor:
     x, block = node.tensor(0), node.attribute("blocksize")
     if node.kind == "SpaceToDepth" and node.attribute("mode", "DCR") == "CRD":
         n, c, h, w = x.shape
@@ -220,13 +220,13 @@ def _blocks(node: Node) -> te.Tensor:
 
 
 @operator("Trilu")
-def _triangle(node: Node) -> te.Tensor:
+def _triangle(node: OpNode) -> te.Tensor:
     k = int(node.known(1).item()) if node.has(1) else 0
     return topi.trilu(node.tensor(0), te.const(k, "int32"), bool(node.attribute("upper", 1)))
 
 
 @operator("OneHot")
-def _one_hot(node: Node) -> te.Tensor:
+def _one_hot(node: OpNode) -> te.Tensor:
     depth, values = int(node.known(1).item()), node.known(2)
     off, on = values.tolist()
     indices = _from_the_start(topi.cast(node.tensor(0), "int64"), depth)
@@ -238,7 +238,7 @@ def _one_hot(node: Node) -> te.Tensor:
 
 
 @operator("TopK")
-def _top_k(node: Node) -> Sequence[Value]:
+def _top_k(node: OpNode) -> Sequence[Value]:
     k = int(node.known(1).item()) if node.has(1) else node.attribute("k")
     is_largest = bool(node.attribute("largest", 1))
     return list(topi.topk(
@@ -254,7 +254,7 @@ def _object_array(value: Any) -> Array:
     return found
 
 
-def of_sizes(node: Node) -> Array | None:
+def of_sizes(node: OpNode) -> Array | None:
     """Return the result of an operator on symbolic sizes, or None if it has no rule for them."""
     values = [value for value in node.inputs if value is not None]
     arrays = [value for value in values if isinstance(value, np.ndarray)]
@@ -303,44 +303,44 @@ def _positions_first(indices: te.Tensor, sizes: Any) -> te.Tensor:
 
 
 @operator("GatherND")
-def _gather_tuples(node: Node) -> te.Tensor:
+def _gather_tuples(node: OpNode) -> te.Tensor:
     x, batch = node.tensor(0), node.attribute("batch_dims", 0)
     return topi.gather_nd(x, _positions_first(node.tensor(1), x.shape[batch:]), batch)
 
 
 @operator("ScatterND")
-def _scatter_tuples(node: Node) -> te.Tensor:
+def _scatter_tuples(node: OpNode) -> te.Tensor:
     x, mode = node.tensor(0), _REDUCTIONS[node.attribute("reduction", "none")]
     return topi.scatter_nd(x, _positions_first(node.tensor(1), x.shape), node.tensor(2), mode)
 
 
 @operator("Scatter")
-def _scatter(node: Node) -> te.Tensor:
+def _scatter(node: OpNode) -> te.Tensor:
     x, positions, values = node.tensors()
     return topi.scatter_elements(x, positions, values, node.attribute("axis", 0), "update")
 
 
 @operator("EyeLike")
-def _identity_matrix(node: Node) -> te.Tensor:
+def _identity_matrix(node: OpNode) -> te.Tensor:
     x, given = node.tensor(0), node.attribute("dtype")
     dtype = str(x.dtype if given is None else onnx.helper.tensor_dtype_to_np_dtype(given))
     return topi.eye(x.shape[0], x.shape[1], node.attribute("k", 0), dtype)
 
 
 @operator("ReverseSequence")
-def _reverse_sequence(node: Node) -> te.Tensor:
+def _reverse_sequence(node: OpNode) -> te.Tensor:
     x, lengths = node.tensors()
     return topi.reverse_sequence(
         x, lengths, node.attribute("time_axis", 0), node.attribute("batch_axis", 1))
 
 
 @operator("Einsum")
-def _contraction(node: Node) -> te.Tensor:
+def _contraction(node: OpNode) -> te.Tensor:
     return topi.einsum(node.attribute("equation").replace(" ", ""), *node.tensors())
 
 
 @operator("Hardmax")
-def _hardmax(node: Node) -> te.Tensor:
+def _hardmax(node: OpNode) -> te.Tensor:
     x, axis = node.tensor(0), node.attribute("axis", -1 if node.opset >= 13 else 1)
     if node.opset < 13 and axis % len(x.shape) != len(x.shape) - 1:
         raise node.error("axes before the last are not supported before operator set 13")
@@ -351,7 +351,7 @@ def _hardmax(node: Node) -> te.Tensor:
 
 
 @operator("IsInf")
-def _is_infinite(node: Node) -> te.Tensor:
+def _is_infinite(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     bound = te.const(inf, str(x.dtype))
     signs = [
@@ -365,13 +365,13 @@ def _is_infinite(node: Node) -> te.Tensor:
 
 
 @operator("BitCast")
-def _reinterpret(node: Node) -> te.Tensor:
+def _reinterpret(node: OpNode) -> te.Tensor:
     dtype = onnx.helper.tensor_dtype_to_np_dtype(node.attribute("to"))
     return topi.reinterpret(node.tensor(0), str(dtype))
 
 
 @operator("CumProd")
-def _cumulative_product(node: Node) -> te.Tensor:
+def _cumulative_product(node: OpNode) -> te.Tensor:
     x, axis = node.tensor(0), int(node.known(1).item())
     is_reversed, exclusive = node.attribute("reverse", 0), bool(node.attribute("exclusive", 0))
     x = topi.flip(x, axis) if is_reversed else x
@@ -380,7 +380,7 @@ def _cumulative_product(node: Node) -> te.Tensor:
 
 
 @operator("LpNormalization")
-def _norm(node: Node) -> te.Tensor:
+def _norm(node: OpNode) -> te.Tensor:
     x, axis = node.tensor(0), node.attribute("axis", -1)
     if node.attribute("p", 2) == 1:
         norm = topi.sum(topi.abs(x), axis, True)
@@ -391,7 +391,7 @@ def _norm(node: Node) -> te.Tensor:
 
 
 @operator("Range")
-def _range(node: Node) -> te.Tensor | Array:
+def _range(node: OpNode) -> te.Tensor | Array:
     start, limit, delta = (node.number(k) for k in range(3))
     # The limits are sizes of which some are symbolic; others are constants or run on the host.
     is_unit = isinstance(delta, int | np.integer) and int(delta) == 1
@@ -404,7 +404,7 @@ def _range(node: Node) -> te.Tensor | Array:
 
 
 @operator("ConstantOfShape")
-def _fill(node: Node) -> te.Tensor:
+def _fill(node: OpNode) -> te.Tensor:
     value = node.attribute("value")
     number = np.zeros(1, np.float32) if value is None else onnx.numpy_helper.to_array(value)
     dtype = str(number.dtype)
@@ -412,7 +412,7 @@ def _fill(node: Node) -> te.Tensor:
 
 
 @operator("Shrink")
-def _shrink(node: Node) -> te.Tensor:
+def _shrink(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     dtype = str(x.dtype)
     bias, bound = (te.const(node.attribute(name, default), dtype)
@@ -429,17 +429,17 @@ def _shrink(node: Node) -> te.Tensor:
 # Sequences and optional values
 
 @operator("SequenceConstruct")
-def _sequence(node: Node) -> TensorSequence:
+def _sequence(node: OpNode) -> TensorSequence:
     return TensorSequence(node.inputs)
 
 
 @operator("SequenceEmpty")
-def _empty_sequence(node: Node) -> TensorSequence:
+def _empty_sequence(node: OpNode) -> TensorSequence:
     del node
     return TensorSequence()
 
 
-def _place(node: Node, position: int, count: int, default: int) -> int:
+def _place(node: OpNode, position: int, count: int, default: int) -> int:
     place = int(node.number(position, default))
     if not -count <= place <= count:
         raise node.error("the position {place} is out of bounds for {count} elements",
@@ -448,14 +448,14 @@ def _place(node: Node, position: int, count: int, default: int) -> int:
 
 
 @operator("SequenceInsert")
-def _insert(node: Node) -> TensorSequence:
+def _insert(node: OpNode) -> TensorSequence:
     found = TensorSequence(node.sequence(0))
     found.insert(_place(node, 2, len(found), len(found)), node.inputs[1])
     return found
 
 
 @operator("SequenceErase")
-def _erase(node: Node) -> TensorSequence:
+def _erase(node: OpNode) -> TensorSequence:
     found = TensorSequence(node.sequence(0))
     place = _place(node, 1, len(found), len(found) - 1)
     if not -len(found) <= place < len(found):
@@ -465,7 +465,7 @@ def _erase(node: Node) -> TensorSequence:
 
 
 @operator("SequenceAt")
-def _element(node: Node) -> Value:
+def _element(node: OpNode) -> Value:
     items = node.sequence(0)
     place = _place(node, 1, len(items), 0)
     if not -len(items) <= place < len(items):
@@ -476,12 +476,12 @@ def _element(node: Node) -> Value:
 
 
 @operator("SequenceLength")
-def _sequence_length(node: Node) -> Array:
+def _sequence_length(node: OpNode) -> Array:
     return np.array(len(node.sequence(0)), np.int64)
 
 
 @operator("ConcatFromSequence")
-def _concat_sequence(node: Node) -> te.Tensor:
+def _concat_sequence(node: OpNode) -> te.Tensor:
     items = [node.as_tensor(x) for x in node.sequence(0) if x is not None]
     if not items:
         raise node.error("the sequence is empty")
@@ -492,7 +492,7 @@ def _concat_sequence(node: Node) -> te.Tensor:
 
 
 @operator("SplitToSequence")
-def _split_sequence(node: Node) -> TensorSequence:
+def _split_sequence(node: OpNode) -> TensorSequence:
     x = node.tensor(0)
     axis = node.axis(len(x.shape))
     size = x.shape[axis]
@@ -510,24 +510,24 @@ def _split_sequence(node: Node) -> TensorSequence:
 
 
 @operator("Optional")
-def _optional(node: Node) -> Sequence[Value | None]:
+def _optional(node: OpNode) -> Sequence[Value | None]:
     return [node.inputs[0] if node.inputs else None]
 
 
 @operator("OptionalHasElement")
-def _has_element(node: Node) -> Array:
+def _has_element(node: OpNode) -> Array:
     return np.array(node.has(0))
 
 
 @operator("OptionalGetElement")
-def _get_element(node: Node) -> Sequence[Value | None]:
+def _get_element(node: OpNode) -> Sequence[Value | None]:
     if not node.has(0):
         raise node.error("the optional value is absent")
     return [node.inputs[0]]
 
 
 @operator("CenterCropPad")
-def _crop_or_pad(node: Node) -> te.Tensor:
+def _crop_or_pad(node: OpNode) -> te.Tensor:
     x, sizes = node.tensor(0), node.numbers(1)
     axes = [k % len(x.shape) for k in node.attribute("axes", range(len(x.shape)))]
     low, high, before, after = ([0] * len(x.shape) for _ in range(4))
@@ -543,7 +543,7 @@ def _crop_or_pad(node: Node) -> te.Tensor:
 
 
 @operator("TensorScatter")
-def _write_cache(node: Node) -> te.Tensor:
+def _write_cache(node: OpNode) -> te.Tensor:
     cache, new = node.tensor(0), node.tensor(1)
     rank = len(cache.shape)
     axis, size = node.axis(rank, -2), cache.shape[node.axis(rank, -2)]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tecomp import te, topi
-from tecomp.onnx.node import Array, Node, operator
+from tecomp.onnx.node import Array, OpNode, operator
 
 # Interpolation with weights that are known when the model is loaded
 
@@ -22,7 +22,7 @@ def _cubic(distance: Array, a: float) -> Array:
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
 
 
-def _source_positions(node: Node, size: int, count: int, scale: float, transform: str) -> Array:
+def _source_positions(node: OpNode, size: int, count: int, scale: float, transform: str) -> Array:
     """Return the position in the input of each element of the output."""
     at = np.arange(count)
     exact = size * scale
@@ -41,7 +41,7 @@ def _source_positions(node: Node, size: int, count: int, scale: float, transform
     raise node.error("the coordinate transformation {name} is not supported", name=transform)
 
 
-def _taps(node: Node, size: Any, count: int, scale: float, transform: str) -> tuple[Array, Array]:
+def _taps(node: OpNode, size: Any, count: int, scale: float, transform: str) -> tuple[Array, Array]:
     """Return positions in the input and their weights, (count, taps), along one axis."""
     mode = node.attribute("mode", "nearest")
     at = _source_positions(node, size, count, scale, transform)
@@ -69,7 +69,7 @@ def _taps(node: Node, size: Any, count: int, scale: float, transform: str) -> tu
 
 
 def resample(
-    node: Node, x: te.Tensor, extents: Sequence[int], scales: Sequence[float], transform: str
+    node: OpNode, x: te.Tensor, extents: Sequence[int], scales: Sequence[float], transform: str
 ) -> te.Tensor:
     """Return an image of other extents, interpolated along one axis after the other."""
     for axis, (count, scale) in enumerate(zip(extents, scales, strict=True)):
@@ -79,7 +79,7 @@ def resample(
 
 
 def _resample_axis(
-    node: Node, x: te.Tensor, axis: int, count: int, scale: float, transform: str
+    node: OpNode, x: te.Tensor, axis: int, count: int, scale: float, transform: str
 ) -> te.Tensor:
     places, weights = _taps(node, x.shape[axis], count, scale, transform)
     positions = node.as_tensor(np.ascontiguousarray(places))
@@ -117,7 +117,7 @@ def _reflected(at: te.Expr, size: Any, aligned: bool) -> te.Expr:
     return te.select(is_even, rest, span - rest) + low
 
 
-def sample_grid(node: Node, x: te.Tensor, grid: te.Tensor, mode: str) -> te.Tensor:
+def sample_grid(node: OpNode, x: te.Tensor, grid: te.Tensor, mode: str) -> te.Tensor:
     """Return elements of (batch, channels, ...) at normalized positions (batch, ..., axes)."""
     sizes = [*x.shape[2:]]
     count, dtype = len(sizes), str(x.dtype)
@@ -213,7 +213,7 @@ def _bilinear(
 
 
 @operator("RoiAlign")
-def _roi_align(node: Node) -> te.Tensor:
+def _roi_align(node: OpNode) -> te.Tensor:
     x, rois, batches = node.tensors()
     rows, columns = node.attribute("output_height", 1), node.attribute("output_width", 1)
     ratio, dtype = node.attribute("sampling_ratio", 0), str(x.dtype)
@@ -271,7 +271,7 @@ def _roi_align(node: Node) -> te.Tensor:
 
 
 @operator("DeformConv")
-def _deformed_convolution(node: Node) -> te.Tensor:
+def _deformed_convolution(node: OpNode) -> te.Tensor:
     x, w, offset = (node.tensor(k) for k in range(3))
     mask = node.tensor(4) if node.has(4) else None
     if len(x.shape) != 4:
@@ -306,7 +306,7 @@ def _deformed_convolution(node: Node) -> te.Tensor:
 
 
 @operator("Col2Im")
-def _image_of_columns(node: Node) -> te.Tensor:
+def _image_of_columns(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     image, block = ([int(n) for n in node.numbers(k)] for k in (1, 2))
     count, dtype = len(image), str(x.dtype)
@@ -334,7 +334,7 @@ def _image_of_columns(node: Node) -> te.Tensor:
 
 
 @operator("MaxUnpool")
-def _unpool(node: Node) -> te.Tensor:
+def _unpool(node: OpNode) -> te.Tensor:
     x, indices = node.tensor(0), node.tensor(1)
     kernel = node.attribute("kernel_shape")
     count = len(kernel)
@@ -359,7 +359,7 @@ def _unpool(node: Node) -> te.Tensor:
     return topi.reshape(topi.scatter_elements(zeros, places, values, 0, "update"), shape)
 
 
-def pool_with_indices(node: Node, x: te.Tensor, pads: Sequence[int]) -> list[te.Tensor]:
+def pool_with_indices(node: OpNode, x: te.Tensor, pads: Sequence[int]) -> list[te.Tensor]:
     """Return the maxima of windows and their positions in the flattened input."""
     kernel = node.attribute("kernel_shape")
     count = len(kernel)
@@ -432,7 +432,7 @@ def _resized(x: te.Tensor, length: int) -> te.Tensor:
 
 
 @operator("DFT")
-def _fourier(node: Node) -> te.Tensor:
+def _fourier(node: OpNode) -> te.Tensor:
     x = node.tensor(0)
     rank = len(x.shape)
     axis = node.attribute("axis", 1) if node.opset < 20 else int(node.number(2, -2))
@@ -480,7 +480,7 @@ def _mirrored(x: te.Tensor, length: int, sign: int) -> te.Tensor:
 
 
 @operator("STFT")
-def _short_time_fourier(node: Node) -> te.Tensor:
+def _short_time_fourier(node: OpNode) -> te.Tensor:
     x, step = node.tensor(0), int(node.number(1))
     window = node.tensor(2) if node.has(2) else None
     length = int(node.number(3, x.shape[1] if window is None else window.shape[0]))

@@ -12,7 +12,7 @@ import torch
 from tecomp import te, topi
 from tecomp.torch.operator_calls import (
     OPERATORS,
-    Call,
+    AtenCall,
     as_dtype,
     axes_of,
     axis_of,
@@ -44,7 +44,7 @@ _EXPRESSIONS: dict[str, Callable[[te.Expr], te.Expr]] = {
 }
 
 
-def _operand_dtype(call: Call) -> str:
+def _operand_dtype(call: AtenCall) -> str:
     """Return the dtype in which operands are compared or combined, by PyTorch's promotion."""
     if call.dtype != "bool":
         return call.dtype
@@ -60,7 +60,7 @@ def _dtype_name(dtype: torch.dtype) -> str:
 
 
 def _unary(name: str) -> Callable[..., Any]:
-    def define(call: Call, x: te.Tensor, **attributes: Any) -> Any:
+    def define(call: AtenCall, x: te.Tensor, **attributes: Any) -> Any:
         dtype = str(x.dtype) if call.dtype == "bool" else call.dtype
         if name == "logical_not":
             dtype = "bool"
@@ -70,7 +70,7 @@ def _unary(name: str) -> Callable[..., Any]:
 
 
 def _of_elements(name: str) -> Callable[..., Any]:
-    def define(call: Call, x: te.Tensor, **attributes: Any) -> Any:
+    def define(call: AtenCall, x: te.Tensor, **attributes: Any) -> Any:
         y = as_dtype(x, call.dtype)
         return call.compute(lambda *index: _EXPRESSIONS[name](y(*index)))
 
@@ -78,7 +78,7 @@ def _of_elements(name: str) -> Callable[..., Any]:
 
 
 def _binary(name: str) -> Callable[..., Any]:
-    def define(call: Call, x: Any, y: Any) -> Any:
+    def define(call: AtenCall, x: Any, y: Any) -> Any:
         dtype = "bool" if name.startswith("logical") else _operand_dtype(call)
         return as_dtype(_BINARY[name](as_dtype(x, dtype), as_dtype(y, dtype)), call.dtype)
 
@@ -91,7 +91,7 @@ OPERATORS.update({f"aten.{name}": _binary(name) for name in _BINARY})
 
 
 @operator("add", "sub", "rsub")
-def _sum(call: Call, x: Any, y: Any, alpha: Any = 1) -> Any:
+def _sum(call: AtenCall, x: Any, y: Any, alpha: Any = 1) -> Any:
     x, y = as_dtype(x, call.dtype), as_dtype(y, call.dtype)
     if call.name.startswith("aten.rsub"):
         x, y = y, x
@@ -101,7 +101,7 @@ def _sum(call: Call, x: Any, y: Any, alpha: Any = 1) -> Any:
 
 
 @operator("div")
-def _quotient(call: Call, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
+def _quotient(call: AtenCall, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     x, y = as_dtype(x, call.dtype), as_dtype(y, call.dtype)
     is_float = "float" in call.dtype
     if rounding_mode == "floor":
@@ -113,12 +113,12 @@ def _quotient(call: Call, x: Any, y: Any, rounding_mode: str | None = None) -> A
 
 
 @operator("floor_divide")
-def _floor_quotient(call: Call, x: Any, y: Any) -> Any:
+def _floor_quotient(call: AtenCall, x: Any, y: Any) -> Any:
     return topi.floor_divide(as_dtype(x, call.dtype), as_dtype(y, call.dtype))
 
 
 @operator("pow")
-def _power(call: Call, x: Any, y: Any) -> Any:
+def _power(call: AtenCall, x: Any, y: Any) -> Any:
     dtype = call.dtype
     if isinstance(y, int | float) and not isinstance(y, bool) and y in (0.5, 1, 2, 3):
         base = as_dtype(x, dtype)
@@ -129,7 +129,7 @@ def _power(call: Call, x: Any, y: Any) -> Any:
 
 
 @operator("gelu")
-def _gelu(call: Call, x: te.Tensor, approximate: str = "none") -> Any:
+def _gelu(call: AtenCall, x: te.Tensor, approximate: str = "none") -> Any:
     def element(value: te.Expr) -> te.Expr:
         if approximate == "none":
             return 0.5 * value * (1.0 + te.erf(value * sqrt(0.5)))
@@ -140,13 +140,13 @@ def _gelu(call: Call, x: te.Tensor, approximate: str = "none") -> Any:
 
 
 @operator("leaky_relu")
-def _leaky_relu(call: Call, x: te.Tensor, slope: float = 0.01) -> Any:
+def _leaky_relu(call: AtenCall, x: te.Tensor, slope: float = 0.01) -> Any:
     return topi.nn.leaky_relu(x, slope)
 
 
 @operator("elu")
 def _elu(
-    call: Call, x: te.Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
+    call: AtenCall, x: te.Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
 ) -> Any:
     def element(value: te.Expr) -> te.Expr:
         negative = te.expm1(value * input_scale) * (alpha * scale)
@@ -156,12 +156,12 @@ def _elu(
 
 
 @operator("hardtanh")
-def _hardtanh(call: Call, x: te.Tensor, low: float = -1.0, high: float = 1.0) -> Any:
+def _hardtanh(call: AtenCall, x: te.Tensor, low: float = -1.0, high: float = 1.0) -> Any:
     return _clamp(call, x, low, high)
 
 
 @operator("clamp")
-def _clamp(call: Call, x: te.Tensor, low: Any = None, high: Any = None) -> Any:
+def _clamp(call: AtenCall, x: te.Tensor, low: Any = None, high: Any = None) -> Any:
     # PyTorch propagates NaN, as maximum and minimum do.
     x = as_dtype(x, call.dtype)
     if low is not None:
@@ -170,7 +170,7 @@ def _clamp(call: Call, x: te.Tensor, low: Any = None, high: Any = None) -> Any:
 
 
 @operator("where")
-def _where(call: Call, condition: te.Tensor, x: Any, y: Any) -> Any:
+def _where(call: AtenCall, condition: te.Tensor, x: Any, y: Any) -> Any:
     shapes = [
         topi.broadcast_to(v, call.shape) if isinstance(v, te.Tensor) and len(v.shape) == 0 else v
         for v in (as_dtype(x, call.dtype), as_dtype(y, call.dtype))
@@ -180,7 +180,7 @@ def _where(call: Call, condition: te.Tensor, x: Any, y: Any) -> Any:
 
 @operator("threshold_backward")
 def _threshold_backward(
-    call: Call, g: te.Tensor, x: te.Tensor, threshold: float
+    call: AtenCall, g: te.Tensor, x: te.Tensor, threshold: float
 ) -> Any:
     zero = te.const(0, call.dtype)
     return call.compute(lambda *at: te.select(x(*at) <= threshold, zero, g(*at)))
@@ -188,7 +188,7 @@ def _threshold_backward(
 
 @operator("gelu_backward")
 def _gelu_backward(
-    call: Call, g: te.Tensor, x: te.Tensor, approximate: str = "none"
+    call: AtenCall, g: te.Tensor, x: te.Tensor, approximate: str = "none"
 ) -> Any:
     def element(value: te.Expr) -> te.Expr:
         if approximate == "none":
@@ -203,17 +203,17 @@ def _gelu_backward(
 
 
 @operator("sigmoid_backward")
-def _sigmoid_backward(call: Call, g: te.Tensor, y: te.Tensor) -> Any:
+def _sigmoid_backward(call: AtenCall, g: te.Tensor, y: te.Tensor) -> Any:
     return call.compute(lambda *at: g(*at) * (1.0 - y(*at)) * y(*at))
 
 
 @operator("tanh_backward")
-def _tanh_backward(call: Call, g: te.Tensor, y: te.Tensor) -> Any:
+def _tanh_backward(call: AtenCall, g: te.Tensor, y: te.Tensor) -> Any:
     return call.compute(lambda *at: g(*at) * (1.0 - y(*at) * y(*at)))
 
 
 @operator("_to_copy", "clone", "alias", "detach", "lift_fresh_copy")
-def _convert(call: Call, x: te.Tensor, **attributes: Any) -> Any:
+def _convert(call: AtenCall, x: te.Tensor, **attributes: Any) -> Any:
     return as_dtype(x, call.dtype)
 
 
@@ -221,7 +221,7 @@ def _reduction(
     name: str, function: Callable[..., te.Tensor]
 ) -> Callable[..., Any]:
     def define(
-        call: Call, x: te.Tensor, dim: Any = None, keepdim: bool = False, **attributes: Any
+        call: AtenCall, x: te.Tensor, dim: Any = None, keepdim: bool = False, **attributes: Any
     ) -> Any:
         if not len(x.shape):
             return as_dtype(x, call.dtype)
@@ -255,7 +255,7 @@ OPERATORS.update({
 
 @operator("argmax", "argmin")
 def _position(
-    call: Call, x: te.Tensor, dim: int | None = None, keepdim: bool = False
+    call: AtenCall, x: te.Tensor, dim: int | None = None, keepdim: bool = False
 ) -> Any:
     function = topi.argmax if "argmax" in call.name else topi.argmin
     call.require(dim is not None and len(x.shape), "arguments without `dim` are not supported")
@@ -264,7 +264,7 @@ def _position(
 
 @operator("max.dim", "min.dim")
 def _extremum(
-    call: Call, x: te.Tensor, dim: int, keepdim: bool = False
+    call: AtenCall, x: te.Tensor, dim: int, keepdim: bool = False
 ) -> list[te.Tensor]:
     axis = axis_of(dim, len(x.shape))
     best, place = (
@@ -274,7 +274,7 @@ def _extremum(
 
 @operator("var.correction", "var_mean.correction")
 def _variance(
-    call: Call, x: te.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+    call: AtenCall, x: te.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False
 ) -> Any:
     axes = axes_of(dim, len(x.shape))
     mean = _mean(x, axes, True)
@@ -289,19 +289,20 @@ def _variance(
 
 
 @operator("_softmax", "_log_softmax")
-def _softmax(call: Call, x: te.Tensor, dim: int, half_to_float: bool) -> Any:
+def _softmax(call: AtenCall, x: te.Tensor, dim: int, half_to_float: bool) -> Any:
     function = topi.nn.log_softmax if "log" in call.name else topi.nn.softmax
     return function(as_dtype(x, call.dtype), axis_of(dim, len(x.shape)))
 
 
 @operator("cumsum")
-def _cumsum(call: Call, x: te.Tensor, dim: int, **attributes: Any) -> Any:
+def _cumsum(call: AtenCall, x: te.Tensor, dim: int, **attributes: Any) -> Any:
     return topi.cumsum(as_dtype(x, call.dtype), axis_of(dim, len(x.shape)))
 
 
 @operator("topk")
 def _topk(
-    call: Call, x: te.Tensor, k: int, dim: int = -1, largest: bool = True, is_sorted: bool = True
+    call: AtenCall, x: te.Tensor, k: int, dim: int = -1, largest: bool = True,
+    is_sorted: bool = True,
 ) -> list[te.Tensor]:
     call.require(isinstance(k, int), "a symbolic number of elements is not supported")
     return list(topi.topk(x, k, axis_of(dim, len(x.shape)), "both", not largest))
@@ -309,7 +310,7 @@ def _topk(
 
 @operator("sort", "sort.stable")
 def _sort(
-    call: Call, x: te.Tensor, dim: int = -1, descending: bool = False, **attributes: Any
+    call: AtenCall, x: te.Tensor, dim: int = -1, descending: bool = False, **attributes: Any
 ) -> list[te.Tensor]:
     axis = axis_of(dim, len(x.shape))
     return [

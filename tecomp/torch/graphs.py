@@ -21,8 +21,8 @@ from tecomp import te, topi
 from tecomp.driver import CompiledProgram
 from tecomp.errors import TecompError
 from tecomp.ir import DType
-from tecomp.torch.operator_calls import Call, dtype_of, translation_of
-from tecomp.torch.sizes import Sizes, UnsupportedError
+from tecomp.torch.operator_calls import AtenCall, dtype_of, translation_of
+from tecomp.torch.sizes import SymbolicSizes, UnsupportedError
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -53,12 +53,12 @@ def reason_unsupported(node: Node) -> str | None:
     A node whose translation requires constant sizes has one: its program is compiled for each
     combination of sizes.
     """
-    reason = _reason(node, Sizes(is_open=True))
+    reason = _reason(node, SymbolicSizes(is_open=True))
     has_hints = all(
         n.node.has_hint() for x in (node, *node.all_input_nodes) for n in _symbolic_sizes(x))
     if reason is None or not has_hints:
         return reason
-    return _reason(node, Sizes(is_of_example=True))
+    return _reason(node, SymbolicSizes(is_of_example=True))
 
 
 def _symbolic_sizes(node: Node) -> list[torch.SymInt]:
@@ -68,7 +68,7 @@ def _symbolic_sizes(node: Node) -> list[torch.SymInt]:
     return [n for n in sizes if isinstance(n, torch.SymInt)]
 
 
-def _reason(node: Node, sizes: Sizes) -> str | None:
+def _reason(node: Node, sizes: SymbolicSizes) -> str | None:
     try:
         _translate(node, {x: _placeholders(x, sizes) for x in node.all_input_nodes}, sizes)
     except UnsupportedError as error:
@@ -89,7 +89,7 @@ def definitions_of(module: torch.fx.GraphModule) -> Definitions:
     Raises:
         UnsupportedError: If an operator or a size has no translation.
     """
-    graph, sizes = module.graph, Sizes()
+    graph, sizes = module.graph, SymbolicSizes()
     nodes = [x for x in graph.nodes if x.op == "placeholder"]
     examples = [x.meta.get("val") for x in nodes]
     sizes.declare(n for x in examples if isinstance(x, torch.Tensor) for n in x.shape)
@@ -118,7 +118,7 @@ def definitions_of(module: torch.fx.GraphModule) -> Definitions:
     return Definitions(inputs, tuple(results), constants)
 
 
-def _placeholders(node: Node, sizes: Sizes) -> Any:
+def _placeholders(node: Node, sizes: SymbolicSizes) -> Any:
     """Return a placeholder for each tensor of a node's value."""
     def placeholder(value: Any, name: str) -> Any:
         if isinstance(value, list | tuple):
@@ -130,7 +130,7 @@ def _placeholders(node: Node, sizes: Sizes) -> Any:
     return placeholder(node.meta.get("val"), node.name)
 
 
-def _translate(node: Node, values: Mapping[Node, Any], sizes: Sizes) -> Any:
+def _translate(node: Node, values: Mapping[Node, Any], sizes: SymbolicSizes) -> Any:
     """Return the value of a node."""
     found = node.meta.get("val")
     if isinstance(found, torch.SymInt | int) and not isinstance(found, bool):
@@ -141,7 +141,7 @@ def _translate(node: Node, values: Mapping[Node, Any], sizes: Sizes) -> Any:
     function = translation_of(node.target)
     results = list(found) if isinstance(found, list | tuple) else [found]
     used = {x.args[1] for x in node.users if x.target is operator.getitem}
-    call = Call(
+    call = AtenCall(
         str(node.target), map_arg(node.args, lambda x: x.meta.get("val")), results,
         frozenset(used), sizes)
     if not isinstance(results[0], torch.Tensor):

@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Any
 
 from tecomp import te, topi
-from tecomp.torch.operator_calls import Call, as_dtype, operator
+from tecomp.torch.operator_calls import AtenCall, as_dtype, operator
 
 _NCX = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 _TRANSPOSED = {
@@ -18,19 +18,19 @@ _TRANSPOSED = {
 
 
 @operator("mm")
-def _matmul(call: Call, x: te.Tensor, y: te.Tensor) -> te.Tensor:
+def _matmul(call: AtenCall, x: te.Tensor, y: te.Tensor) -> te.Tensor:
     return topi.matmul(x, y)
 
 
 @operator("bmm")
-def _batch_matmul(call: Call, x: te.Tensor, y: te.Tensor) -> te.Tensor:
+def _batch_matmul(call: AtenCall, x: te.Tensor, y: te.Tensor) -> te.Tensor:
     k = te.reduce_axis((0, x.shape[2]), name="k")
     return call.compute(lambda b, i, j: te.sum(x[b, i, k] * y[b, k, j], axis=k))
 
 
 @operator("addmm", "baddbmm")
 def _product_and_term(
-    call: Call, term: te.Tensor, x: te.Tensor, y: te.Tensor, *, beta: Any = 1, alpha: Any = 1
+    call: AtenCall, term: te.Tensor, x: te.Tensor, y: te.Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Any:
     product = (_matmul if len(x.shape) == 2 else _batch_matmul)(call, x, y)
     if alpha != 1:
@@ -43,14 +43,14 @@ def _product_and_term(
 
 
 @operator("mv", "dot")
-def _vector_product(call: Call, x: te.Tensor, y: te.Tensor) -> te.Tensor:
+def _vector_product(call: AtenCall, x: te.Tensor, y: te.Tensor) -> te.Tensor:
     k = te.reduce_axis((0, y.shape[0]), name="k")
     return call.compute(lambda *i: te.sum(x(*i, k) * y[k], axis=k))
 
 
 @operator("_scaled_dot_product_flash_attention_for_cpu")
 def _attention(
-    call: Call, query: te.Tensor, key: te.Tensor, value: te.Tensor, dropout: float = 0.0,
+    call: AtenCall, query: te.Tensor, key: te.Tensor, value: te.Tensor, dropout: float = 0.0,
     is_causal: bool = False, *, attn_mask: te.Tensor | None = None, scale: float | None = None,
 ) -> list[Any]:
     call.require(not dropout, "dropout is not supported")
@@ -88,7 +88,7 @@ def _broadcast_index(shape: Sequence[Any], index: Sequence[te.Expr]) -> list[Any
 
 @operator("convolution")
 def _convolution(
-    call: Call, x: te.Tensor, w: te.Tensor, bias: te.Tensor | None, stride: Sequence[int],
+    call: AtenCall, x: te.Tensor, w: te.Tensor, bias: te.Tensor | None, stride: Sequence[int],
     padding: Sequence[int], dilation: Sequence[int], transposed: bool,
     output_padding: Sequence[int], groups: int,
 ) -> te.Tensor:
@@ -105,7 +105,7 @@ def _convolution(
 
 
 def _transposed_convolution(
-    call: Call, x: te.Tensor, w: te.Tensor, stride: Sequence[int], padding: Sequence[int],
+    call: AtenCall, x: te.Tensor, w: te.Tensor, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], groups: int,
 ) -> te.Tensor:
     count, zero = len(stride), te.const(0, call.dtype)
@@ -124,7 +124,7 @@ def _transposed_convolution(
 
 @operator("max_pool2d_with_indices", "max_pool3d_with_indices")
 def _max_pool(
-    call: Call, x: te.Tensor, kernel: Sequence[int], stride: Sequence[int] = (),
+    call: AtenCall, x: te.Tensor, kernel: Sequence[int], stride: Sequence[int] = (),
     padding: Sequence[int] = (0,), dilation: Sequence[int] = (1,), ceil_mode: bool = False,
 ) -> list[Any]:
     call.require(1 not in call.used, "the positions of maxima are not supported")
@@ -133,7 +133,7 @@ def _max_pool(
 
 @operator("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def _average_pool(
-    call: Call, x: te.Tensor, kernel: Sequence[int], stride: Sequence[int] = (),
+    call: AtenCall, x: te.Tensor, kernel: Sequence[int], stride: Sequence[int] = (),
     padding: Sequence[int] = (0,), ceil_mode: bool = False, count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> te.Tensor:
@@ -142,7 +142,7 @@ def _average_pool(
 
 
 def _pool(
-    call: Call, x: te.Tensor, kind: str, kernel: Sequence[int], stride: Sequence[int],
+    call: AtenCall, x: te.Tensor, kind: str, kernel: Sequence[int], stride: Sequence[int],
     padding: Sequence[int], dilation: Sequence[int], ceil_mode: bool, count_include_pad: bool,
 ) -> te.Tensor:
     count = int(call.name.split("pool")[1][0])
@@ -157,7 +157,7 @@ def _pool(
 
 
 @operator("_adaptive_avg_pool2d", "_adaptive_avg_pool3d")
-def _adaptive_pool(call: Call, x: te.Tensor, size: Sequence[int]) -> te.Tensor:
+def _adaptive_pool(call: AtenCall, x: te.Tensor, size: Sequence[int]) -> te.Tensor:
     count = len(size)
     call.require(len(x.shape) == count + 2, "images without a batch are not supported")
     function = topi.nn.adaptive_pool if count == 2 else topi.nn.adaptive_pool3d
@@ -171,7 +171,7 @@ def _channel_vector(x: te.Tensor, values: te.Tensor) -> te.Tensor:
 
 @operator("_native_batch_norm_legit_no_training")
 def _batch_norm(
-    call: Call, x: te.Tensor, weight: te.Tensor | None, bias: te.Tensor | None, mean: te.Tensor,
+    call: AtenCall, x: te.Tensor, weight: te.Tensor | None, bias: te.Tensor | None, mean: te.Tensor,
     variance: te.Tensor, momentum: float, eps: float,
 ) -> list[Any]:
     dtype = str(variance.dtype)
@@ -188,7 +188,7 @@ def _batch_norm(
 
 @operator("native_layer_norm")
 def _layer_norm(
-    call: Call, x: te.Tensor, shape: Sequence[Any], weight: te.Tensor | None,
+    call: AtenCall, x: te.Tensor, shape: Sequence[Any], weight: te.Tensor | None,
     bias: te.Tensor | None, eps: float,
 ) -> list[Any]:
     axes = [*range(len(x.shape) - len(shape), len(x.shape))]
@@ -202,7 +202,7 @@ def _layer_norm(
 
 @operator("native_group_norm")
 def _group_norm(
-    call: Call, x: te.Tensor, weight: te.Tensor | None, bias: te.Tensor | None, batch: Any,
+    call: AtenCall, x: te.Tensor, weight: te.Tensor | None, bias: te.Tensor | None, batch: Any,
     channels: Any, size: Any, groups: int, eps: float,
 ) -> list[Any]:
     grouped = topi.reshape(as_dtype(x, _wide(x)), (batch, groups, channels // groups * size))
@@ -237,14 +237,14 @@ def _normalized(
 
 @operator("embedding")
 def _embedding(
-    call: Call, weight: te.Tensor, indices: te.Tensor, *attributes: Any
+    call: AtenCall, weight: te.Tensor, indices: te.Tensor, *attributes: Any
 ) -> te.Tensor:
     rank = len(indices.shape)
     return call.compute(lambda *at: weight(indices(*at[:rank]), at[rank]))
 
 
 @operator("upsample_nearest2d", "upsample_nearest1d")
-def _nearest(call: Call, x: te.Tensor, *attributes: Any) -> te.Tensor:
+def _nearest(call: AtenCall, x: te.Tensor, *attributes: Any) -> te.Tensor:
     sizes = list(zip(x.shape[2:], call.shape[2:], strict=True))
     call.require(
         all(isinstance(n, int) for pair in sizes for n in pair) and

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import torch
 
 from tecomp import te, topi
-from tecomp.torch.sizes import Sizes, UnsupportedError
+from tecomp.torch.sizes import SymbolicSizes, UnsupportedError
 
 Value: TypeAlias = Any
 """Value of a graph: a tensor, a number, a size expression, a list of these, or None."""
@@ -22,7 +22,7 @@ DTYPES = {
 
 
 @dataclass(frozen=True)
-class Call:
+class AtenCall:
     """Call of an operator.
 
     Attributes:
@@ -37,7 +37,7 @@ class Call:
     operands: Sequence[Any]
     results: Sequence[Any]
     used: frozenset[int] = field(default_factory=frozenset)
-    sizes: Sizes = field(default_factory=Sizes)
+    sizes: SymbolicSizes = field(default_factory=SymbolicSizes)
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -130,7 +130,7 @@ def axes_of(axes: int | Sequence[int] | None, rank: int) -> list[int]:
     return [axis_of(axis, rank) for axis in ([axes] if isinstance(axes, int) else axes)]
 
 
-def constants_of(call: Call, attributes: Mapping[str, Any]) -> None:
+def constants_of(call: AtenCall, attributes: Mapping[str, Any]) -> None:
     """Reject arguments that have no translation unless they have their default."""
     for name, value in attributes.items():
         call.require(value in (None, False, 0), f"the argument {name} is not supported")

@@ -17,7 +17,7 @@ class UnsupportedError(Exception):
 
 
 @dataclass
-class Sizes:
+class SymbolicSizes:
     """Expressions of symbolic sizes.
 
     Attributes:

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import te, topi
-from tecomp.torch.operator_calls import Call, as_dtype, axes_of, axis_of, operator
+from tecomp.torch.operator_calls import AtenCall, as_dtype, axes_of, axis_of, operator
 
 
 @operator("view", "reshape", "_unsafe_view")
-def _reshape(call: Call, x: te.Tensor, shape: Any) -> te.Tensor:
+def _reshape(call: AtenCall, x: te.Tensor, shape: Any) -> te.Tensor:
     return topi.reshape(x, call.shape)
 
 
 @operator("permute")
-def _permute(call: Call, x: te.Tensor, dims: Sequence[int]) -> te.Tensor:
+def _permute(call: AtenCall, x: te.Tensor, dims: Sequence[int]) -> te.Tensor:
     return topi.transpose(x, axes_of(dims, len(x.shape)))
 
 
 @operator("t", "transpose.int")
-def _transpose(call: Call, x: te.Tensor, first: int = 0, second: int = 1) -> te.Tensor:
+def _transpose(call: AtenCall, x: te.Tensor, first: int = 0, second: int = 1) -> te.Tensor:
     rank = len(x.shape)
     if rank < 2:
         return x
@@ -31,21 +31,21 @@ def _transpose(call: Call, x: te.Tensor, first: int = 0, second: int = 1) -> te.
 
 
 @operator("expand")
-def _expand(call: Call, x: te.Tensor, sizes: Any, **attributes: Any) -> te.Tensor:
+def _expand(call: AtenCall, x: te.Tensor, sizes: Any, **attributes: Any) -> te.Tensor:
     return topi.broadcast_to(x, call.shape)
 
 
 @operator("unsqueeze")
-def _unsqueeze(call: Call, x: te.Tensor, dim: int) -> te.Tensor:
+def _unsqueeze(call: AtenCall, x: te.Tensor, dim: int) -> te.Tensor:
     return topi.expand_dims(x, axis_of(dim, len(x.shape) + 1))
 
 
 @operator("squeeze")
-def _squeeze(call: Call, x: te.Tensor, dims: Any = None) -> te.Tensor:
+def _squeeze(call: AtenCall, x: te.Tensor, dims: Any = None) -> te.Tensor:
     return topi.reshape(x, call.shape)
 
 
-def _start(call: Call, start: Any, extent: Any, default: Any) -> Any:
+def _start(call: AtenCall, start: Any, extent: Any, default: Any) -> Any:
     """Return a bound of a slice as a non-negative number that is at most the extent."""
     if start is None:
         return default
@@ -57,7 +57,7 @@ def _start(call: Call, start: Any, extent: Any, default: Any) -> Any:
 
 @operator("slice.Tensor")
 def _slice(
-    call: Call, x: te.Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+    call: AtenCall, x: te.Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> te.Tensor:
     axis = axis_of(dim, len(x.shape))
     low = _start(call, start, x.shape[axis], 0)
@@ -73,7 +73,7 @@ def _slice(
 
 
 @operator("unfold")
-def _windows(call: Call, x: te.Tensor, dim: int, size: int, step: int) -> te.Tensor:
+def _windows(call: AtenCall, x: te.Tensor, dim: int, size: int, step: int) -> te.Tensor:
     axis = axis_of(dim, len(x.shape))
 
     def element(*at: te.Expr) -> te.Expr:
@@ -85,7 +85,7 @@ def _windows(call: Call, x: te.Tensor, dim: int, size: int, step: int) -> te.Ten
 
 
 @operator("select.int")
-def _select(call: Call, x: te.Tensor, dim: int, index: Any) -> te.Tensor:
+def _select(call: AtenCall, x: te.Tensor, dim: int, index: Any) -> te.Tensor:
     axis = axis_of(dim, len(x.shape))
     call.require(isinstance(index, int), "a symbolic index is not supported")
     place = x.shape[axis] + index if index < 0 else index
@@ -93,7 +93,7 @@ def _select(call: Call, x: te.Tensor, dim: int, index: Any) -> te.Tensor:
 
 
 @operator("split_with_sizes", "split.Tensor")
-def _split(call: Call, x: te.Tensor, sizes: Any, dim: int = 0) -> list[te.Tensor]:
+def _split(call: AtenCall, x: te.Tensor, sizes: Any, dim: int = 0) -> list[te.Tensor]:
     axis, found, low = axis_of(dim, len(x.shape)), [], 0
     for result in call.results:
         shape = call.sizes.shape(result)
@@ -105,19 +105,19 @@ def _split(call: Call, x: te.Tensor, sizes: Any, dim: int = 0) -> list[te.Tensor
 
 
 @operator("cat")
-def _concatenate(call: Call, tensors: Sequence[te.Tensor], dim: int = 0) -> te.Tensor:
+def _concatenate(call: AtenCall, tensors: Sequence[te.Tensor], dim: int = 0) -> te.Tensor:
     rank = len(call.shape)
     parts = [as_dtype(x, call.dtype) for x in tensors if len(x.shape) == rank]
     return topi.concatenate(parts, axis_of(dim, rank)) if len(parts) > 1 else parts[0]
 
 
 @operator("stack")
-def _stack(call: Call, tensors: Sequence[te.Tensor], dim: int = 0) -> te.Tensor:
+def _stack(call: AtenCall, tensors: Sequence[te.Tensor], dim: int = 0) -> te.Tensor:
     return topi.stack(list(tensors), axis_of(dim, len(call.shape)))
 
 
 @operator("repeat")
-def _repeat(call: Call, x: te.Tensor, repeats: Sequence[Any]) -> te.Tensor:
+def _repeat(call: AtenCall, x: te.Tensor, repeats: Sequence[Any]) -> te.Tensor:
     offset = len(repeats) - len(x.shape)
     return call.compute(lambda *at: x(
         *(i % n if not isinstance(n, int) or n != 1 else 0
@@ -125,14 +125,14 @@ def _repeat(call: Call, x: te.Tensor, repeats: Sequence[Any]) -> te.Tensor:
 
 
 @operator("flip")
-def _flip(call: Call, x: te.Tensor, dims: Sequence[int]) -> te.Tensor:
+def _flip(call: AtenCall, x: te.Tensor, dims: Sequence[int]) -> te.Tensor:
     axes = axes_of(dims, len(x.shape)) if len(dims) else []
     return call.compute(lambda *at: x(
         *(x.shape[k] - 1 - i if k in axes else i for k, i in enumerate(at))))
 
 
 @operator("constant_pad_nd")
-def _pad(call: Call, x: te.Tensor, pads: Sequence[int], value: Any = 0) -> te.Tensor:
+def _pad(call: AtenCall, x: te.Tensor, pads: Sequence[int], value: Any = 0) -> te.Tensor:
     rank, count = len(x.shape), len(pads) // 2
     before = [0] * (rank - count) + [pads[2 * k] for k in reversed(range(count))]
     fill = te.const(value, call.dtype)
@@ -153,7 +153,7 @@ def _wrapped(index: te.Expr, extent: Any) -> te.Expr:
 
 
 @operator("index.Tensor")
-def _index(call: Call, x: te.Tensor, indices: Sequence[te.Tensor | None]) -> te.Tensor:
+def _index(call: AtenCall, x: te.Tensor, indices: Sequence[te.Tensor | None]) -> te.Tensor:
     given = [k for k, index in enumerate(indices) if index is not None]
     tensors = {k: indices[k] for k in given}
     call.require(
@@ -182,14 +182,14 @@ def _index(call: Call, x: te.Tensor, indices: Sequence[te.Tensor | None]) -> te.
 
 
 @operator("index_select")
-def _index_select(call: Call, x: te.Tensor, dim: int, index: te.Tensor) -> te.Tensor:
+def _index_select(call: AtenCall, x: te.Tensor, dim: int, index: te.Tensor) -> te.Tensor:
     axis = axis_of(dim, len(x.shape))
     return call.compute(lambda *at: x(*at[:axis], index(at[axis]), *at[axis + 1:]))
 
 
 @operator("gather")
 def _gather(
-    call: Call, x: te.Tensor, dim: int, index: te.Tensor, sparse_grad: bool = False
+    call: AtenCall, x: te.Tensor, dim: int, index: te.Tensor, sparse_grad: bool = False
 ) -> te.Tensor:
     axis = axis_of(dim, len(x.shape))
     return call.compute(lambda *at: x(*at[:axis], index(*at), *at[axis + 1:]))
@@ -197,7 +197,7 @@ def _gather(
 
 @operator("select_scatter")
 def _select_scatter(
-    call: Call, x: te.Tensor, source: te.Tensor, dim: int, index: Any
+    call: AtenCall, x: te.Tensor, source: te.Tensor, dim: int, index: Any
 ) -> te.Tensor:
     axis = axis_of(dim, len(x.shape))
     call.require(isinstance(index, int), "a symbolic index is not supported")
@@ -208,7 +208,7 @@ def _select_scatter(
 
 @operator("slice_scatter")
 def _slice_scatter(
-    call: Call, x: te.Tensor, source: te.Tensor, dim: int = 0, start: Any = None,
+    call: AtenCall, x: te.Tensor, source: te.Tensor, dim: int = 0, start: Any = None,
     end: Any = None, step: int = 1,
 ) -> te.Tensor:
     axis = axis_of(dim, len(x.shape))
@@ -227,13 +227,13 @@ def _slice_scatter(
 
 
 @operator("tril", "triu")
-def _triangle(call: Call, x: te.Tensor, diagonal: int = 0) -> te.Tensor:
+def _triangle(call: AtenCall, x: te.Tensor, diagonal: int = 0) -> te.Tensor:
     return topi.trilu(x, te.const(diagonal, "int64"), "triu" in call.name)
 
 
 @operator("diagonal")
 def _diagonal(
-    call: Call, x: te.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+    call: AtenCall, x: te.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> te.Tensor:
     a, b = axis_of(dim1, len(x.shape)), axis_of(dim2, len(x.shape))
 
@@ -246,22 +246,22 @@ def _diagonal(
 
 
 @operator("full", "full_like")
-def _full(call: Call, like: Any, value: Any, **attributes: Any) -> te.Tensor:
+def _full(call: AtenCall, like: Any, value: Any, **attributes: Any) -> te.Tensor:
     return call.compute(lambda *_: as_dtype(value, call.dtype))
 
 
 @operator("zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones")
-def _constant(call: Call, *attributes: Any, **more: Any) -> te.Tensor:
+def _constant(call: AtenCall, *attributes: Any, **more: Any) -> te.Tensor:
     return call.compute(lambda *_: te.const(int("ones" in call.name), call.dtype))
 
 
 @operator("scalar_tensor")
-def _scalar(call: Call, value: Any, **attributes: Any) -> te.Tensor:
+def _scalar(call: AtenCall, value: Any, **attributes: Any) -> te.Tensor:
     return call.compute(lambda: as_dtype(value, call.dtype))
 
 
 @operator("arange", "arange.start", "arange.start_step")
-def _range(call: Call, *bounds: Any, **attributes: Any) -> te.Tensor:
+def _range(call: AtenCall, *bounds: Any, **attributes: Any) -> te.Tensor:
     start, step = (0 if len(bounds) < 2 else bounds[0]), (bounds[2] if len(bounds) > 2 else 1)
     return call.compute(
         lambda i: as_dtype(start, call.dtype) + te.cast(i, call.dtype) * te.const(step, call.dtype))
