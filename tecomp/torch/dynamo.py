@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from tecomp.torch.graphs import CompiledGraph, reason_unsupported
-from tecomp.torch.operator_calls import OPERATORS
+from tecomp.torch.operator_calls import decompositions
 
 
 class UnsupportedOperatorWarning(UserWarning):
@@ -39,12 +38,8 @@ def backend(
     >>> double(torch.tensor([-1.0, 3.0]))
     tensor([0., 6.])
     """
-    decompositions = {
-        target: function for target, function in core_aten_decompositions().items()
-        if str(target) not in OPERATORS and str(target).rpartition(".")[0] not in OPERATORS
-    }
     compiled: Callable[..., Any] = aot_autograd(
-        fw_compiler=_compile, bw_compiler=_compile, decompositions=decompositions,
+        fw_compiler=_compile, bw_compiler=_compile, decompositions=decompositions(),
     )(module, example_inputs)
     return compiled
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._decomp import core_aten_decompositions
 
 import tecomp
 from tecomp.driver import CompiledProgram
 from tecomp.errors import ModelError
 from tecomp.torch.graphs import Array, array_of, definitions_of, reason_unsupported
-from tecomp.torch.operator_calls import OPERATORS
+from tecomp.torch.operator_calls import decompositions
 
 
 class ExportedModel:
@@ -69,11 +68,7 @@ def load(exported: Any, target: str | tecomp.Target = "cpu") -> ExportedModel:
             "torch.export.export(module, arguments) first",
             kind="model", kind_name=type(exported).__name__,
         )
-    decompositions = {
-        name: function for name, function in core_aten_decompositions().items()
-        if str(name) not in OPERATORS and str(name).rpartition(".")[0] not in OPERATORS
-    }
-    exported = exported.run_decompositions(decompositions)
+    exported = exported.run_decompositions(decompositions())
     signature = exported.graph_signature
     problems = [
         f"{node.name} ({node.target}): {reason}" for node in exported.graph.nodes

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import torch
+from torch._decomp import core_aten_decompositions
 
 from tecomp import te, topi
 from tecomp.torch.sizes import SymbolicSizes, UnsupportedError
@@ -130,7 +131,9 @@ def axes_of(axes: int | Sequence[int] | None, rank: int) -> list[int]:
     return [axis_of(axis, rank) for axis in ([axes] if isinstance(axes, int) else axes)]
 
 
-def constants_of(call: AtenCall, attributes: Mapping[str, Any]) -> None:
-    """Reject arguments that have no translation unless they have their default."""
-    for name, value in attributes.items():
-        call.require(value in (None, False, 0), f"the argument {name} is not supported")
+def decompositions() -> dict[Any, Any]:
+    """Return PyTorch's decompositions of the operators that have no translation."""
+    return {
+        target: function for target, function in core_aten_decompositions().items()
+        if str(target) not in OPERATORS and str(target).rpartition(".")[0] not in OPERATORS
+    }
