@@ -381,4 +381,7 @@ def _run_cells(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    # The script imports this module by its name, which must share its state with what runs here.
+    from tecomp.array.single_controller import main as imported_main
+
+    imported_main(sys.argv[1:])
