@@ -252,7 +252,9 @@ SPILLS: list[tuple[Callable[[], Asked], str, SpillKind, str]] = [
     (of_long_rows, "powers", "reduction",
      "its reader total cannot keep it: 4 cores split its reduction along k"),
     (gathered, "powers", "gather", "Y gathers from it"),
-    (reshaped, "part", "copied", "Y reads a permuted copy of it"),
+    (reshaped, "total", "division",
+     "it is divided 32 x 1, but for halves (divided 32 x 1) a core reads 96 x 1 of its 96 x 1 "
+     "elements"),
     (multiplied, "part", "division",
      "it is divided 32 x 1, but for Y (divided 16 x 2) a core reads 8 x 64 of its 128 x 64 elements"),
     (normed_products, "powers", "division",
