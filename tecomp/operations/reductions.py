@@ -49,6 +49,8 @@ class Combiner(NamedTuple):
         ufunc: Element-wise function of two arrays, in NumPy and in the table of these functions.
         identity: Identity element; an infinity is replaced by the limit of an integer dtype.
         is_logical: Whether the operands are truth values.
+        dual: Operator that gives the negated result of negated operands, if its identity is false.
+            Masked loads give false for inactive lanes without a further instruction.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Combiner(NamedTuple):
     ufunc: str
     identity: float
     is_logical: bool = False
+    dual: str = ""
 
     @property
     def reducer(self) -> str:
@@ -69,7 +72,7 @@ COMBINERS: Mapping[str, Combiner] = MappingProxyType({row.name: row for row in (
     Combiner("min", "min", "minimum", inf),
     Combiner("max", "max", "maximum", -inf),
     Combiner("any", "max", "logical_or", False, is_logical=True),
-    Combiner("all", "min", "logical_and", True, is_logical=True),
+    Combiner("all", "min", "logical_and", True, is_logical=True, dual="any"),
 )})
 """All operators by name."""
 

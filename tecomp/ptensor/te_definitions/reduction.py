@@ -117,7 +117,7 @@ _COMPLEX_REDUCERS: Mapping[str, Callable[..., Any]] = {
 }
 _STAGE_NAMES: Mapping[str, str] = {
     "count_nonzero": "count", "mean": "total", "prod": "product", "std": "squares",
-    "sum": "total", "var": "squares",
+    "all": "any_false", "sum": "total", "var": "squares",
 }
 """Names of the totals of reductions, if they differ from the name of the reduction."""
 
@@ -170,10 +170,12 @@ def _define_row(
     if row.center:
         center = _define_row(REDUCTIONS[row.center], x, rows, dtype, wide)
 
+    dual = COMBINERS[row.combiner].dual
+
     def element(*index: te.Expr) -> Element:
         value = element_at(x, index)
         if row.of_truth:
-            value = is_true(value)
+            value = te.logical_not(is_true(value)) if dual else is_true(value)
         if row.term is not None:
             inner = term_dtype(row, dtype, wide)
             center_value = row.center and widen_element(
@@ -181,7 +183,10 @@ def _define_row(
             value = row.term(_ALGEBRA, widen_element(value, inner), center_value)
         return widen_element(value, wide) if row.combiner in ("sum", "prod") else value
 
-    total = rows.combined(element, row.combiner, _STAGE_NAMES.get(row.name, row.name))
+    total = rows.combined(element, dual or row.combiner, _STAGE_NAMES.get(row.name, row.name))
+    if dual:
+        total = map_parts(total, lambda part: te.compute(
+            part.shape, lambda *i: te.logical_not(part(*i)), name=row.name))
     finish = row.finish
     if finish is None:
         return total
