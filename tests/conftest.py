@@ -60,7 +60,11 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     )
     parser.addoption(
         "--all", action="store_true", dest="all_tests",
-        help="run all cases of the tests marked `exhaustive`, and 40 instead of 10 random examples",
+        help="run the tests marked `exhaustive` too, and 25 instead of 10 random examples",
+    )
+    parser.addoption(
+        "--complete", action="store_true",
+        help="run all cases of the tests marked `exhaustive`, also those that --all leaves out",
     )
     pluginmanager.register(goldens, "goldens")
     pluginmanager.register(pairs, "pairs")
@@ -72,8 +76,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "numbers_alone: the code is not what users run; LLVM makes it with no effort")
     config.addinivalue_line(
         "markers",
-        "exhaustive(keep=0): checks with more programs, sizes or types what faster tests check, too; "
-        "without --all only `keep` of its cases run")
+        "exhaustive(keep=0, most=None): checks with more programs, sizes or types what faster tests "
+        "check, too; without --all only `keep` of its cases run, and without --complete only `most`")
     profile = config.getoption("--hypothesis-profile")
     settings.load_profile(profile or ("all" if config.getoption("all_tests") else "ci"))
     if profile == "long":
@@ -81,9 +85,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect cases of exhaustive tests, unless `--all` is given or each argument names a test."""
-    if config.getoption("all_tests") or all("::" in argument for argument in config.args):
+    """Deselect cases of exhaustive tests as the options demand, unless each argument names a test."""
+    if config.getoption("complete") or all("::" in argument for argument in config.args):
         return
+    limit, default = ("most", None) if config.getoption("all_tests") else ("keep", 0)
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("exhaustive") is not None:
@@ -92,7 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for group in cases.values():
         marker = group[0].get_closest_marker("exhaustive")
         assert marker is not None
-        keep = min(marker.kwargs.get("keep", 0), len(group))
+        wanted = marker.kwargs.get(limit, default)
+        keep = len(group) if wanted is None else min(wanted, len(group))
         # Cases that are evenly spaced cover all parameters.
         indices = {k * len(group) // keep for k in range(keep)}
         dropped.update(item for k, item in enumerate(group) if k not in indices)

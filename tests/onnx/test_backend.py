@@ -85,17 +85,22 @@ def passes(name: str) -> bool:
     return True
 
 
-NAMES = sorted(cases())
+PARTS = 40
+"""Number of tests of about 47 cases each. Listing the cases takes ONNX 20 seconds."""
 
 
-@pytest.mark.exhaustive(keep=len(NAMES) // 20)
-@pytest.mark.parametrize("name", NAMES)
-def test_a_case_passes_unless_it_is_listed(name: str) -> None:
-    assert passes(name) is (name not in listed())
+@pytest.mark.exhaustive(keep=1, most=6)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_exactly_the_listed_cases_fail(part: int) -> None:
+    names = sorted(cases())[part::PARTS]
+
+    assert [name for name in names if not passes(name)] == [
+        name for name in names if name in listed()]
 
 
+@pytest.mark.exhaustive
 def test_listed_cases_exist() -> None:
-    assert listed() <= {*NAMES}
+    assert listed() <= {*cases()}
 
 
 def graph_of(nodes: list[Any], inputs: dict[str, tuple[int, list[int]]], shape: list[Any]) -> onnx.ModelProto:

@@ -210,7 +210,7 @@ def test_malformed_models_are_refused(make: Callable[[Path], object], tmp_path: 
     assert error.value.kind in {"invalid-model", "model"}
 
 
-@pytest.mark.exhaustive(keep=40)
+@pytest.mark.exhaustive(keep=20, most=80)
 @pytest.mark.parametrize("seed", range(400))
 def test_mutated_files_are_loaded_or_refused(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -282,7 +282,7 @@ def mutated(seed: int) -> onnx.ModelProto:
     return model
 
 
-@pytest.mark.exhaustive(keep=20)
+@pytest.mark.exhaustive(keep=20, most=150)
 @pytest.mark.parametrize("seed", range(600))
 def test_mutated_models_are_loaded_or_refused(seed: int) -> None:
     with suppress(ModelError):
