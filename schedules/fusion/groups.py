@@ -13,8 +13,8 @@ from tecomp.schedules.analysis.convolution import convolution_of, windows_of
 from tecomp.schedules.analysis.matmul import product_of
 from tecomp.schedules.analysis.reduction import has_own_columns, match_grouped_scan
 from tecomp.schedules.analysis.stages import is_pointwise, is_same, is_scan, match_copy, strip_cast
-from tecomp.schedules.common import Size, is_one, same_shape
-from tecomp.schedules.scratchpad.placement import Placement
+from tecomp.schedules.common import Size, ceil_div, is_one, same_shape
+from tecomp.schedules.scratchpad.placement import Placement, placement_of
 from tecomp.schedules.tiling.register_blocking import core_of, width_of
 
 _MAX_FREE_OPERATIONS = 4
@@ -106,8 +106,9 @@ def groups_of(
     Args:
         p: Program.
         target: Target.
-        is_resident: Whether values stay in scratchpads from group to group, so that computing them
-            row by row, or again in each core, saves nothing.
+        is_resident: Whether values stay in scratchpads from group to group. Computing them again in
+            each core saves nothing then, and computing them row by row only if they are read from
+            inputs by all cores.
     """
     inlined = _stages_to_inline(p)
     found: dict[te.Tensor, FusedStages] = {}
@@ -118,7 +119,8 @@ def groups_of(
         found[group.output] = group
         used |= {group.output, *group.rows}
         inlined -= {group.output, *group.rows}
-    by_row = () if is_resident else (
+    by_row: tuple[tuple[Callable[..., set[te.Tensor]], bool], ...] = (
+        (_rows_of_all_cores, False),) if is_resident else (
         (_rows, False), (partial(_values, inlined=inlined), True))
     for members_of, is_value in by_row:
         for group in _row_by_row(p, used, inlined, target, members_of):
@@ -417,6 +419,24 @@ def _rows(
     if _is_transposing(output):
         return set()
     return _members(p, output, used)
+
+
+def _rows_of_all_cores(
+    p: StageGraph, output: te.Tensor, used: set[te.Tensor], target: Target
+) -> set[te.Tensor]:
+    """Return the stages of rows that are read from inputs, if there are rows for all cores.
+
+    An operand that a kernel computes may stay in the scratchpads in another division, which
+    kernels of single stages follow.
+    """
+    where = placement_of(target)
+    assert where is not None
+    members = _rows(p, output, used, target)
+    units = where.units(output)[:-1]
+    rows = prod([ceil_div(_count([n]), unit) for n, unit in zip(output.shape, units, strict=False)])
+    operands = {x for y in members | {output} for x in y.op.input_tensors} - members
+    is_read = all(x not in p.positions or match_copy(x) is not None for x in operands)
+    return members if rows >= target.cores and is_read else set()
 
 
 def _values(

@@ -220,9 +220,10 @@ def _are_plain_rows(group: FusedStages, stored: Collection[te.Tensor]) -> bool:
     """Return whether rows and row values depend only on rows and per-column values."""
     leading = len(group.output.shape) - 1
     for y in (group.output, *group.rows):
-        if not (same_shape(y.shape, group.output.shape) or len(y.shape) == leading):
+        is_value = rowwise.is_row_value(y, group.output)
+        if not (is_value or same_shape(y.shape, group.output.shape)):
             return False
-        columns = y.op.axis[leading:] or y.op.reduce_axis
+        columns = y.op.reduce_axis if is_value else y.op.axis[leading:]
         for read in accesses(y).reads:
             is_row = is_same(read.axes, (*y.op.axis[:leading], *columns))
             if read.tensor in stored and not (is_row or is_same(read.axes, columns)):

@@ -12,7 +12,7 @@ from math import isqrt, lcm, prod
 
 from tecomp import CapacityError, TargetError, accesses, te
 from tecomp.schedules.analysis.stages import is_same
-from tecomp.schedules.common import ceil_div, round_up
+from tecomp.schedules.common import ceil_div, is_one, round_up, same_shape
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
 from tecomp.schedules.scratchpad.traversal import traverse_parts
 from tecomp.schedules.scratchpad.work_division import (
@@ -31,8 +31,9 @@ def schedule_blocks(
 ) -> None:
     """Schedule a row-wise operator with intermediate rows and values per row.
 
-    Tensors are classified by shape: tensors of the shape of the result are rows, tensors without
-    its last axis are values per row, and other inputs have one value per column.
+    Tensors are classified by shape: tensors of the shape of the result are rows, stages without
+    its last axis, or of extent 1 along it, are values per row, and other inputs have one value per
+    column.
 
     Args:
         s: Schedule, in which the inputs have been placed.
@@ -41,6 +42,14 @@ def schedule_blocks(
         where: Placement of tensors in the memories of the target.
     """
     _Rows(s, output, stages, where).schedule()
+
+
+def is_row_value(x: te.Tensor, output: te.Tensor) -> bool:
+    """Return whether a stage has one value per row of the result, with or without a last axis."""
+    leading = len(output.shape) - 1
+    if not same_shape(x.shape[:leading], output.shape[:leading]):
+        return False
+    return len(x.shape) == leading or (is_one(x.shape[-1]) and not is_one(output.shape[-1]))
 
 
 def outline(
@@ -232,8 +241,11 @@ class _Rows:
     def _is_of_rows(self, x: te.Tensor) -> bool:
         return len(x.shape) == len(self.output.shape)
 
+    def _is_value(self, x: te.Tensor) -> bool:
+        return x in self.private_stages and is_row_value(x, self.output)
+
     def _has_columns(self, x: te.Tensor) -> bool:
-        return self._is_of_rows(x) or x not in self.private_stages
+        return not self._is_value(x)
 
     def _share_rows(self) -> te.IterVar:
         """Divide the blocks of rows among cores, and return the loop over a core's blocks."""
@@ -300,7 +312,8 @@ class _Rows:
         """Compute one value for each row of the block, in the scratchpad."""
         s, where = self.s, self.where
         s[x].set_scope(where.scratchpad)
-        s[x].transform_layout(where.lone(x.dtype))
+        place, leading = where.lone(x.dtype), len(self.output.shape) - 1
+        s[x].transform_layout(lambda *index: place(*index[:leading]))
         s[x].compute_at(s[self.output], self.step)
         site = self.output, self.step
         if self.columns is not None and s[x].op.reduce_axis:

@@ -329,14 +329,35 @@ def test_sums_of_rows_are_for_all_cores(parts: int | None, cores: int) -> None:
     np.testing.assert_array_equal(program(x), x.astype("float64").sum(1).astype("float16"))
 
 
+@pytest.mark.parametrize("machine", ["stick128", "vtcm2d", "neuroncore_v2"])
+def test_values_of_rows_may_have_an_axis_of_extent_1(machine: str) -> None:
+    """Kept axes of reductions change neither the kernels of a normalization nor their cycles."""
+    X, k = te.placeholder((256, 96), name="X"), te.reduce_axis((0, 96), name="k")
+    S = te.compute((256,), lambda i: te.sum(X[i, k] * X[i, k], axis=k), name="S")
+    T = te.compute((256, 1), lambda i, j: te.sum(X[i, k] * X[i, k], axis=k), name="T")
+    Y = te.compute(X.shape, lambda i, j: X[i, j] / te.sqrt(S[i]), name="Y")
+    Z = te.compute(X.shape, lambda i, j: X[i, j] / te.sqrt(T[i, 0]), name="Z")
+    x = np.random.default_rng(0).standard_normal((256, 96)).astype("float32")
+
+    without, kept = (tecomp.compile(result, [X], machine) for result in (Y, Z))
+
+    assert [kernel.cycles for kernel in kept.report().kernels] == [
+        kernel.cycles for kernel in without.report().kernels]
+    assert not {"S", "T"} & {value.tensor.name for value in kept.memory.values}
+    np.testing.assert_allclose(
+        kept(x), x / np.sqrt(np.square(x, dtype="float64").sum(1, keepdims=True)), rtol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_a_softmax_stays_in_scratchpads(dtype: str) -> None:
-    """Maxima, sums and scales are sparse and stay in scratchpads: each core reads its own rows."""
+    """One kernel computes maxima, sums and scales of the rows of each core."""
     A = te.placeholder((64, 256), dtype, name="A")
     program = tecomp.compile(softmax.define(A), [A], "stick128")
     x = np.random.default_rng(0).standard_normal((64, 256)).astype(dtype)
 
-    assert [value.parts for value in program.memory.residents] == [(32,), (32, 1), (32,)]
+    kernel = program.report().kernels[1]
+    assert (len(program.report().kernels), kernel.cores) == (3, 32)  # with two host copies
+    assert (kernel.reads, kernel.writes) == (x.nbytes, x.nbytes)
     assert {value.kind for value in program.memory.spills} == {"host"}
     exact = np.exp(x.astype("float64"))
     exact /= exact.sum(1, keepdims=True)
