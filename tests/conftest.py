@@ -34,7 +34,7 @@ os.environ.setdefault("TECOMP_CACHE", "off")
 # The profiles `ci` and `all` draw the same examples in every run; `all` belongs to `--all`. `long`
 # is a search that is run manually:
 #     pytest --hypothesis-profile=long tests/properties
-for _name, _examples in (("ci", 10), ("all", 25)):
+for _name, _examples in (("ci", 10), ("all", 20)):
     settings.register_profile(
         _name,
         derandomize=True,
@@ -50,6 +50,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 
+_MOST_CASES = 16
+"""Number of evenly spaced cases of an exhaustive test that run with --all."""
+
 CODE = Code(object_code)
 
 
@@ -60,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     )
     parser.addoption(
         "--all", action="store_true", dest="all_tests",
-        help="run the tests marked `exhaustive` too, and 25 instead of 10 random examples",
+        help="run the tests marked `exhaustive` too, and 20 instead of 10 random examples",
     )
     parser.addoption(
         "--complete", action="store_true",
@@ -76,8 +79,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "numbers_alone: the code is not what users run; LLVM makes it with no effort")
     config.addinivalue_line(
         "markers",
-        "exhaustive(keep=0, most=None): checks with more programs, sizes or types what faster tests "
-        "check, too; without --all only `keep` of its cases run, and without --complete only `most`")
+        f"exhaustive(keep=0, most={_MOST_CASES}): checks with more programs, sizes or types what "
+        "faster tests check, too; without --all `keep` of its cases run, without --complete `most`")
     profile = config.getoption("--hypothesis-profile")
     settings.load_profile(profile or ("all" if config.getoption("all_tests") else "ci"))
     if profile == "long":
@@ -88,7 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Deselect cases of exhaustive tests as the options demand, unless each argument names a test."""
     if config.getoption("complete") or all("::" in argument for argument in config.args):
         return
-    limit, default = ("most", None) if config.getoption("all_tests") else ("keep", 0)
+    limit, default = ("most", _MOST_CASES) if config.getoption("all_tests") else ("keep", 0)
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("exhaustive") is not None:
@@ -97,8 +100,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for group in cases.values():
         marker = group[0].get_closest_marker("exhaustive")
         assert marker is not None
-        wanted = marker.kwargs.get(limit, default)
-        keep = len(group) if wanted is None else min(wanted, len(group))
+        keep = min(marker.kwargs.get(limit, default), len(group))
         # Cases that are evenly spaced cover all parameters.
         indices = {k * len(group) // keep for k in range(keep)}
         dropped.update(item for k, item in enumerate(group) if k not in indices)

@@ -18,26 +18,30 @@ GATHER = {
 """Functions that gather all elements of an array on every process."""
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.exhaustive(keep=4, most=8)
+@pytest.mark.parametrize("n", [4, 1, 3, 2])
 @pytest.mark.parametrize("group", ["elementwise", "reductions", "moves", "products"])
 def test_functions_give_the_same_for_parts(group: str, n: int, pools: Pools) -> None:
     """Results and errors do not depend on partitions: uneven, empty, rows, columns."""
     assert pools.printed("teams", n, group) == [f"as one {group}"]
 
 
-@pytest.mark.parametrize("n", [1, 3, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 1, 3])
 def test_arrays_of_a_team(n: int, kernels: Path) -> None:
     """Creation, gathers, partitions, counters and errors."""
     assert printed("team_arrays", n, kernels=kernels) == ["all right"]
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 1, 2])
 def test_arrays_send_as_few_messages_as_handwritten_programs(n: int, pools: Pools) -> None:
     """A stencil step is one exchange, and the sums of several arrays are one collective."""
     assert pools.printed("exchanges", n) == ["as few as by hand"]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 1, 3, 2])
 def test_interiors_are_computed_during_halo_exchange(n: int, pools: Pools) -> None:
     """Stencils of any radius along any axes are bit-identical with and without overlap."""
     assert pools.printed("overlaps", n, str(100 * n), "4") == ["the same bits"]
@@ -49,19 +53,22 @@ def test_random_programs_match_numpy(n: int, seed: int, pools: Pools) -> None:
     assert pools.printed("drawn", n, str(seed), "3") == ["as drawn"]
 
 
-@pytest.mark.parametrize("n", [3, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 3])
 def test_functions_of_all_elements_gather_nothing(n: int, pools: Pools) -> None:
     """Sorts, sets, masks, indices, and products on meshes of one and two axes."""
     assert pools.printed("ungathered", n) == ["ungathered"]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 1, 3, 2])
 def test_recorded_functions(n: int, pools: Pools) -> None:
     """A function that was recorded for one partition gives the same results for others."""
     assert pools.printed("recorded", n) == ["recorded"]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 1, 3, 2])
 def test_drawn_calls_of_every_function(n: int, pools: Pools) -> None:
     """All ranks make the same calls; `tests.dist.conformance` makes more of them."""
     message, gathering = pools.printed("conforms", n, "1", "0")
@@ -78,7 +85,8 @@ def test_linear_algebra_and_transforms_alone_gather(pools: Pools) -> None:
     assert set(gathering) == GATHER
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 1, 3, 2])
 def test_programs_match_numpy(n: int, pools: Pools) -> None:
     """Stencils, waves, option prices, transposes, particle events, PCA, k-means, solvers."""
     assert pools.printed("team_examples", n) == ["as with NumPy"]

@@ -14,22 +14,26 @@ from tests.strategies.ranks import Pools, printed, ran
 SAME = "all ranks must make the same calls in the same order"
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 1, 3, 2])
 def test_copies_between_random_partitions(n: int, pools: Pools) -> None:
     assert pools.printed("copies", n) == ["copied 60"]
 
 
-@pytest.mark.parametrize("n", [1, 3, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 1, 3])
 def test_halos_and_reductions(n: int, pools: Pools) -> None:
     assert pools.printed("halos", n) == ["all as on one"]
 
 
-@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 2])
 def test_halos_of_several_arrays(n: int, pools: Pools) -> None:
     assert pools.printed("merged", n) == ["merged"]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.parametrize("n", [4, 1, 3, 2])
 def test_lowered_functions(n: int, pools: Pools) -> None:
     """Runtime calls of the functions that `tests/ptensor/test_runtime_calls.py` prints."""
     assert pools.printed("lowered", n) == ["as with NumPy"]
