@@ -48,7 +48,7 @@ def test_columns_that_are_read(both: Both, name: str, lanes: int, stride: str) -
 {body}'''
     kernel = both(text, some(name, 2000), some(name, 2000), ROW)
 
-    is_square = lanes in (4, 5, 8, 16, 32) and name != "bool"
+    is_square = lanes in (4, 5, 8, 16, 32)
     is_near = lanes >= 4 and stride == "3"
     one_by_one = stride == "n"
     assert ("gather" in kernel.source("llvm")) is not (is_square or is_near or one_by_one)
@@ -71,6 +71,22 @@ def test_columns_that_are_written(both: Both, name: str, lanes: int, stride: str
 
     is_square = lanes in (4, 5, 8, 16, 32) and name != "bool" and (stride != "3")
     assert ("scatter" in kernel.source("llvm")) is not (is_square or stride == "n")
+
+
+def test_columns_of_bool_may_be_negated(both: Both) -> None:
+    """Bytes other than 0 and 1 are true, as in all loads of bool."""
+    rows = "".join(
+        f"        B[ramp({8 * k}, 1, 8)] = not A[ramp({k}, 9, 8)]\n" for k in range(8))
+    text = f'''def f(A: Buffer("bool", (72,)), B: Buffer("bool", (64,)), n: "int64"):
+    for i in range(n):
+{rows}'''
+    data = RANDOM.integers(0, 3, 72).astype("int8")
+    kernel = both(text, data.view(bool), np.zeros(64, bool), 1)
+    result = np.zeros(64, bool)
+    kernel(data.view(bool), result, 1)
+
+    assert "gather" not in kernel.source("llvm")
+    np.testing.assert_array_equal(result.reshape(8, 8), (data.reshape(8, 9)[:, :8] == 0).T)
 
 
 @pytest.mark.parametrize("change", [

@@ -9,7 +9,7 @@ multiple of 8, loads or stores only the leading values of each row.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from tecomp.codegen.llvm.ir_builder import FunctionBuilder, memory_type, shuffle_mask
@@ -24,6 +24,7 @@ from tecomp.ir.nodes.expr import (
     Compare,
     Const,
     Expr,
+    Not,
     Ramp,
     Select,
     index_value,
@@ -49,7 +50,7 @@ class TransposeBlock:
     """Square whose columns are accesses of one buffer.
 
     Attributes:
-        buffer: Accessed buffer.
+        buffer: Accessed buffer; a buffer of bool is loaded as bytes.
         outer: Indices before the last.
         first: Index of the first value of the first column.
         stride: Stride between rows.
@@ -113,7 +114,7 @@ def _load_whole(
     first = ramp.base + start if start else ramp.base
     loaded = yield BufferLoad(square.buffer, (*outer, Ramp(first, index_value(1), size)))
     dtype = square.dtype.scalar.with_lanes(size)
-    row = _as(code, loaded, element.with_lanes(element.lanes * size), dtype)
+    row = _as(code, loaded, _with_times_lanes(element, size), dtype)
     if not start and size == ramp.lanes:
         return row
     kind = memory_type(dtype)
@@ -144,7 +145,8 @@ class ColumnAccess:
                 start = square.whole_row(number)
                 if start is None or code.module.options.check_bounds:
                     row = yield BufferLoad(square.buffer, indices, square.mask)
-                    rows.append(_as(code, row, square.access_dtype, square.dtype))
+                    loaded = _with_times_lanes(square.buffer.dtype, square.dtype.lanes)
+                    rows.append(_as(code, row, loaded, square.dtype))
                 else:
                     rows.append((yield from _load_whole(code, square, indices, start)))
             rows += ["zeroinitializer"] * (square.dtype.lanes - square.height)
@@ -208,7 +210,7 @@ def _read_always(value: Expr) -> list[BufferLoad]:
 
 def _computed_always(node: Any) -> Sequence[Any]:
     """Return the operands of a node that are computed unconditionally."""
-    is_eager = isinstance(node, Binary | Cast | Compare | Select) or (
+    is_eager = isinstance(node, Binary | Cast | Compare | Not | Select) or (
         isinstance(node, Call) and node.name not in _LAZY)
     return children(node) if is_eager else ()
 
@@ -218,7 +220,8 @@ def _is_across(access: Access) -> bool:
     dtype = access.dtype if isinstance(access, BufferLoad) else access.value.dtype
     last = access.indices[-1] if access.indices else Const(0)
     is_part = access.predicate is not None and active_prefix(access.predicate) is None
-    if is_part or not isinstance(last, Ramp) or dtype.bits < 8:
+    is_byte = dtype.bits >= 8 or (dtype.is_bool and isinstance(access, BufferLoad))
+    if is_part or not isinstance(last, Ramp) or not is_byte:
         return False
     size = last.lanes
     is_square = _LEAST <= size <= _MOST and size & (size - 1) == 0
@@ -299,16 +302,25 @@ def _square(access: Access, width: int) -> TransposeBlock:
     *outer, ramp = access.indices
     assert isinstance(ramp, Ramp)
     element = access.buffer.dtype
-    loaded = element.with_lanes(element.lanes * ramp.lanes)
-    dtype = loaded if element.lanes == 1 else DType(f"int32x{ramp.lanes}")
-    return TransposeBlock(access.buffer, tuple(outer), ramp.base, ramp.stride, dtype, loaded, width,
+    accessed, buffer = _with_times_lanes(element, ramp.lanes), access.buffer
+    dtype = accessed if element.lanes == 1 else DType(f"int32x{ramp.lanes}")
+    if element.is_bool:
+        dtype = DType(f"uint8x{ramp.lanes}")
+        buffer = replace(buffer, dtype=dtype.scalar)
+    return TransposeBlock(buffer, tuple(outer), ramp.base, ramp.stride, dtype, accessed, width,
                   _height(access))
 
 
+def _with_times_lanes(dtype: DType, count: int) -> DType:
+    return dtype.with_lanes(dtype.lanes * count)
+
+
 def _as(code: FunctionBuilder, operand: str, dtype: DType, other: DType) -> str:
-    """Bitcast a vector to another dtype."""
+    """Bitcast a vector to another dtype; bytes that are not 0 are true."""
     if dtype == other:
         return operand
+    if other.is_bool:
+        return code.op(f"icmp ne {memory_type(dtype)} {operand}, zeroinitializer")
     return code.op(f"bitcast {memory_type(dtype)} {operand} to {memory_type(other)}")
 
 
