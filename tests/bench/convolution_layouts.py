@@ -16,6 +16,7 @@ import numpy as np
 
 import tecomp
 from tecomp import Layout, te, topi
+from tecomp.driver import CompiledProgram
 from tests.numerics import assert_close
 
 SHAPES = ((64, 64, 28, 3), (32, 64, 56, 3), (128, 128, 14, 3), (256, 64, 28, 1), (16, 32, 112, 5))
@@ -51,15 +52,20 @@ def placeholders(shape: Shape) -> tuple[te.Tensor, te.Tensor, int]:
     return X, te.placeholder((outputs, inputs, taps, taps), name="W"), taps // 2
 
 
-def stored(shape: Shape, image: Map, weights: Map) -> tecomp.CompiledProgram:
+def stored(shape: Shape, image: Map, weights: Map) -> CompiledProgram:
     """Compile `conv2d_nchw` for tensors in other layouts."""
     X, W, padding = placeholders(shape)
     Y = topi.nn.conv2d_nchw(X, W, 1, padding, 1)
-    layouts = {x: Layout.of(x.shape, "float32", m) for x, m in ((X, image), (W, weights), (Y, image))}
+    layouts = {
+        x: Layout.of([int(n) for n in x.shape], "float32", m)
+        for x, m in ((X, image), (W, weights), (Y, image))
+    }
     return tecomp.compile([Y], [X, W], "cpu", packed=[X, W, Y], layouts=layouts)
 
 
-def compiled(definition: Callable[..., te.Tensor], shape: Shape, x: Any, w: Any) -> Any:
+def compiled(
+    definition: Callable[..., te.Tensor], shape: Shape, x: Any, w: Any
+) -> CompiledProgram:
     """Compile a definition for arrays in its own layout."""
     X, W = te.placeholder(x.shape, name="X"), te.placeholder(w.shape, name="W")
     return tecomp.compile([definition(X, W, 1, shape[3] // 2, 1)], [X, W], "cpu")
