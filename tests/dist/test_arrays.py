@@ -47,13 +47,14 @@ def test_interiors_are_computed_during_halo_exchange(n: int, pools: Pools) -> No
     assert pools.printed("overlaps", n, str(100 * n), "4") == ["the same bits"]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("n", "seed"), [(3, 0), (4, 100)])
 def test_random_programs_match_numpy(n: int, seed: int, pools: Pools) -> None:
     """Slices, rolls, assignments and reductions of arrays with shards of any sizes."""
     assert pools.printed("drawn", n, str(seed), "3") == ["as drawn"]
 
 
-@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("n", [4, 3])
 def test_functions_of_all_elements_gather_nothing(n: int, pools: Pools) -> None:
     """Sorts, sets, masks, indices, and products on meshes of one and two axes."""

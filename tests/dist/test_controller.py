@@ -55,11 +55,13 @@ def run(
     return process.returncode, out, errors
 
 
-@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.exhaustive(keep=1)
+@pytest.mark.parametrize("n", [4, 1])
 def test_controller_scripts_read_values(n: int) -> None:
     assert run(n, SCRIPT, "branches") == (0, f"all right 6 Team(1, rank 0 of {n})\n", "")
 
 
+@pytest.mark.exhaustive
 def test_drawn_calls_of_every_function(kernels: Path) -> None:
     script = str(PROGRAMS / "conforms.py")
     kept = {"TECOMP_CACHE_DIR": str(kernels), "TECOMP_CACHE": "on"}
@@ -88,6 +90,7 @@ def test_an_exception_of_the_script_ends_all() -> None:
     assert "ValueError: the sum is 5.0" in errors
 
 
+@pytest.mark.exhaustive
 def test_an_exception_of_another_process_ends_all() -> None:
     start = time.monotonic()
     status, _, errors = run(3, SCRIPT, "worker_raises")
@@ -98,6 +101,7 @@ def test_an_exception_of_another_process_ends_all() -> None:
     assert time.monotonic() - start < 60  # takes a few seconds on an idle machine
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("words", "status"), [
     (("ends_early", "0"), {0}), (("ends_early", "3"), {3}), (("leaves",), {1, 9})])
 def test_scripts_that_end_early(words: tuple[str, ...], status: set[int]) -> None:
@@ -109,6 +113,7 @@ def test_interactive_controller_prompts() -> None:
     assert run(2, SCRIPT, "asks", stdin="5\nlast\n") == (0, "how many? and? 10 last\n", "")
 
 
+@pytest.mark.exhaustive
 def test_a_module_that_reads_stdin() -> None:
     typed = (
         "import tecomp.array as xp\nfrom tecomp import dist\n"
@@ -119,6 +124,7 @@ def test_a_module_that_reads_stdin() -> None:
     assert (status, "1 6.0" in out) == (0, True)
 
 
+@pytest.mark.exhaustive
 def test_the_cells_of_a_notebook(tmp_path: Path) -> None:
     cells = [
         ("code", ["from tecomp import dist\n", "import tecomp.array as xp"]), ("markdown", ["# Sum"]),
@@ -131,6 +137,7 @@ def test_the_cells_of_a_notebook(tmp_path: Path) -> None:
     assert run(2, str(path)) == (0, "4 1\n", "")
 
 
+@pytest.mark.exhaustive
 def test_controller_handles_keyboard_interrupt(tmp_path: Path) -> None:
     flag = tmp_path / "started"
     process = started("-n", "2", "--controller", SCRIPT, "hangs", str(flag), start_new_session=True)
@@ -142,6 +149,7 @@ def test_controller_handles_keyboard_interrupt(tmp_path: Path) -> None:
     assert errors.count("KeyboardInterrupt") <= 1  # the message may be lost on termination
 
 
+@pytest.mark.exhaustive
 def test_terminating_a_run_terminates_its_processes(tmp_path: Path) -> None:
     flag = tmp_path / "started"
     process = started("-n", "2", "--controller", SCRIPT, "hangs", str(flag))
@@ -154,6 +162,7 @@ def test_terminating_a_run_terminates_its_processes(tmp_path: Path) -> None:
     wait_until(lambda: not Path(f"/proc/{script}").exists())
 
 
+@pytest.mark.exhaustive
 def test_the_time_limit() -> None:
     status, _, errors = run(2, "--timeout", "5", SCRIPT, "hangs", os.devnull)
 
@@ -194,6 +203,7 @@ print(hash(op) == hash(FUNCTIONS["add"]), hash(type) == hash(PTensorType((3,), "
 """
 
 
+@pytest.mark.exhaustive
 def test_controller_sends_local_arrays() -> None:
     node = materialized_node(np.arange(3.0), PTensorType((3,), "float64"))
     found = unpack_message(pack_message(RemoteCall(0, "kept", encode_value((node, [dist.Shard(0)], None, "asarray")), ())))

@@ -38,6 +38,7 @@ def test_a_status_of_one_process_matches_all() -> None:
     assert run("-n", "2", SCRIPT, "fail").returncode == 3
 
 
+@pytest.mark.exhaustive
 def test_processes_that_take_too_long_are_ended() -> None:
     start = time.monotonic()
     done = run("-n", "2", "--timeout", "6", SCRIPT, "hang")
@@ -50,6 +51,7 @@ def test_processes_that_take_too_long_are_ended() -> None:
     assert time.monotonic() - start < 60
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(("words", "message"), [
     (("-n", "0", SCRIPT), f"Invalid value for '-n': 0 is not in the range 1<=x<={MOST}."),
     (("-n", "100000", SCRIPT), f"Invalid value for '-n': 100000 is not in the range 1<=x<={MOST}."),
@@ -108,6 +110,7 @@ time.sleep(20)
 """
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="this system has no /dev/shm")
 @pytest.mark.parametrize(("how", "when", "status"), [
     ("exit", "before", 1), ("exit", "after", 1), ("exit 3", "after", 3), ("kill", "after", 9),
@@ -149,6 +152,7 @@ for process in [
 """
 
 
+@pytest.mark.exhaustive
 def test_survivors_do_not_wait_for_a_process_that_never_started_mpi(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

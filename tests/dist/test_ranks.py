@@ -32,7 +32,7 @@ def test_halos_of_several_arrays(n: int, pools: Pools) -> None:
     assert pools.printed("merged", n) == ["merged"]
 
 
-@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.exhaustive(most=2)
 @pytest.mark.parametrize("n", [4, 1, 3, 2])
 def test_lowered_functions(n: int, pools: Pools) -> None:
     """Runtime calls of the functions that `tests/ptensor/test_runtime_calls.py` prints."""
@@ -49,6 +49,7 @@ def test_an_exception_on_one_rank_ends_all_with_its_traceback() -> None:
     assert time.monotonic() - start < 60  # takes a second on an idle machine
 
 
+@pytest.mark.exhaustive
 def test_errors_of_all_ranks_are_reported_once() -> None:
     done = ran("wrong", 3, "all_raise")
 
@@ -56,6 +57,7 @@ def test_errors_of_all_ranks_are_reported_once() -> None:
     assert done.stderr.count("ValueError: on every rank") == 1
 
 
+@pytest.mark.exhaustive
 def test_an_exception_ends_all_without_the_runner_of_mpi4py() -> None:
     """The other ranks are terminated by tecomp; MPI alone would wait for them."""
     mpiexec = str(Path(sys.executable).parent / "mpiexec")
@@ -65,6 +67,7 @@ def test_an_exception_ends_all_without_the_runner_of_mpi4py() -> None:
     assert done.stderr.count("ValueError: one rank alone") == 1
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("subject", "message"), [
     ("skips", "team 1: call 1 is `allreduce sum float64[3]` on rank 1 and `barrier` on rank"),
     ("shapes", "team 1: call 1 is `allreduce sum float64[3]` on rank"),
@@ -81,6 +84,7 @@ def test_calls_that_differ_are_named(subject: str, message: str) -> None:
     assert SAME in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_parts_that_do_not_fit_are_named_once() -> None:
     done = ran("wrong", 3, "parts")
 
@@ -91,6 +95,7 @@ def test_parts_that_do_not_fit_are_named_once() -> None:
     ) in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_part_that_does_not_fit_ends_all() -> None:
     done = ran("wrong", 3, "part_of_a_partition")
 
@@ -110,6 +115,7 @@ def test_arrays_that_processes_compute_otherwise_are_named() -> None:
     assert all("call 1 is `all_reduce" in line and SAME in line for line in errors)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("subject", "message"), [
     ("other_operation", "call 1 is `add %0, 2.0 -> float64[6], "),
     ("other_constant", "call 1 is `multiply %0, 2.5 -> float64[6], "),
@@ -153,5 +159,6 @@ def test_a_rank_may_exit_with_a_status() -> None:
     assert ran("wrong", 3, "exits").returncode == 3
 
 
+@pytest.mark.exhaustive
 def test_slow_ranks_are_waited_for() -> None:
     assert printed("wrong", 3, "is_slow") == ["patient"]
