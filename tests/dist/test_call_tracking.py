@@ -106,3 +106,11 @@ def test_errors_are_reported_by_the_first_rank() -> None:
         calls._own_calls = rank
         reported.append(calls.is_told(message))
     assert reported == [False, False, True]
+
+
+def test_the_last_call_is_described_if_others_are_far_ahead() -> None:
+    """A call that differed when it began may be out of the log when it is described."""
+    calls = calls_of(["a"] * 200, ["b"])
+
+    assert calls.complaint() is None
+    assert calls.last_call() == f"call 1 is `b` on rank 1, and another one on other ranks; {SAME}"

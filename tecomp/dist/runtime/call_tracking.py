@@ -166,6 +166,13 @@ class CollectiveLog:
             return None
         return self._differing(slots) or self._missing(slots)
 
+    def last_call(self) -> str:
+        """Describe the last call of this process, if others have replaced the names of theirs."""
+        count = int(self._calls[self._own_calls])
+        name = self._names[self._own_calls, (count - 1) % KEPT_CALLS].decode()
+        own = _ranks([self.ranks[self._own_calls]])
+        return f"call {count} is `{name}` on {own}, and another one on other ranks; {SAME}"
+
     def _differing(self, slots: Any) -> str | None:
         """Describe a call that differs between ranks."""
         last = int(slots["calls"].max())

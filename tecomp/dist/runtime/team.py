@@ -181,7 +181,10 @@ class Team:
             complaint = self._calls.complaint()
             if complaint is None and self._calls.failed:
                 time.sleep(_GRACE_SECONDS)  # the failed process aborts this one
-            raise TeamError("team {id}: {complaint}", id=self.id, complaint=complaint or name)
+            raise TeamError(
+                "team {id}: {complaint}",
+                id=self.id, complaint=complaint or self._calls.last_call(),
+            )
 
     def waiting(self, name: str) -> AbstractContextManager[None]:
         """Return a context manager for the time in which this rank waits in a call.
