@@ -14,7 +14,7 @@ from tecomp.schedules.analysis.matmul import product_of
 from tecomp.schedules.analysis.reduction import has_own_columns, match_grouped_scan
 from tecomp.schedules.analysis.stages import is_pointwise, is_same, is_scan, match_copy, strip_cast
 from tecomp.schedules.common import Size, ceil_div, is_one, same_shape
-from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tecomp.schedules.scratchpad.placement import NO_LAYOUTS, Layouts, Placement, placement_of
 from tecomp.schedules.tiling.register_blocking import core_of, width_of
 
 _MAX_FREE_OPERATIONS = 4
@@ -99,7 +99,7 @@ def program_of(s: te.Schedule) -> StageGraph:
 
 
 def groups_of(
-    p: StageGraph, target: Target, *, is_resident: bool = False
+    p: StageGraph, target: Target, *, is_resident: bool = False, layouts: Layouts = NO_LAYOUTS
 ) -> tuple[list[FusedStages], list[te.Tensor]]:
     """Return the groups of a program in order of computation, and the stages that are inlined.
 
@@ -109,6 +109,7 @@ def groups_of(
         is_resident: Whether values stay in scratchpads from group to group. Computing them again in
             each core saves nothing then, and computing them row by row only if they are read from
             inputs by all cores.
+        layouts: Layouts of tensors that do not have the default layout of the target.
     """
     inlined = _stages_to_inline(p)
     found: dict[te.Tensor, FusedStages] = {}
@@ -120,7 +121,7 @@ def groups_of(
         used |= {group.output, *group.rows}
         inlined -= {group.output, *group.rows}
     by_row: tuple[tuple[Callable[..., set[te.Tensor]], bool], ...] = (
-        (_rows_of_all_cores, False),) if is_resident else (
+        (partial(_rows_of_all_cores, layouts=layouts), False),) if is_resident else (
         (_rows, False), (partial(_values, inlined=inlined), True))
     for members_of, is_value in by_row:
         for group in _row_by_row(p, used, inlined, target, members_of):
@@ -422,21 +423,26 @@ def _rows(
 
 
 def _rows_of_all_cores(
-    p: StageGraph, output: te.Tensor, used: set[te.Tensor], target: Target
+    p: StageGraph, output: te.Tensor, used: set[te.Tensor], target: Target, layouts: Layouts
 ) -> set[te.Tensor]:
     """Return the stages of rows that are read from inputs, if there are rows for all cores.
 
     An operand that a kernel computes may stay in the scratchpads in another division, which
-    kernels of single stages follow.
+    kernels of single stages follow. Sticks along other axes contain elements of several rows.
     """
-    where = placement_of(target)
-    assert where is not None
+    default, where = placement_of(target), placement_of(target, layouts)
+    if default is None or where is None:
+        return set()
     members = _rows(p, output, used, target)
-    units = where.units(output)[:-1]
+    units = default.units(output)[:-1]
     rows = prod([ceil_div(_count([n]), unit) for n, unit in zip(output.shape, units, strict=False)])
     operands = {x for y in members | {output} for x in y.op.input_tensors} - members
     is_read = all(x not in p.positions or match_copy(x) is not None for x in operands)
-    return members if rows >= target.cores and is_read else set()
+    has_rows = all(
+        where.units(x) == default.units(x) for x in (output, *operands)
+        if same_shape(x.shape, output.shape)
+    )
+    return members if rows >= target.cores and is_read and has_rows else set()
 
 
 def _values(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
+from types import MappingProxyType
 
 from tecomp.compute.access_relations import variables_of
 from tecomp.compute.define import compute
@@ -16,6 +17,7 @@ from tecomp.graph.dag import ProgramGraph, graph_with, steps_of_scans
 from tecomp.graph.sizes import are_equal
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.traversal.rewrite import nodes_of, substitute, top_down
+from tecomp.layout.core.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.schedules.fusion.groups import StageGraph, groups_of
 
@@ -48,6 +50,7 @@ def group_inputs(group: FusionGroup) -> list[Tensor]:
 def form_fusion_groups(
     graph: ProgramGraph, target: Target, isolated: Container[Operation] = (),
     stored: Iterable[Operation] = (), retained: Container[Operation] = (),
+    layouts: Mapping[Tensor, Layout] = MappingProxyType({}),
 ) -> tuple[FusionGroup, ...]:
     """Partition the operations into fusion groups, in topological order.
 
@@ -60,6 +63,7 @@ def form_fusion_groups(
         isolated: Operations that form groups of their own, together with the views that they read.
         stored: Operations whose results must be in memory.
         retained: Views among `stored` that their readers must not recompute.
+        layouts: Layouts of values that do not have the default layout of the target.
     """
     steps = steps_of_scans(graph.operations)
     outputs = {*stored, *(tensor.op for tensor in graph.outputs)}
@@ -69,7 +73,8 @@ def form_fusion_groups(
     stages = tuple(op.output(0) for op in graph.operations)
     readers = {op.output(0): [y.output(0) for y in graph.readers[op]] for op in graph.operations}
     nests, _ = groups_of(
-        StageGraph(stages, readers, results), target, is_resident=target.core is None)
+        StageGraph(stages, readers, results), target, is_resident=target.core is None,
+        layouts=layouts)
     heads = {nest.output.op for nest in nests}
     groups: dict[Operation, dict[Operation, None]] = {}
     for op in reversed(graph.operations):

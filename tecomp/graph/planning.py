@@ -238,7 +238,8 @@ class ProgramPlan:
         original, replacements = self.assigned_layouts.graph, dict(prog.replacements)
         stored = {replacements.get(x, x).op for x in self.shards} | {*prog.copies}
         groups = form_fusion_groups(
-            prog.graph, self.request.target, prog.copy_operations, prog.requested_ops, stored
+            prog.graph, self.request.target, prog.copy_operations, prog.requested_ops, stored,
+            prog.stored,
         )
         known = compile_time_constants(prog.graph, groups)
         for x in self.shards:
