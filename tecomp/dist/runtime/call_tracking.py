@@ -170,8 +170,8 @@ class CollectiveLog:
         """Describe the last call of this process, if others have replaced the names of theirs."""
         count = int(self._calls[self._own_calls])
         name = self._names[self._own_calls, (count - 1) % KEPT_CALLS].decode()
-        own = _ranks([self.ranks[self._own_calls]])
-        return f"call {count} is `{name}` on {own}, and another one on other ranks; {SAME}"
+        rank = self.ranks[self._own_calls]
+        return f"call {count} is `{name}` on rank {rank}, and another one on other ranks; {SAME}"
 
     def _differing(self, slots: Any) -> str | None:
         """Describe a call that differs between ranks."""
