@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp import Access, accesses, te
-from tecomp.schedules.common import same_shape
+from tecomp.schedules.common import is_one, same_shape
 
 
 def is_same(first: Sequence[te.IterVar | None], second: Sequence[te.IterVar | None]) -> bool:
@@ -157,6 +157,14 @@ def leads_to(x: te.Tensor, source: te.Tensor) -> bool:
         worklist += new
         visited |= new
     return False
+
+
+def is_value_of_row(x: te.Tensor, output: te.Tensor) -> bool:
+    """Return whether a tensor has one element per row of `output`, with or without a last axis."""
+    leading = len(output.shape) - 1
+    if not same_shape(x.shape[:leading], output.shape[:leading]):
+        return False
+    return len(x.shape) == leading or (len(x.shape) == leading + 1 and is_one(x.shape[-1]))
 
 
 def is_scan(x: te.Tensor) -> bool:

@@ -12,8 +12,15 @@ from tecomp import Access, Target, accesses, te
 from tecomp.schedules.analysis.convolution import convolution_of, windows_of
 from tecomp.schedules.analysis.matmul import product_of
 from tecomp.schedules.analysis.reduction import has_own_columns, match_grouped_scan
-from tecomp.schedules.analysis.stages import is_pointwise, is_same, is_scan, match_copy, strip_cast
-from tecomp.schedules.common import Size, ceil_div, is_one, same_shape
+from tecomp.schedules.analysis.stages import (
+    is_pointwise,
+    is_same,
+    is_scan,
+    is_value_of_row,
+    match_copy,
+    strip_cast,
+)
+from tecomp.schedules.common import Size, ceil_div, same_shape
 from tecomp.schedules.scratchpad.placement import NO_LAYOUTS, Layouts, Placement, placement_of
 from tecomp.schedules.tiling.register_blocking import core_of, width_of
 
@@ -430,10 +437,10 @@ def _rows_of_all_cores(
     An operand that a kernel computes may stay in the scratchpads in another division, which
     kernels of single stages follow. Sticks along other axes contain elements of several rows.
     """
-    default, where = placement_of(target), placement_of(target, layouts)
-    if default is None or where is None:
-        return set()
     members = _rows(p, output, used, target)
+    default, where = placement_of(target), placement_of(target, layouts)
+    if not members or default is None or where is None:
+        return set()
     units = default.units(output)[:-1]
     rows = prod([ceil_div(_count([n]), unit) for n, unit in zip(output.shape, units, strict=False)])
     operands = {x for y in members | {output} for x in y.op.input_tensors} - members
@@ -525,10 +532,7 @@ def _fits(output: te.Tensor, target: Target) -> bool:
 
 def _is_part_of_row(x: te.Tensor, output: te.Tensor) -> bool:
     """Return whether a stage is a row or a value per row: pointwise, or a reduction of one row."""
-    leading = len(output.shape) - 1
-    if not same_shape(x.shape[:leading], output.shape[:leading]):
-        return False
-    is_value = len(x.shape) == leading or (len(x.shape) == leading + 1 and is_one(x.shape[-1]))
+    is_value: bool = is_value_of_row(x, output)
     if x.op.reduce_axis:
         found = accesses(x)
         is_known = found.reducer is not None and not found.has_start

@@ -11,7 +11,7 @@ from math import gcd, lcm
 from tecomp import CapacityError, ScheduleError, accesses, te
 from tecomp.schedules.analysis.convolution import Convolution, convolution_of
 from tecomp.schedules.analysis.matmul import Product, of_images, product_of
-from tecomp.schedules.analysis.stages import by_loops, is_same, strip_cast
+from tecomp.schedules.analysis.stages import by_loops, is_same, is_value_of_row, strip_cast
 from tecomp.schedules.common import Walk, ceil_div, first_legal, same_shape
 from tecomp.schedules.fusion.groups import (
     FusedStages,
@@ -220,13 +220,13 @@ def _are_plain_rows(group: FusedStages, stored: Collection[te.Tensor]) -> bool:
     """Return whether rows and row values depend only on rows and per-column values."""
     leading = len(group.output.shape) - 1
     for y in (group.output, *group.rows):
-        is_value = rowwise.is_row_value(y, group.output)
-        if not (is_value or same_shape(y.shape, group.output.shape)):
+        is_row = same_shape(y.shape, group.output.shape)
+        if not (is_row or is_value_of_row(y, group.output)):
             return False
-        columns = y.op.reduce_axis if is_value else y.op.axis[leading:]
+        columns = y.op.axis[leading:] if is_row else y.op.reduce_axis
         for read in accesses(y).reads:
-            is_row = is_same(read.axes, (*y.op.axis[:leading], *columns))
-            if read.tensor in stored and not (is_row or is_same(read.axes, columns)):
+            is_own = is_same(read.axes, (*y.op.axis[:leading], *columns))
+            if read.tensor in stored and not (is_own or is_same(read.axes, columns)):
                 return False
     return True
 

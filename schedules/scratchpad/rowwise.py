@@ -11,8 +11,8 @@ from collections.abc import Collection
 from math import isqrt, lcm, prod
 
 from tecomp import CapacityError, TargetError, accesses, te
-from tecomp.schedules.analysis.stages import is_same
-from tecomp.schedules.common import ceil_div, is_one, round_up, same_shape
+from tecomp.schedules.analysis.stages import is_same, is_value_of_row
+from tecomp.schedules.common import ceil_div, round_up, same_shape
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
 from tecomp.schedules.scratchpad.traversal import traverse_parts
 from tecomp.schedules.scratchpad.work_division import (
@@ -42,14 +42,6 @@ def schedule_blocks(
         where: Placement of tensors in the memories of the target.
     """
     _Rows(s, output, stages, where).schedule()
-
-
-def is_row_value(x: te.Tensor, output: te.Tensor) -> bool:
-    """Return whether a stage has one value per row of the result, with or without a last axis."""
-    leading = len(output.shape) - 1
-    if not same_shape(x.shape[:leading], output.shape[:leading]):
-        return False
-    return len(x.shape) == leading or (is_one(x.shape[-1]) and not is_one(output.shape[-1]))
 
 
 def outline(
@@ -241,11 +233,9 @@ class _Rows:
     def _is_of_rows(self, x: te.Tensor) -> bool:
         return len(x.shape) == len(self.output.shape)
 
-    def _is_value(self, x: te.Tensor) -> bool:
-        return x in self.private_stages and is_row_value(x, self.output)
-
     def _has_columns(self, x: te.Tensor) -> bool:
-        return not self._is_value(x)
+        is_row = same_shape(x.shape, self.output.shape) or not is_value_of_row(x, self.output)
+        return is_row or x not in self.private_stages
 
     def _share_rows(self) -> te.IterVar:
         """Divide the blocks of rows among cores, and return the loop over a core's blocks."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
-from types import MappingProxyType
 
 from tecomp.compute.access_relations import variables_of
 from tecomp.compute.define import compute
@@ -17,9 +16,9 @@ from tecomp.graph.dag import ProgramGraph, graph_with, steps_of_scans
 from tecomp.graph.sizes import are_equal
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.traversal.rewrite import nodes_of, substitute, top_down
-from tecomp.layout.core.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.schedules.fusion.groups import StageGraph, groups_of
+from tecomp.schedules.scratchpad.placement import NO_LAYOUTS, Layouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def group_inputs(group: FusionGroup) -> list[Tensor]:
 def form_fusion_groups(
     graph: ProgramGraph, target: Target, isolated: Container[Operation] = (),
     stored: Iterable[Operation] = (), retained: Container[Operation] = (),
-    layouts: Mapping[Tensor, Layout] = MappingProxyType({}),
+    layouts: Layouts = NO_LAYOUTS,
 ) -> tuple[FusionGroup, ...]:
     """Partition the operations into fusion groups, in topological order.
 
