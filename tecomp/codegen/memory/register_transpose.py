@@ -110,11 +110,11 @@ def _load_whole(
     """
     *outer, ramp = indices
     assert isinstance(ramp, Ramp)
-    size, element = next_power_of_two(square.width), square.buffer.dtype
+    size = next_power_of_two(square.width)
     first = ramp.base + start if start else ramp.base
-    loaded = yield BufferLoad(square.buffer, (*outer, Ramp(first, index_value(1), size)))
+    load = BufferLoad(square.buffer, (*outer, Ramp(first, index_value(1), size)))
     dtype = square.dtype.scalar.with_lanes(size)
-    row = _as(code, loaded, _with_times_lanes(element, size), dtype)
+    row = _as(code, (yield load), load.dtype, dtype)
     if not start and size == ramp.lanes:
         return row
     kind = memory_type(dtype)
@@ -144,9 +144,8 @@ class ColumnAccess:
             for number, indices in enumerate(square.rows()):
                 start = square.whole_row(number)
                 if start is None or code.module.options.check_bounds:
-                    row = yield BufferLoad(square.buffer, indices, square.mask)
-                    loaded = _with_times_lanes(square.buffer.dtype, square.dtype.lanes)
-                    rows.append(_as(code, row, loaded, square.dtype))
+                    load = BufferLoad(square.buffer, indices, square.mask)
+                    rows.append(_as(code, (yield load), load.dtype, square.dtype))
                 else:
                     rows.append((yield from _load_whole(code, square, indices, start)))
             rows += ["zeroinitializer"] * (square.dtype.lanes - square.height)
@@ -302,17 +301,13 @@ def _square(access: Access, width: int) -> TransposeBlock:
     *outer, ramp = access.indices
     assert isinstance(ramp, Ramp)
     element = access.buffer.dtype
-    accessed, buffer = _with_times_lanes(element, ramp.lanes), access.buffer
-    dtype = accessed if element.lanes == 1 else DType(f"int32x{ramp.lanes}")
-    if element.is_bool:
-        dtype = DType(f"uint8x{ramp.lanes}")
-        buffer = replace(buffer, dtype=dtype.scalar)
-    return TransposeBlock(buffer, tuple(outer), ramp.base, ramp.stride, dtype, accessed, width,
-                  _height(access))
-
-
-def _with_times_lanes(dtype: DType, count: int) -> DType:
-    return dtype.with_lanes(dtype.lanes * count)
+    buffer = replace(access.buffer, dtype=DType("uint8")) if element.is_bool else access.buffer
+    loaded = buffer.element_at(access.indices)
+    dtype = loaded if element.lanes == 1 else DType(f"int32x{ramp.lanes}")
+    return TransposeBlock(
+        buffer, tuple(outer), ramp.base, ramp.stride, dtype,
+        access.buffer.element_at(access.indices), width, _height(access),
+    )
 
 
 def _as(code: FunctionBuilder, operand: str, dtype: DType, other: DType) -> str:
