@@ -68,6 +68,8 @@ class ReductionDomain:
 
     def combined(self, element: Callable[..., Element], combiner: str, name: str) -> Value:
         """Reduce elements given by a function of the index; without axes, return the elements."""
+        if self.axes and COMBINERS[combiner].dual:
+            return self._combined_negated(element, combiner, name)
         runs = {k: te.reduce_axis((0, self.shape[k]), name=f"k{k}") for k in self.axes}
 
         def at(*index: te.Expr) -> Element:
@@ -81,6 +83,20 @@ class ReductionDomain:
             return found
 
         return value_of(self.result, at, name)
+
+    def _combined_negated(
+        self, element: Callable[..., Element], combiner: str, name: str
+    ) -> Value:
+        """Reduce negated truth values by the dual of an operator, and negate the result."""
+
+        def negated(*index: te.Expr) -> te.Expr:
+            value = element(*index)
+            assert not isinstance(value, Complex), "truth values are real"
+            return te.logical_not(value)
+
+        total = self.combined(negated, COMBINERS[combiner].dual, f"{name}_negated")
+        return map_parts(total, lambda part: te.compute(
+            part.shape, lambda *index: te.logical_not(part(*index)), name=name))
 
     def _elements(self, index: Sequence[te.Expr], runs: dict[int, Any]) -> Iterator[Any]:
         outer = iter(index)
@@ -117,7 +133,7 @@ _COMPLEX_REDUCERS: Mapping[str, Callable[..., Any]] = {
 }
 _STAGE_NAMES: Mapping[str, str] = {
     "count_nonzero": "count", "mean": "total", "prod": "product", "std": "squares",
-    "all": "any_false", "sum": "total", "var": "squares",
+    "sum": "total", "var": "squares",
 }
 """Names of the totals of reductions, if they differ from the name of the reduction."""
 
@@ -170,12 +186,10 @@ def _define_row(
     if row.center:
         center = _define_row(REDUCTIONS[row.center], x, rows, dtype, wide)
 
-    dual = COMBINERS[row.combiner].dual
-
     def element(*index: te.Expr) -> Element:
         value = element_at(x, index)
         if row.of_truth:
-            value = te.logical_not(is_true(value)) if dual else is_true(value)
+            value = is_true(value)
         if row.term is not None:
             inner = term_dtype(row, dtype, wide)
             center_value = row.center and widen_element(
@@ -183,10 +197,7 @@ def _define_row(
             value = row.term(_ALGEBRA, widen_element(value, inner), center_value)
         return widen_element(value, wide) if row.combiner in ("sum", "prod") else value
 
-    total = rows.combined(element, dual or row.combiner, _STAGE_NAMES.get(row.name, row.name))
-    if dual:
-        total = map_parts(total, lambda part: te.compute(
-            part.shape, lambda *i: te.logical_not(part(*i)), name=row.name))
+    total = rows.combined(element, row.combiner, _STAGE_NAMES.get(row.name, row.name))
     finish = row.finish
     if finish is None:
         return total
