@@ -106,14 +106,14 @@ def row(shape: Shape, rounds: int) -> str:
     ], rounds)
     columns = " | ".join(f"{min(found) * 1e3:.3f} / {median(found) * 1e3:.3f}" for found in times)
     ratio = min(times[1]) / min(times[0]), min(times[3]) / min(times[2])
-    name = f"{inputs} to {outputs} channels, {side} x {side}, filter {taps} x {taps}"
+    name = f"{inputs} to {outputs}, {side} x {side}, {taps} x {taps}"
     return f"| {name} | {columns} | {ratio[0]:.2f} | {ratio[1]:.2f} |"
 
 
 def main() -> None:
     """Print the table."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    print("| ms, minimum / median | `conv2d_nhwc` | `conv2d_nchw` in NHWC | `conv2d_nchw` | "
+    print("| channels, image, filter | `conv2d_nhwc` | `conv2d_nchw` in NHWC | `conv2d_nchw` | "
           "`conv2d_nchw` in NCHWc | NHWC | NCHWc |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for shape in SHAPES:
