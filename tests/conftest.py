@@ -75,6 +75,9 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-timeout reads the time limit
 def pytest_configure(config: pytest.Config) -> None:
+    # Tests start hundreds of processes; without bytecode each would compile all modules anew.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.addinivalue_line(
         "markers", "numbers_alone: the code is not what users run; LLVM makes it with no effort")
     config.addinivalue_line(
