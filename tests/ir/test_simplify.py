@@ -278,6 +278,19 @@ def test_bounds() -> None:
     assert constant_upper_bound(n, RANGES) is None
 
 
+def test_bounds_of_quotients_follow_from_those_of_dividends() -> None:
+    """The tail of a strided window: `n // 2 - 8 * i` lanes remain if `16 * i + 16 > n`."""
+    is_full = i * 16 + 16 <= n
+
+    def in_tail(condition: Expr) -> Stmt:
+        return IfThenElse(is_full, put(0), IfThenElse(condition, put(1), put(2)))
+
+    assert simplify(in_tail(n // 2 - i * 8 <= 7), RANGES) == IfThenElse(is_full, put(0), put(1))
+    assert simplify(in_tail(n // 2 * 6 - i * 48 > 45), RANGES) == IfThenElse(
+        is_full, put(0), put(2))
+    assert simplify(in_tail(n // 2 - i * 8 <= 6), RANGES) == in_tail(n // 2 - i * 8 <= 6)
+
+
 def test_a_sum_that_doubles_at_every_step_takes_no_time() -> None:
     total: Expr = i
     for _ in range(40):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from tecomp.ir.arith.intervals import (
@@ -56,6 +57,15 @@ class _VariableBounds:
     interval: Interval
     low: tuple[QuasiAffine, ...] = ()
     high: tuple[QuasiAffine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _UpperBounds:
+    """Upper bounds of `scale` times a sum: the largest of them if `needs_all`, otherwise each."""
+
+    sums: list[QuasiAffine]
+    needs_all: bool
+    scale: int = 1
 
 
 class ConstraintContext:
@@ -300,9 +310,10 @@ class ConstraintContext:
         chosen = self._next(total)
         if chosen is None:
             return False
-        bounds, needs_all = chosen
-        decide: Callable[[Any], bool] = all if needs_all else any
-        return decide(self._search(bound, limit, steps, depth - 1) for bound in bounds)
+        decide: Callable[[Any], bool] = all if chosen.needs_all else any
+        # total <= limit if scale * total < scale * (limit + 1)
+        limit = chosen.scale * (limit + 1) - 1
+        return decide(self._search(bound, limit, steps, depth - 1) for bound in chosen.sums)
 
     def greatest(self, total: QuasiAffine) -> int | None:
         """Return the smallest constant upper bound of `total` that the search finds, or None."""
@@ -314,14 +325,14 @@ class ConstraintContext:
         chosen = self._next(total) if steps[0] > 0 and depth > 0 and len(total.terms) > 1 else None
         if chosen is None:
             return high
-        found = [self._greatest(bound, steps, depth - 1) for bound in chosen[0]]
-        known = [value for value in found if value is not None]
-        if chosen[1] and len(known) == len(found):
+        found = [self._greatest(bound, steps, depth - 1) for bound in chosen.sums]
+        known = [value // chosen.scale for value in found if value is not None]
+        if chosen.needs_all and len(known) == len(found):
             return less(high, max(known))
-        return less(high, min(known)) if known and not chosen[1] else high
+        return less(high, min(known)) if known and not chosen.needs_all else high
 
-    def _next(self, total: QuasiAffine) -> tuple[list[QuasiAffine], bool] | None:
-        """Return upper bounds of `total` without one of its terms, and whether all are needed."""
+    def _next(self, total: QuasiAffine) -> _UpperBounds | None:
+        """Return upper bounds of `total` without one of its terms."""
         best: tuple[int, Term] | None = None
         for term, c in total.terms.items():
             rank = self._rank(term, c)
@@ -332,7 +343,7 @@ class ConstraintContext:
     def _rank(self, term: Term, c: int) -> int | None:
         """Return the substitution priority: choices, inner before outer variables, quotients."""
         if isinstance(term, Digit) and term.low > 1:
-            return 0 if term.high is None and c % term.low == 0 else None
+            return 0 if term.high is None else None
         match self.terms.text(term):
             case Binary(BinOp.MIN | BinOp.MAX) | Select():
                 return 1 << 30
@@ -344,26 +355,28 @@ class ConstraintContext:
                 return known.depth + 1 if known and has else None
         return None
 
-    def _bounds(self, total: QuasiAffine, term: Term) -> tuple[list[QuasiAffine], bool]:
+    def _bounds(self, total: QuasiAffine, term: Term) -> _UpperBounds:
         c = total.terms[term]
         rest = _drop_term(total, term, total.const)
         if isinstance(term, Digit) and term.low > 1:
             # (x - d + 1) / d <= x // d <= x / d
             bound = term.whole if c > 0 else term.whole.shifted(1 - term.low)
-            return [rest.plus(bound, c // term.low)], True
+            common = gcd(c, term.low)
+            scale = term.low // common
+            return _UpperBounds([rest.times(scale).plus(bound, c // common)], True, scale)
         sum_of = self.terms.sum_of
         match self.terms.text(term):
             case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
                 sums = [rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)]
-                return sums, (op is BinOp.MIN) != (c > 0)
+                return _UpperBounds(sums, (op is BinOp.MIN) != (c > 0))
             case Select(_, a, b) | Call("if_then_else", (_, a, b)):
-                return [rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)], True
+                return _UpperBounds([rest.plus(sum_of(a), c), rest.plus(sum_of(b), c)], True)
         known = self._facts[term]
         forms = [rest.plus(form, c) for form in (known.high if c > 0 else known.low)]
         number = known.interval[1 if c > 0 else 0]
         if number is not None:
             forms.append(rest.shifted(c * number))
-        return forms, False
+        return _UpperBounds(forms, False)
 
     def _interval_of(self, term: Term) -> Interval:
         known = self._facts.get(term)
