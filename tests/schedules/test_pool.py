@@ -167,3 +167,28 @@ def test_windows_of_symbolic_sizes_stay_in_registers(stride: int) -> None:
         steps = [data[:, p:, q:][:, ::stride, ::stride][:, :shape[1], :shape[2]]
                  for p in range(3) for q in range(3)]
         np.testing.assert_array_equal(out, np.max(steps, axis=0))
+
+
+@pytest.mark.parametrize(("window", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (3, 3, 1)])
+def test_windows_of_symbolic_images_stay_in_registers(
+    window: int, stride: int, padding: int
+) -> None:
+    """The number of windows is a quotient, of which the tail is bounded and the padding a box."""
+    X = te.placeholder((2, 3, te.size_var("h"), te.size_var("w")), name="X")
+    Y = pool.define(X, window, stride=stride, padding=padding, layout="NCHW")
+    kernel = tecomp.build(Y, [X, Y])
+
+    padded, _, tile = kernel.source().partition("as pool_total:")
+    assert tile
+    assert "_outer in range(" not in tile
+    assert "% broadcast(" not in padded
+    for shape in ((2, 3, 7, 9), (2, 3, 12, 33), (2, 3, 17, 64), (2, 3, 16, 31)):
+        data = image(*shape)
+        extents = [(n + 2 * padding - window) // stride + 1 for n in shape[2:]]
+        out = np.zeros((2, 3, *extents), np.float32)
+        kernel(data, out)
+        sides = ((0, 0), (0, 0), (padding, padding), (padding, padding))
+        whole = np.pad(data, sides, constant_values=-np.inf)
+        windows = np.lib.stride_tricks.sliding_window_view(whole, (window, window), (2, 3))
+        np.testing.assert_array_equal(
+            out, windows[:, :, ::stride, ::stride].max((-2, -1)))

@@ -24,6 +24,7 @@ from tecomp.poly.sets.to_isl import (
 
 _DIM = isl.dim_type.set
 _PARAM = isl.dim_type.param
+_DIV = isl.dim_type.div
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,35 @@ def coalesce_convex(points: isl.Set, scope: LoopScope) -> isl.Set:
         hull = isl.Set.from_basic_set(points.simple_hull())
         if hull.is_subset(points):
             return hull
+    elif points.involves_locals() and (box := within_budget(partial(_equal_box, points))):
+        return box
     return points
+
+
+def _equal_box(points: isl.Set) -> isl.Set | None:
+    """Return `points` as a box with quotients of parameters only, or None if that is not possible.
+
+    Overlapping strided windows read a box, whose set has quotients of the dimensions. A dimension
+    that begins at a quotient, as inside of a fused loop, keeps the digits that it has.
+    """
+    pieces = points.get_basic_sets()
+    if len(pieces) != 1 or pieces[0].dim(_DIV) > points.dim(_DIM):
+        return None
+    box = points.params().insert_dims(_DIM, 0, points.dim(_DIM))
+    for dim in range(points.dim(_DIM)):
+        line = line_of(points, dim)
+        if not line.is_bounded():
+            return None
+        low, high = line.dim_min(0).coalesce(), line.dim_max(0).coalesce()
+        if any(case.dim(_DIV) for _, case in low.get_pieces()):
+            return None
+        for end, op in ((low, ">="), (high, "<=")):
+            order = isl.Map.read_from_str(CONTEXT, f"{{ [a] -> [b] : b {op} a }}")
+            # The cases of a minimum all limit the box; for other cases the box is not equal.
+            for _, case in end.get_pieces()[:MAX_CASES]:
+                side = isl.Set.from_pw_aff(case.to_pw_aff()).apply(order)
+                box = box.intersect(_across(side, points, dim))
+    return box if box.is_equal(points) else None
 
 
 def image(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
