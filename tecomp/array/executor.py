@@ -44,7 +44,15 @@ from tecomp.ptensor.operation import AttributeOperand
 from tecomp.ptensor.operations.creation import Arange, AsArray, Create, CreateLike
 from tecomp.ptensor.operations.manipulation import BroadcastOp, ExtractMask, ExtractSlice, Nonzero
 from tecomp.ptensor.operations.reduction import ReduceOp
-from tecomp.ptensor.types import PTensorType, Shape, axes_of, drop_axes, numpy_dtype
+from tecomp.ptensor.types import (
+    ALL,
+    PTensorType,
+    Shape,
+    axes_of,
+    drop_axes,
+    numpy_dtype,
+    of_scalar,
+)
 
 Values = dict[str, Any]
 _MODULE_KEY = "@"
@@ -110,17 +118,33 @@ def _run(function: LoweredFunction, values: Values) -> list[Any]:
 
 
 def _bind_parameter(parameter: Parameter, argument: Any, function: str) -> Any:
+    where = f"@{function}: %{parameter.name}"
     if isinstance(parameter.type, str):
-        return argument
+        is_number = parameter.type in ALL and argument is not None  # None is an absent team
+        return _bind_number(parameter.type, argument, where) if is_number else argument
     local, device, team, gid = argument
     data = np.asarray(local)  # a 0-d tensor may be passed as a NumPy scalar
-    where = f"@{function}: %{parameter.name} is"
+    where = f"{where} is"
     shape = data.shape if team is None else dist.partition_of(team, gid).shape
     _check_type(shape, data.dtype.name, parameter.type, where)
     if team is not None:
         _check_usual(team, gid, where)
     ptype = PTensorType(data.shape, data.dtype.name, device)
     return materialized_node(data, ptype), device, team, gid
+
+
+def _bind_number(dtype: str, argument: Any, where: str) -> complex:
+    """Return a number with the value that its dtype represents."""
+    value = argument.item() if getattr(argument, "shape", None) == () else argument
+    is_number = isinstance(value, bool | int | float | complex)
+    if not is_number or of_scalar(value, dtype, where) != dtype:
+        raise ArrayValueError(
+            "{where} is {argument!r}, expected {expected}; pass a number of that dtype",
+            where=where, argument=argument, expected=dtype,
+        )
+    with np.errstate(over="ignore"):  # beyond the limits of a float, its value is infinite
+        number: complex = numpy_dtype(dtype).type(value).item()
+    return number
 
 
 def _check_type(shape: Shape, dtype: str, expected: PTensorType, where: str) -> None:

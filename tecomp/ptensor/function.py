@@ -10,7 +10,7 @@ from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, 
 from tecomp.ptensor.devices import results_on_device
 from tecomp.ptensor.operation import AttributeOperand, PTensorOp, attribute_types, fits_type
 from tecomp.ptensor.operations.base import CallOp
-from tecomp.ptensor.types import PTensorType, ValueType
+from tecomp.ptensor.types import COMPLEX, INTEGERS, NUMERIC, REAL, PTensorType, ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +211,8 @@ class Module:
         return "\n\n".join(map(str, self.functions))
 
 
-_PLACES = {"device": ("str",), "team": ("int64",), "shape": ("shape.shape",)}
-"""Scalar types of attributes that are not plain numbers."""
-_NUMBERS = {True: ("int64",), False: ("int64", "float64")}
-"""Scalar types of numeric attributes, by whether they are integers."""
+_PLACES = {"device": ("str",), "shape": ("shape.shape",)}
+"""Scalar types of attributes that are not numbers."""
 
 
 def verify(function: Function) -> None:
@@ -257,11 +255,19 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
             )
     for name, value in apply.op.attributes:
         if isinstance(value, AttributeOperand):
-            is_integer = not fits_type(0.5, attribute_types(apply.op.__class__)[name])
-            types = _PLACES.get(name) or _NUMBERS[is_integer]
+            types = _PLACES.get(name) or _number_types(apply, name)
             _check_argument(f"@{function}: %{apply.result}", name, value, known, types)
     for result in apply.named_results:
         declare(known, result.name, result.type, function)
+
+
+def _number_types(apply: Apply, name: str) -> tuple[str, ...]:
+    """Return the scalar types of a numeric attribute."""
+    declared = attribute_types(apply.op.__class__)[name]
+    if not fits_type(0.5, declared):
+        return INTEGERS
+    is_complex = isinstance(apply.type, PTensorType) and apply.type.dtype in COMPLEX
+    return NUMERIC if is_complex and fits_type(0.5j, declared) else REAL
 
 
 def _check_argument(

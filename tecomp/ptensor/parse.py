@@ -51,12 +51,13 @@ from tecomp.ptensor.parse_operands import (
     parse_item,
     parse_typed_items,
     positional_attributes,
+    resolve_type,
     string,
 )
 from tecomp.ptensor.types import ALL, SCALARS, PTensorType, ValueType
 
 _FUNCTION = re.compile(r"@\w+")
-_SCALAR = re.compile("|".join(re.escape(name) + r"(?!\w)" for name in SCALARS))
+_SCALAR = re.compile("|".join(re.escape(name) + r"(?!\w)" for name in (*SCALARS, *MLIR_DTYPES)))
 _SHAPE = re.compile(r"(?:(?:[0-9]+|\?)x)*")
 _DTYPE = re.compile(r"[a-z]+[0-9]*")
 _ARROW = re.compile(r"->")
@@ -197,8 +198,16 @@ def _types(reader: Reader) -> list[ValueType]:
 
 
 def _value_type(reader: Reader) -> ValueType:
-    match = reader.take(_SCALAR)
-    return match[0] if match else _tensor_type(reader)
+    if match := reader.take(_SCALAR):
+        return MLIR_DTYPES.get(match[0], match[0])
+    start = reader.position
+    if (match := reader.take(NAME)) and match[0] in _WORDS:
+        reader.refuse(
+            "{word} is a type of operands only; declare the type of the value, one of {scalars}",
+            start, word=match[0], scalars=", ".join(SCALARS),
+        )
+    reader.position = start
+    return _tensor_type(reader)
 
 
 def _operand_type(reader: Reader) -> ValueType:
@@ -319,6 +328,15 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
         attributes = positional_attributes(reader, kind, operands[count:], attributes, results[0])
         operands = operands[:count]
         types = [operand.type for operand in operands if operand.type is not None]
+    elif len(types) == len(operands):
+        types = [resolve_type(item, ptype, known)
+                 for item, ptype in zip(operands, types, strict=True)]
+    for operand in operands:
+        if operand.is_literal:
+            reader.refuse(
+                "{op}: expected an operand such as `%x`; declare a parameter for the number",
+                operand.start, op=kind.name,
+            )
     attributes = {
         **DEFAULTS.get(kind.name, {}),
         **import_attributes(kind, results[0]),
@@ -363,7 +381,7 @@ def _tensor_of_number(
     """
     if not isinstance(op, Create | CreateLike) or not isinstance(result, PTensorType):
         return []
-    if len(types) != len(operands) or not types or types[-1] not in ("bool", "float64", "int64"):
+    if len(types) != len(operands) or not types or types[-1] not in ALL:
         return []
     name, value = f"{operands[-1]}_value", result.like(())
     while re.search(rf"%{name}\b", reader.text):

@@ -383,8 +383,7 @@ def parse_typed_items(
     found: list[OperationItem] = []
     for item in items:
         actual = item.type if item.is_literal else known.get(item.value, item.type)
-        if actual in SCALARS and item.type in ANY_SCALAR:
-            item = replace(item, type=actual)
+        item = replace(item, type=resolve_type(item, item.type, known))
         if actual != item.type:
             reader.refuse(
                 "%{item} is used as {type}, but it has type {declared_type}",
@@ -392,6 +391,12 @@ def parse_typed_items(
             )
         found.append(item)
     return found
+
+
+def resolve_type(item: OperationItem, declared: Any, known: Mapping[str, ValueType]) -> Any:
+    """Return the declared type of an operand, or its known type if any scalar type is declared."""
+    actual = known.get(item.value) if declared in ANY_SCALAR and not item.is_literal else declared
+    return actual if actual in SCALARS else declared
 
 
 def positional_attributes(

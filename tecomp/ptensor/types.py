@@ -32,7 +32,7 @@ from tecomp.operations.element_types import UNSIGNED as UNSIGNED
 from tecomp.operations.element_types import WHOLE as WHOLE
 
 Shape = tuple[int, ...]
-SCALARS = ("bool", "float64", "int64", "ptr", "shape.shape", "str", "type")
+SCALARS = (*ALL, "ptr", "shape.shape", "str", "type")
 """Types of values that are not tensors."""
 
 

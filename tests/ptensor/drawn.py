@@ -82,6 +82,8 @@ def _imports(device: str | None, team: int | None) -> list[Case]:
         (creation.AsArray((0,), "complex64", True, device, team), ("ptr",)),
         (creation.AsArray((), "int8", None, device, team), ("int64",)),
         (creation.AsArray((), "float64", None, device, team), ("float64",)),
+        (creation.AsArray((), "float32", None, device, team), ("int8",)),
+        (creation.AsArray((), "complex64", None, device, team), ("float32",)),
     ]
     if team is None:  # library operations run in one process
         found.append((creation.FromDlpack((4, 5), "int16", device), ("ptr",)))

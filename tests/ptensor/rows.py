@@ -35,7 +35,7 @@ def drawn_value(type: ValueType, op: PTensorOp, dice: Random) -> Any:
         shape = getattr(op, "shape", ())
         if type == "ptr":
             return rng.integers(0, 9, shape).astype(getattr(op, "dtype", "int8"))
-        return {"int64": 3, "float64": 2.5}[type]
+        return {"int8": 3, "int64": 3, "float32": 2.5, "float64": 2.5}[type]
     if type.dtype == "bool":
         return np.asarray(rng.random(type.shape) > 0.5)
     numbers: Any = rng.integers(1, 4, type.shape)

@@ -12,6 +12,8 @@ from tecomp.array.executor import execute
 from tecomp.errors import ParseError, TecompError
 from tecomp.ptensor import lower_ptensor, parse_type
 from tecomp.ptensor.parse import parse
+from tecomp.ptensor.parse_operands import MLIR_DTYPES
+from tecomp.ptensor.types import ALL, SCALARS, numpy_dtype
 from tests.messages import Diagnostic, diagnostic
 
 X = np.array([[3, 1, 2], [9, 7, 8]], "float32")
@@ -168,6 +170,63 @@ def test_tensors_of_one_scalar(spelling: str, shape: str, scalar: str, value: An
     same(found, np.full((2, 3), value), "float32")
 
 
+WIDEST = {"b": True, "i": -3, "u": 2**8 - 1, "f": 0.1, "c": 0.1 - 2.5j}
+
+
+@pytest.mark.parametrize("spelling", [*ALL, *MLIR_DTYPES])
+@pytest.mark.parametrize("declared", ["SCALAR", "anytype", "number"])
+def test_scalars_of_all_dtypes(declared: str, spelling: str) -> None:
+    dtype = MLIR_DTYPES.get(spelling, spelling)
+    kind = "f" if dtype == "bfloat16" else np.dtype(dtype).kind
+    wide = "complex128" if kind == "c" else "float64"
+    types = declared.replace("SCALAR", spelling)
+    result = f"(ptensor<?x?x{wide}>, ptensor<{spelling}>)"
+    function = parse(
+        f"func @f(%v: {spelling}, %s: shape.shape) -> {result} {{\n"
+        f"  %x = ptensor.create(%s, %v): (shape.shape, {types}) -> ptensor<?x?x{wide}>\n"
+        f"  %y = ptensor.asarray(%v): ({types}) -> ptensor<{spelling}>\n  return %x, %y\n}}"
+    )
+    assert str(function.parameters[0]) == f"%v: {dtype}"
+    assert parse(str(function)) == function
+    value = WIDEST[kind]
+    expected = np.asarray(value).astype(numpy_dtype(dtype))
+    # A scalar has the value that its dtype represents, also in a wider tensor.
+    filled, imported = execute(lower_ptensor(function), value, (2, 3))
+    np.testing.assert_array_equal(filled[0], np.full((2, 3), expected.astype(wide)))
+    assert imported[0] == expected
+    assert imported[0].dtype == expected.dtype
+
+
+def test_numbers_of_narrow_dtypes_are_attributes() -> None:
+    given = "%1: i8, %2: ui16, %3: si32, %4: f16, %5: complex64"
+    operations = (
+        ("arange(%1, %2, %3): (i8, ui16, i32)", "?xi32", np.arange(-3, 300, 100)),
+        ("linspace(%1, %4, %2): (number, f16, ui16)", "?xf64",
+         np.linspace(-3, float(np.float16(0.1)), 300)),
+        ("linspace(%5, %4, %2): (number, number, ui16)", "?xcomplex128",
+         np.linspace(0.5j, float(np.float16(0.1)), 300)),
+    )
+    for operation, element, expected in operations:
+        result = f"ptensor<{element}>"
+        found = run(
+            f"func @f({given}) -> {result} {{\n  %y = ptensor.{operation} -> {result}\n  return %y\n}}",
+            -3, 300, 100, 0.1, 0.5j,
+        )
+        same(found, expected, parse_type(result).dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "code"),
+    [("int8", 300, "TE0801"), ("ui64", -1, "TE0801"), ("int8", 2.5, "TE0800"), ("f32", 1j, "TE0800"),
+     ("bool", 1, "TE0800"), ("f32", "1", "TE0800"), ("f32", np.ones(1), "TE0800")],
+)
+def test_numbers_that_a_parameter_cannot_represent_are_rejected(dtype: str, value: Any, code: str) -> None:
+    lowered = lower_ptensor(parse(f"func @f(%v: {dtype}) -> {dtype} {{\n  return %v\n}}"))
+    with pytest.raises(TecompError) as caught:
+        execute(lowered, value)
+    assert caught.value.code == code
+
+
 @pytest.mark.parametrize("dtype", ["", "'i32', "])
 def test_a_literal_device_is_not_a_dtype(dtype: str) -> None:
     types = f"int64, int64, int64, {'type, ' if dtype else ''}str, int64"
@@ -240,7 +299,7 @@ def test_names_of_dtypes_in_mlir(short: str, dtype: str) -> None:
 
 def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
     text = (
-        f"func @f(%x: {T}, %n: int64, %b: bool, %s: shape.shape) -> {result} {{\n"
+        f"func @f(%x: {T}, %n: int64, %b: bool, %s: shape.shape, %z: complex64) -> {result} {{\n"
         f"  %y = ptensor.{spelling} -> {result}\n  return %y\n}}"
     )
     return lambda: parse(text)
@@ -288,6 +347,12 @@ def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
          Diagnostic("ptensor")),
         (_of_one("linspace(%n, %s, %n): (number, number, number)", "ptensor<?xf32>"),
          Diagnostic("ptensor")),
+        (_of_one("create((2, 3), 1.5): (shape.shape, f64)"),
+         Diagnostic("ptensor", line=2, column=31, found="got `1`", op="create")),
+        (_of_one("asarray(%z): (complex64)", "ptensor<f32>"),
+         Diagnostic("array-type")),
+        (_of_one("linspace(%z, %n, %n): (number, number, number)", "ptensor<?xf32>"),
+         Diagnostic("ptensor")),
         (_of_one(f"sort{{'bubble'}}(%x): ({T})"),
          Diagnostic(
              "ptensor", line=2, column=16, found="got `sort`", op="sort",
@@ -306,9 +371,13 @@ def test_mismatched_operands_are_rejected(call: Callable[[], object], expected: 
     assert diagnostic(caught.value) == expected
 
 
-def test_words_of_the_document_are_no_types_of_values() -> None:
-    with pytest.raises(ParseError):
-        parse(f"func @f(%x: array) -> {T} {{\n  return %x\n}}")
+@pytest.mark.parametrize("word", ["anytype", "array", "list", "number", "slice"])
+def test_words_of_the_document_are_no_types_of_values(word: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse(f"func @f(%x: {word}) -> {T} {{\n  return %x\n}}")
+    assert diagnostic(caught.value) == Diagnostic(
+        "ptensor", line=1, column=13, found=f"got `{word}`", word=word, scalars=", ".join(SCALARS)
+    )
 
 
 @pytest.mark.parametrize(

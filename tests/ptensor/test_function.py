@@ -17,6 +17,7 @@ from tecomp.errors import (
 )
 from tecomp.operations import TO_BOOL, elementwise_in
 from tecomp.ptensor import (
+    SCALARS,
     Apply,
     AttributeOperand,
     CastOp,
@@ -258,7 +259,7 @@ MALFORMED_TYPES = [
     ("tensor<4xint8>", Diagnostic(
         "ptensor", line=1, column=1, found="got `tensor`",
         type="ptensor<4x5xfloat32, device='cpu'>",
-        scalars="bool, float64, int64, ptr, shape.shape, str, type",
+        scalars=", ".join(SCALARS),
     )),
     ("ptensor<4xint8", Diagnostic(
         "ptensor", line=1, column=15, found="got the end of the text", token=",",

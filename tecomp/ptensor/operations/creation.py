@@ -361,7 +361,7 @@ class AsArray(ImportOp):
     """
 
     name = "asarray"
-    scalars: ClassVar[tuple[str, ...] | None] = ("ptr", "bool", "float64", "int64")
+    scalars: ClassVar[tuple[str, ...] | None] = ("ptr", *ALL)
 
     copy: bool | None = None
     device: str | AttributeOperand | None = None
@@ -375,6 +375,12 @@ class AsArray(ImportOp):
                 "asarray: a scalar operand has 0 axes, but the declared shape is {shape}; "
                 "broadcast the scalar instead",
                 kind="array-shapes", shape=self.shape,
+            )
+        if operand in COMPLEX and self.dtype not in COMPLEX:
+            raise ArrayTypeError(
+                "asarray: cannot store a scalar of dtype {operand} in {dtype}; pass a complex "
+                "dtype, or a real scalar",
+                operand=operand, dtype=self.dtype,
             )
         return super().infer(operand)
 
