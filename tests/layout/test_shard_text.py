@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp import IndexMap, LayoutError, ShardLayout
+from tecomp import GridMap, IndexMap, LayoutError, ShardLayout, Target
 from tecomp.layout import Scanner, map_text, parse_affine_map
 from tecomp.poly.maps import brute_force
 from tests.messages import Diagnostic, diagnostic
@@ -146,15 +147,48 @@ def test_a_tile_without_a_type_has_the_elements_of_the_tensor() -> None:
     assert str(ShardLayout.parse(short)) == GOOD.replace("8x150xf32", "1x5x!tt.tile<32 x 32, f32>")
 
 
+@pytest.mark.parametrize(
+    "layout",
+    [
+        ShardLayout((53, 61), "float32", grid=(3, 2), alignment_bytes=16),
+        ShardLayout((53, 64), "float32", grid=(3, 2), alignment_bytes=64),
+        ShardLayout((64, 64), "float32", grid=(2, 2), tile=(32, 32), alignment_bytes=32),
+        ShardLayout((3, 43, 7), "float32", grid=(6, 1), dim_alignments=(1, 32, 32), alignment_bytes=64),
+        ShardLayout(
+            (3, 43, 7), "float32", grid=(6, 1), dim_alignments=(1, 32, 32), tile=(32, 32),
+            device=GridMap.on_device((6, 1), (2, 3))),
+        ShardLayout((64, 2), "float16", grid=(8, 1), alignment_bytes=32, device=GridMap.on_device((8, 1), (2, 4))),
+        ShardLayout.for_target(Target.load("tensix_wh"), (512, 1000), "float32", tiled=False),
+    ],
+)
+def test_texts_keep_the_alignment_of_rows(layout: ShardLayout) -> None:
+    parsed = ShardLayout.parse(str(layout))
+
+    assert (parsed, parsed.alignment_bytes) == (layout, layout.alignment_bytes)
+    assert parsed.device == layout.device
+    assert str(parsed) == str(layout)
+    # Rows of another grid are padded to the same multiple.
+    grid = tuple(max(cores // 2, 1) for cores in layout.grid)
+    changes: dict[str, Any] = {"grid": grid, "tile": None, "device": None}
+    shards = parsed.replace(**changes)
+    assert shards == layout.replace(**changes)
+    if layout.dim_alignments is None:
+        columns = -(-layout.collapsed_shape[-1] // grid[-1])
+        unit = (layout.alignment_bytes or 1) // (layout.storage.stored.bits // 8)
+        assert shards.memref_shape[-1] == -(-columns // unit) * unit
+
+
 def test_aligned_rows_are_read_from_the_memref() -> None:
     layout = ShardLayout((53, 61), "float32", grid=(3, 2), alignment_bytes=32)
+    text = str(layout).replace(", alignment_bytes = 32", "")
 
-    assert "memref<18x32xf32" in str(layout)
-    assert ShardLayout.parse(str(layout)) == layout
+    assert "memref<18x32xf32" in text
+    assert ShardLayout.parse(text) == layout
+    assert ShardLayout.parse(text).alignment_bytes == 128
     assert layout.replace(alignment_bytes=None).memref_shape == (18, 31)
     for wrong in ("19x32", "18x30"):
         with pytest.raises(LayoutError) as error:
-            ShardLayout.parse(str(layout).replace("memref<18x32xf32", f"memref<{wrong}xf32"))
+            ShardLayout.parse(text.replace("memref<18x32xf32", f"memref<{wrong}xf32"))
         assert diagnostic(error.value) == (
             Diagnostic("shards", memref=wrong, shape="53x61", grid="3x2", memref_shape="18x31")
         )

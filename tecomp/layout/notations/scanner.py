@@ -39,6 +39,10 @@ class Scanner:
             self.position += 1
         return self.position
 
+    def at(self, prefix: str) -> bool:
+        """Return whether the remaining text starts with a prefix."""
+        return self.text.startswith(prefix, self.skip())
+
     def accept(self, token: str) -> bool:
         """Consume `token` if it is next; an alphanumeric token must end at a word boundary."""
         self.skip()

@@ -277,8 +277,8 @@ class ShardLayout(Layout):
         Args:
             text: Text `tensor<..., #tt.layout<...>>` or `tensor<..., #ttcore.metal_layout<...>>`,
                 possibly with line breaks; a tensor without a layout is on one core in host memory.
-            face: Rows and columns of a face, which the text does not contain. The padding of rows
-                is derived from the memref.
+            face: Rows and columns of a face, which the text does not contain. In a text without
+                `alignment_bytes`, the padding of rows is derived from the memref.
             device: Map from the grid to physical cores. Default: the map in the text, if any.
             capacity_bytes: Capacity per core in bytes.
             allowed_tiles: Supported tile shapes.
@@ -304,8 +304,9 @@ class ShardLayout(Layout):
             spec.shape, spec.dtype, spec.linear, oob_val=spec.oob_val, grid=spec.grid,
             tile=spec.tile, memory_space=spec.memory_space, element=spec.element, face=face,
             device=spec.device if device is None else device, allowed_tiles=allowed_tiles,
+            alignment_bytes=spec.alignment_bytes,
         )
-        if (count := _padded_row(layout, spec.memref)) is not None:
+        if spec.alignment_bytes is None and (count := _padded_row(layout, spec.memref)) is not None:
             layout = layout.replace(alignment_bytes=count)
         if capacity_bytes is not None:
             layout.check_capacity(capacity_bytes)
@@ -321,7 +322,9 @@ class ShardLayout(Layout):
         layout = cls(
             spec.shape, spec.dtype, collapse_intervals=spec.intervals, oob_val=spec.oob_val,
             grid=spec.grid, tile=spec.tile, memory_space=spec.memory_space, element=spec.element,
-            face=face, device=device, dim_alignments=spec.alignments, allowed_tiles=allowed_tiles,
+            face=face, device=spec.device if device is None else device,
+            alignment_bytes=spec.alignment_bytes, dim_alignments=spec.alignments,
+            allowed_tiles=allowed_tiles,
         )
         _check_shard_extents(layout, spec.memref)
         return layout
@@ -342,10 +345,11 @@ class ShardLayout(Layout):
             return metal_text(MetalNotation(
                 self.shape, self.dtype, self.dim_alignments, self._spans(), self.oob_val, self.grid,
                 self.memref_shape, self.tile, self.storage.name, self.memory_space,
+                self.alignment_bytes, self.device,
             ))
         return shard_text(ShardNotation(
             self.shape, self.dtype, self.linear, self.oob_val, self.grid, self.memref_shape,
-            self.tile, self.storage.name, self.memory_space, self.device,
+            self.tile, self.storage.name, self.memory_space, self.alignment_bytes, self.device,
         ))
 
     def _spans(self) -> tuple[tuple[int, int], ...]:

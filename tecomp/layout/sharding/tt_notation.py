@@ -42,6 +42,7 @@ class ShardNotation:
         tile: Rows and columns of a tile, or None.
         element: Storage format of the elements; None for the format of `dtype`.
         memory_space: Memory space.
+        alignment_bytes: Byte multiple to which rows of untiled shards are padded, or None.
         device: Map from the grid to physical cores, or None.
     """
 
@@ -54,6 +55,7 @@ class ShardNotation:
     tile: tuple[int, int] | None
     element: str | None
     memory_space: str
+    alignment_bytes: int | None = None
     device: GridMap | None = None
 
 
@@ -70,12 +72,31 @@ def shard_text(layout: ShardNotation) -> str:
         element = f"!tt.tile<{rows} x {columns}, {element}>"
     tensor = "".join(f"{n}x" for n in layout.shape) + _type_name(layout.dtype)
     memref = "".join(f"{n}x" for n in layout.memref) + element
-    device = "" if layout.device is None else f", {layout.device.text()}"
+    suffix = _suffix_text(layout.alignment_bytes, layout.device)
     return (
         f"tensor<{tensor}, #tt.layout<{map_text(layout.linear)}, {layout.oob_val}, "
         f"<{'x'.join(map(str, layout.grid))}>, "
-        f"memref<{memref}, #tt.memory_space<{layout.memory_space}>>{device}>>"
+        f"memref<{memref}, #tt.memory_space<{layout.memory_space}>>{suffix}>>"
     )
+
+
+def _suffix_text(alignment_bytes: int | None, device: GridMap | None) -> str:
+    alignment = "" if alignment_bytes is None else f", alignment_bytes = {alignment_bytes}"
+    return alignment if device is None else f"{alignment}, {device.text()}"
+
+
+def _parse_suffix(scanner: Scanner) -> tuple[int | None, GridMap | None]:
+    """Parse the alignment of rows and the map to physical cores, which are both optional."""
+    alignment = None
+    if not scanner.accept(","):
+        return None, None
+    if not scanner.at("#"):
+        for token in ("alignment_bytes", "="):
+            scanner.take(token)
+        alignment = scanner.number()
+        if not scanner.accept(","):
+            return alignment, None
+    return alignment, parse_grid_map(scanner)
 
 
 def _type_name(dtype: str) -> str:
@@ -127,11 +148,12 @@ def parse_shard(text: str) -> ShardNotation:
     space = _one_of(scanner, MEMORY_SPACES)
     for _ in range(2):
         scanner.take(">")
-    device = parse_grid_map(scanner) if scanner.accept(",") else None
+    alignment, device = _parse_suffix(scanner)
     for _ in range(2):
         scanner.take(">")
     scanner.end()
-    return ShardNotation(shape, dtype, linear, oob_val, grid, memref, tile, element, space, device)
+    return ShardNotation(
+        shape, dtype, linear, oob_val, grid, memref, tile, element, space, alignment, device)
 
 
 @dataclass(frozen=True)
@@ -149,6 +171,8 @@ class MetalNotation:
         tile: Rows and columns of a tile, or None.
         element: Storage format of the elements; None for the format of `dtype`.
         memory_space: Memory space.
+        alignment_bytes: Byte multiple to which rows of untiled shards are padded, or None.
+        device: Map from the grid to physical cores, or None.
     """
 
     shape: tuple[int, ...]
@@ -161,6 +185,8 @@ class MetalNotation:
     tile: tuple[int, int] | None
     element: str | None
     memory_space: str
+    alignment_bytes: int | None = None
+    device: GridMap | None = None
 
 
 def metal_text(layout: MetalNotation) -> str:
@@ -176,13 +202,14 @@ def metal_text(layout: MetalNotation) -> str:
     physical = "".join(f"{n}x" for n in (*layout.grid, *layout.memref))
     pairs = ", ".join(f"[{begin}, {end}]" for begin, end in layout.intervals)
     intervals = f"dense<[{pairs}]>" if pairs else "dense<>"
+    suffix = _suffix_text(layout.alignment_bytes, layout.device)
     oob = "" if layout.oob_val == "undef" else f"{layout.oob_val}, "
     return (
         f"tensor<{physical}{element}, #ttcore.metal_layout<"
         f"logical_shape = {'x'.join(map(str, layout.shape))}, "
         f"dim_alignments = {'x'.join(map(str, layout.alignments))}, "
         f"collapsed_intervals = {intervals} : tensor<{len(layout.intervals)}x2xi64>, "
-        f"{oob}{layout.memory_space}, sharded>>"
+        f"{oob}{layout.memory_space}, sharded{suffix}>>"
     )
 
 
@@ -222,16 +249,19 @@ def parse_metal(text: str) -> MetalNotation:
     if oob_val is not None:
         scanner.take(",")
     space = _one_of(scanner, MEMORY_SPACES)
+    alignment = device = None
     if scanner.accept(","):
         # Interleaved pages have no grid of shards: these are layouts of `TtnnLayout`.
         scanner.take("sharded")
+        alignment, device = _parse_suffix(scanner)
     for _ in range(2):
         scanner.take(">")
     scanner.end()
     stored = element or "float32"
     return MetalNotation(
         shape, "float32" if stored in BFP_TILES else stored, alignments, intervals,
-        oob_val or "undef", physical[:cut], physical[cut:], tile, element, space)
+        oob_val or "undef", physical[:cut], physical[cut:], tile, element, space, alignment,
+        device)
 
 
 def _dense_pairs(scanner: Scanner) -> tuple[tuple[int, int], ...]:
