@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from math import inf
+from operator import is_
 from types import MappingProxyType
 from typing import Any
 
+from tecomp.compute.define import compute
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.check import Violation, violations_of
@@ -14,7 +18,7 @@ from tecomp.constraints.operation_view import IndirectAccess, computation
 from tecomp.constraints.user_hints import Hint
 from tecomp.errors import LayoutError
 from tecomp.graph.constraint_solver import minimal_conflict
-from tecomp.graph.dag import ProgramGraph
+from tecomp.graph.dag import ProgramGraph, graph_with
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts, is_one_to_a_row
 from tecomp.graph.layout_combinations import (
     LayoutCapabilities,
@@ -43,7 +47,7 @@ from tecomp.graph.layout_result import (
     ProgramLayouts,
 )
 from tecomp.graph.legalize import legalize
-from tecomp.graph.sizes import sizes_of
+from tecomp.graph.sizes import plain_layout, sizes_of
 from tecomp.layout.core.layout import Layout
 from tecomp.machine.descriptor import Target
 
@@ -157,7 +161,12 @@ def choose_layouts(
     machine = LayoutCapabilities(target)
     demands = demands_of(graph, target, specs, hints)
     # On targets without lanes soft hints have no benefit: layouts affect memory order only.
-    problem = build_layout_problem(graph, machine, demands, hints if has_layouts(target) else ())
+    soft = hints if has_layouts(target) else ()
+    problem = build_layout_problem(graph, machine, demands, soft)
+    if relayouts and (unsupported := _unsupported_results(problem, demands)):
+        graph = graph_with(graph, partial(_with_results_relaid, unsupported))
+        demands = demands_of(graph, target, specs, hints)
+        problem = build_layout_problem(graph, machine, demands, soft)
     choice = minimum_cost_layouts(
         problem, _states(problem, relayouts=relayouts), len(problem.combinations)
     )
@@ -175,6 +184,54 @@ def choose_layouts(
     if len(facts) < len(demands) and _is_possible(facts_only, relayouts=relayouts):
         raise _clash(graph, machine, demands, relayouts=relayouts)
     raise _refusal(facts_only, relayouts=relayouts)
+
+
+def _unsupported_results(
+    problem: LayoutProblem, demands: Sequence[LayoutRequirement]
+) -> frozenset[Tensor]:
+    """Return the results that their operations can write in other layouts than required only."""
+    candidates = {x: value.candidates for x, value in problem.values.items()}
+
+    def is_supported(x: Tensor) -> bool:
+        op = x.op
+        if is_layout_opaque(op):
+            return plain_layout(x) in problem.permitted_layouts[x]
+        if problem.combinations[op] or op in problem.opaque or _is_copy(op):
+            return True
+        return not problem.machine.combinations(op, problem.slots[op], candidates)
+
+    required = {demand.tensor for demand in demands if demand.axis is None}
+    return frozenset(x for x in required if x.op in problem.combinations and not is_supported(x))
+
+
+def _is_copy(op: Operation) -> bool:
+    """Return whether an operation copies all elements of a tensor, in order."""
+    load = view_of(op)
+    return (
+        load is not None and isinstance(op, ComputeOp)
+        and load.tensor.shape == op.output(0).shape
+        and len(load.indices) == len(op.axis) and all(map(is_, load.indices, op.axis))
+    )
+
+
+def _with_results_relaid(
+    unsupported: Container[Tensor], before: Operation, op: Operation
+) -> tuple[Tensor, ...]:
+    """Return the results of an operation, with copies of those whose layout it cannot write."""
+    if not any(x in unsupported for x in before.outputs):
+        return op.outputs
+    renamed: Any = op
+    source: Operation = replace(renamed, name=f"{op.name}_source")
+    return tuple(
+        _copy(x, result.name) if result in unsupported else x
+        for x, result in zip(source.outputs, before.outputs, strict=True)
+    )
+
+
+def _copy(x: Tensor, name: str) -> Tensor:
+    copy = compute(x.shape, lambda *i: x[i if i else ()], name=name)
+    assert isinstance(copy, Tensor)
+    return copy
 
 
 def _states(problem: LayoutProblem, *, relayouts: bool) -> dict[Tensor, list[LayoutState]]:

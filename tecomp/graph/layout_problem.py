@@ -11,7 +11,7 @@ from math import inf
 
 import numpy as np
 
-from tecomp.compute.operation import Operation
+from tecomp.compute.operation import Operation, PlaceholderOp
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import Hint
 from tecomp.errors import LayoutError
@@ -254,7 +254,10 @@ def _add(problem: LayoutProblem, op: Operation) -> None:
     if op in problem.opaque:
         reads = [slot.tensor for slot in problem.slots[op]]
         numbers = tuple(values[x].candidates.index(plain_layout(x)) for x in reads)
-        problem.combinations[op] = (LayoutCombination((0,) * op.num_outputs, numbers),)
+        permitted = problem.permitted_layouts
+        is_plain = all(plain_layout(x) in permitted.get(x, (plain_layout(x),)) for x in op.outputs)
+        combo = LayoutCombination((0,) * op.num_outputs, numbers)
+        problem.combinations[op] = (combo,) if is_plain else ()
         return
     candidates = {x: value.candidates for x, value in values.items()}
     problem.combinations[op] = _with_costs(
@@ -332,6 +335,14 @@ def _target_candidates(tensor: Tensor, machine: LayoutCapabilities) -> tuple[Lay
     return machine.known[key]
 
 
+def _default_layout(tensor: Tensor, machine: LayoutCapabilities) -> Layout:
+    """Return the default layout of the target; operations without rules use row-major order."""
+    is_computed = not isinstance(tensor.op, PlaceholderOp)
+    if is_computed and is_layout_opaque(tensor.op):
+        return plain_layout(tensor)
+    return _target_candidates(tensor, machine)[0]
+
+
 def _layouts_of(demand: LayoutRequirement, machine: LayoutCapabilities) -> tuple[Layout, ...]:
     """Return the layouts that a requirement permits."""
     tensor, spec = demand.tensor, demand.permitted
@@ -340,8 +351,8 @@ def _layouts_of(demand: LayoutRequirement, machine: LayoutCapabilities) -> tuple
         known = dict.fromkeys((*_target_candidates(tensor, machine), order))
         return tuple(layout for layout in known if runs_along(layout, tensor, demand.axis))
     found = tuple(
-        _target_candidates(tensor, machine)[0] if layout == "default" else layout for layout
-        in layouts_in(spec)
+        _default_layout(tensor, machine) if layout == "default" else layout
+        for layout in layouts_in(spec)
     )
     for layout in found:
         check_demanded_layout(tensor, layout, machine.target)

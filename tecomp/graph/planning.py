@@ -321,9 +321,9 @@ def plan_program(request: CompileRequest) -> ProgramPlan:
     """
     graph = requested_graph(request)
     if request.is_laid_out:
-        shards = shards_of(graph, request.target, request.layouts, request.packed)
         chosen = choose_program_layouts(request, graph)
-        program = insert_relayouts(chosen, frozenset(map(graph.of, request.packed)), shards)
+        shards = shards_of(chosen.graph, request.target, request.layouts, request.packed)
+        program = insert_relayouts(chosen, frozenset(map(chosen.graph.of, request.packed)), shards)
         if request.target.core is not None:
             copied = program.copy_operations | program.requested_ops
             inner_layouts = layouts_between_kernels(program.graph, program.stored, copied)

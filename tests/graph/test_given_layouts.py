@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import Layout, ShardLayout, te, topi
+from tecomp import Layout, ShardLayout, StickLayout, te, topi
+from tecomp.driver import CompiledProgram
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
@@ -442,18 +443,89 @@ def test_shards_of_constants() -> None:
     )
 
 
-def test_a_result_in_faces_is_not_offered() -> None:
-    """Result layouts with faces are rejected: operations of the machine work on whole tiles."""
-    A = te.placeholder(SIZE, "bfloat16", name="A")
-    B = te.compute(SIZE, lambda i, j: A[i, j] + A[i, j], name="B")
-    layout = ShardLayout(SIZE, "bfloat16", tile=(32, 32), face=(16, 16), memory_space="dram")
+def relaid_result(
+    Y: te.Tensor, inputs: dict[te.Tensor, np.ndarray], T: te.Tensor, layout: Layout,
+    machine: str = "stick128",
+) -> tuple[np.ndarray, CompiledProgram]:
+    """Return the result of a program that stores T in a layout, read from its physical addresses if T is Y."""
+    packed = [Y] if Y is T else []
+    program = tecomp.compile([Y], [*inputs], machine, layouts={T: layout}, packed=packed)
+    found = program(*inputs.values())
+    assert program.layouts[T].device_layout == layout
+    certificate = program.layouts.certificate
+    assert certificate.cost == certificate.lower_bound
+    return (found.reshape(-1)[layout.offsets()] if packed else found), program
 
+
+def test_a_result_in_faces_is_relaid() -> None:
+    """Operations of the machine work on whole tiles, so a copy moves the elements to faces."""
+    A = te.placeholder(SIZE, "float32", name="A")
+    B = te.compute(SIZE, lambda i, j: A[i, j] + A[i, j], name="B")
+    layout = ShardLayout(SIZE, "float32", tile=(32, 32), face=(16, 16), memory_space="dram")
+    a = np.random.default_rng(0).standard_normal(SIZE).astype("float32")
+
+    found, program = relaid_result(B, {A: a}, B, layout, "tensix_wh")
+
+    np.testing.assert_array_equal(found, a + a)
+    assert program.layouts.certificate.cost == a.size
     with pytest.raises(tecomp.LayoutError) as error:
-        tecomp.compile(B, [A], "tensix_wh", layouts={B: layout})
-    assert diagnostic(error.value) == (
-        Diagnostic(
-            "layout-requirement", demand="the layout of B", target="tensix_wh",
-            instead=", so remove it, or pass a supported layout, such as lambda i0, i1: [i0 // 32, i1 // 32, i0 % 32, i1 % 32]",
-            reason="B is infeasible on tensix_wh: B: its elements at (i=0, j=0) and (i=0, j=16) are at [0, 0, 0, 0, 0, 0, 0, 0] and [0, 0, 0, 0, 0, 1, 0, 0], and those of A that they read at [0, 0, 0, 0] and [0, 0, 0, 16], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: tt-metal: operations on tiles, with a row, a column or one value that is broadcast); no relayouts bring A into a supported layout: allow more layouts, or make them inputs of a program that begins with B",
-        )
-    )
+        tecomp.compile(B, [A], "tensix_wh", layouts={B: layout}, relayouts=False)
+    assert diagnostic(error.value).kind == "layout-requirement"
+
+
+@pytest.mark.parametrize("shape", [(64, 128), (60, 100), (5, 60, 100)])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_results_in_sticks_of_two_dimensions(dtype: str, shape: tuple[int, ...]) -> None:
+    """Lanes run along one axis in operations of stick128, so a copy writes blocks."""
+    X = te.placeholder(shape, dtype, name="X")
+    T = te.compute(shape, lambda *i: X(*i) + X(*i), name="T")
+    Y = te.compute(shape, lambda *i: T(*i) * X(*i), name="Y")
+    M = te.compute((shape[-1], *shape[:-1]), lambda j, *i: T(*i, j), name="M")
+    x = np.random.default_rng(0).uniform(-1, 1, shape).astype(dtype)
+
+    def blocks(tensor: te.Tensor, order: Sequence[int]) -> Layout:
+        extents = [int(n) for n in tensor.shape]
+        padded = [-(-n // 8) * 8 for n in extents]
+        return StickLayout(padded, dtype, order, num_stick_dims=2, size=extents)
+
+    order = range(len(shape))
+    for result, expected in ((T, x + x), (M, np.moveaxis(x + x, -1, 0))):
+        for dims in (list(order), list(order)[::-1]):
+            found, program = relaid_result(result, {X: x}, result, blocks(result, dims))
+            np.testing.assert_array_equal(found, expected)
+            assert program.layouts.certificate.cost == x.size
+    # An intermediate value is relaid for its layout, and again for its reader.
+    found, program = relaid_result(Y, {X: x}, T, blocks(T, list(order)))
+    assert_close(found, (x + x) * x, rtol=1e-3)
+    assert program.layouts.certificate.cost == 2 * x.size
+
+
+@pytest.mark.parametrize("machine", ["cpu", "stick128"])
+def test_results_of_operations_without_rules_are_relaid(machine: str) -> None:
+    """Scans and operations with several results write row-major order."""
+    X = te.placeholder(SIZE, "float32", name="X")
+    S = te.placeholder(SIZE, "float32", name="S")
+    init = te.compute((1, 64), lambda _, j: X[0, j], name="init")
+    update = te.compute(SIZE, lambda t, j: te.max(S[t - 1, j], X[t, j]), name="update")
+    scan = te.scan(init, update, S, name="scan")
+    _, second = te.compute(SIZE, lambda i, j: (X[i, j] * 2, X[i, j] + 1), name="two")
+    x = np.random.default_rng(0).standard_normal(SIZE).astype("float32")
+    layouts = {"cpu": tecomp.column_major(SIZE, "float32"), "stick128": StickLayout(SIZE, "float32", [1, 0])}
+
+    found, _ = relaid_result(scan, {X: x}, scan, layouts[machine], machine)
+    np.testing.assert_array_equal(found, np.maximum.accumulate(x))
+    found, _ = relaid_result(second, {X: x}, second, layouts[machine], machine)
+    np.testing.assert_array_equal(found, x + 1)
+
+    def body(ins: Any, outs: Any) -> Any:
+        builder = te.ir_builder.create()
+        with builder.for_range(0, 64, name="i") as i, builder.for_range(0, 64, name="j") as j:
+            builder.buffer_ptr(outs[0])[i, j] = builder.buffer_ptr(ins[0])[j, i]
+        return builder.get()
+
+    extern = te.extern(SIZE, [X], body, dtype="float32", name="extern")
+    found, _ = relaid_result(extern, {X: x}, extern, layouts[machine], machine)
+    np.testing.assert_array_equal(found, x.T)
+    with pytest.raises(tecomp.LayoutError) as error:
+        tecomp.compile([scan], [X], machine, layouts={scan: layouts[machine]}, relayouts=False)
+    assert diagnostic(error.value).kind == "layout-requirement"

@@ -70,14 +70,14 @@ made_map: Any = GridMap
             lambda: stick_layout(None),
             Diagnostic(
                 "sticks", reason="missing a required argument: 'dtype'",
-                names="size, dtype, pad_all_dims, stick_bytes",
+                names="size, dtype, pad_all_dims, num_stick_dims, stick_bytes",
             ),
         ),
         (
             lambda: stick_layout((4, 4), "float16", lanes=3),
             Diagnostic(
                 "sticks", reason="got an unexpected keyword argument 'lanes'",
-                names="size, dtype, pad_all_dims, stick_bytes",
+                names="size, dtype, pad_all_dims, num_stick_dims, stick_bytes",
             ),
         ),
         (

@@ -123,6 +123,35 @@ def test_the_strides_of_blocks() -> None:
 
 
 @pytest.mark.parametrize(
+    ("dtype", "count", "block"),
+    [("float16", 2, (8, 8)), ("float32", 2, (4, 8)), ("int8", 2, (8, 16)), ("float16", 3, (4, 4, 4))],
+)
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1]])
+def test_blocks_by_order(order: list[int], dtype: str, count: int, block: tuple[int, ...]) -> None:
+    padded = (16, 64, 128)
+    layout = StickLayout(padded, dtype, order, num_stick_dims=count, size=(10, 60, 100))
+    in_stick = dict(zip(order[-count:], block, strict=True))
+    outer = [*order[1:], order[0]]
+
+    assert layout.device_size == [*(padded[d] // in_stick.get(d, 1) for d in outer), *block]
+    assert layout.dim_map == [*outer, *order[-count:]]
+    assert (layout.num_stick_dims, layout.host_dim_order()) == (count, order)
+    for index in ((0, 0, 0), (9, 59, 99), (3, 17, 42)):
+        expected = [index[d] // in_stick.get(d, 1) for d in outer]
+        assert layout.place(index) == (*expected, *(index[d] % in_stick[d] for d in order[-count:]))
+
+
+@pytest.mark.parametrize(
+    ("pad_all_dims", "device_size"), [(True, [8, 16, 64, 8, 8]), (False, [8, 13, 5, 8, 8])]
+)
+def test_blocks_by_size(pad_all_dims: bool, device_size: list[int]) -> None:
+    layout = StickLayout((5, 60, 100), "float16", pad_all_dims, num_stick_dims=2)
+
+    assert layout.device_size == device_size
+    assert layout.padding_count == np.prod(device_size) - 5 * 60 * 100
+
+
+@pytest.mark.parametrize(
     ("size", "device_size"),
     [((0,), [0, 64]), ((0, 3), [1, 0, 64]), ((3, 0), [0, 64, 64]), ((2, 0, 3), [0, 1, 64, 64])],
 )
@@ -330,7 +359,23 @@ def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
         ),
         (
             lambda: StickLayout([2, 5, 8, 8], [0, 1, 0, 1], 2, Dense, SEN169).host_dim_order(),
-            Diagnostic("sticks", dim_map=[0, 1, 0, 1], num_stick_dims=2),
+            Diagnostic("sticks", dim_map=[0, 1, 0, 1], order=[1, 0], dim_map_of=[0, 1, 1, 0]),
+        ),
+        (
+            lambda: StickLayout([2, 5, 4, 16], [1, 0, 0, 1], 2, Dense, SEN169).host_dim_order(),
+            Diagnostic("sticks", lanes=[4, 16], block=[8, 8]),
+        ),
+        (
+            lambda: StickLayout((8, 64), "float16", num_stick_dims=3),
+            Diagnostic("sticks", count=3, rank=2, most=2),
+        ),
+        (
+            lambda: StickLayout((8, 60), "float16", [0, 1], num_stick_dims=2),
+            Diagnostic("sticks", last=60, padded=[8, 60], lanes=8, round_up=64),
+        ),
+        (
+            lambda: StickLayout((8, 64), "float16", [0, 1], Sparse, num_stick_dims=2),
+            Diagnostic("sticks", count=2),
         ),
         (
             lambda: StickLayout((5, 128), "float16", [0, 1]).with_size((5, 129)),

@@ -246,24 +246,26 @@ def default_spec(
     dtype: object,
     pad_all_dims: bool = PAD_ALL_DIMS,
     *,
+    num_stick_dims: int = 1,
     stick_bytes: int = STICK_BYTES,
 ) -> StickSpec:
-    """Build the default layout: sticks along the last dimension, tiles along the first."""
+    """Build the default layout: sticks along the last dimensions, tiles along the first."""
     shape = _extents(size)
     device_dtype, host = types_of(dtype)
     lanes = lanes_of(device_dtype, stick_bytes)
-    last = len(shape) - 1
+    order = range(len(shape))
+    block = _block_of(order, lanes, num_stick_dims, StickFormat.Dense)
     check_kind(
         pad_all_dims, bool | np.bool_ | None, "stick layout: pad_all_dims", "give True or False",
         LayoutError,
     )
     padded = [
-        round_up(extent, lanes) if dim == last or (pad_all_dims and extent != 1) else extent
+        round_up(extent, lanes if pad_all_dims and extent != 1 else block.get(dim, 1))
         for dim, extent in enumerate(shape)
     ]
     _warn_of_int64(host)
     return _tiled_spec(
-        shape, host, padded, range(len(shape)), StickFormat.Dense, device_dtype, lanes
+        shape, host, padded, order, StickFormat.Dense, device_dtype, lanes, num_stick_dims
     )
 
 
@@ -273,16 +275,19 @@ def from_order(
     dim_order: Sequence[int],
     format: StickFormat = StickFormat.Dense,
     *,
+    num_stick_dims: int = 1,
     size: Sequence[int] | None = None,
     stick_bytes: int = STICK_BYTES,
 ) -> StickSpec:
-    """Build a layout with given padding: sticks along the last dimension of the order."""
+    """Build a layout with given padding: sticks along the last dimensions of the order."""
     padded = _extents(padded_size)
     shape = padded if size is None else _extents(size)
     device_dtype, host = types_of(dtype)
     _warn_of_int64(host)
     lanes = lanes_of(device_dtype, stick_bytes)
-    sticks = _tiled_spec(shape, host, padded, dim_order, format, device_dtype, lanes)
+    sticks = _tiled_spec(
+        shape, host, padded, dim_order, format, device_dtype, lanes, num_stick_dims
+    )
     return replace(sticks, is_sized=size is not None)
 
 
@@ -319,13 +324,42 @@ def from_fields(
     return StickSpec(shape, host, extents, dims, format, device_dtype, lanes, size is not None)
 
 
-def dim_map_of(order: Sequence[int]) -> tuple[int, ...]:
+def dim_map_of(order: Sequence[int], num_stick_dims: int = 1) -> tuple[int, ...]:
     """Return the tensor dimension of each device dimension; `order[0]` is next to the lanes.
 
-    >>> dim_map_of([0, 1, 2]), dim_map_of([1, 0, 2]), dim_map_of([0])
-    ((1, 2, 0, 2), (0, 2, 1, 2), (0, 0))
+    >>> dim_map_of([0, 1, 2]), dim_map_of([1, 0, 2]), dim_map_of([0]), dim_map_of([0, 1, 2], 2)
+    ((1, 2, 0, 2), (0, 2, 1, 2), (0, 0), (1, 2, 0, 1, 2))
     """
-    return (*order[1:], order[0], order[-1]) if order else (0,)
+    return (*order[1:], order[0], *order[-num_stick_dims:]) if order else (0,)
+
+
+def block_extents(lanes: int, num_stick_dims: int) -> tuple[int, ...]:
+    """Return the extents of the most even block of a number of elements, in ascending order.
+
+    >>> block_extents(64, 1), block_extents(64, 2), block_extents(32, 2), block_extents(64, 3)
+    ((64,), (8, 8), (4, 8), (4, 4, 4))
+    """
+    if num_stick_dims == 1:
+        return (lanes,)
+    divisors = (n for n in range(1, lanes + 1) if lanes % n == 0 and n**num_stick_dims <= lanes)
+    first = max(divisors)
+    return (first, *block_extents(lanes // first, num_stick_dims - 1))
+
+
+def _block_of(
+    order: Sequence[int], lanes: int, num_stick_dims: int, format: StickFormat
+) -> dict[int, int]:
+    """Return the extent within a stick of each stick dimension, the last ones of an order."""
+    count = _stick_dims(num_stick_dims, format)
+    if count > max(len(order), 1):
+        raise LayoutError(
+            "stick layout: num_stick_dims is {count}, but the rank of the tensor is {rank}; pass "
+            "a number from 1 to {most}",
+            kind="sticks", count=count, rank=len(order), most=max(len(order), 1),
+        )
+    if not order or format is StickFormat.Sparse:
+        return {}
+    return dict(zip(order[-count:], block_extents(lanes, count), strict=True))
 
 
 def lanes_of(device_dtype: DataFormats, stick_bytes: int) -> int:
@@ -353,6 +387,7 @@ def _tiled_spec(
     format: StickFormat,
     device_dtype: DataFormats,
     lanes: int,
+    num_stick_dims: int,
 ) -> StickSpec:
     _check_format(format)
     order = list(as_int_tuple(dim_order, "stick layout: dim_order"))
@@ -369,20 +404,21 @@ def _tiled_spec(
             kind="sticks", order=order, order_count=len(order), last=len(order) - 1,
         )
     _check_padding(shape, padded)
+    block = _block_of(order, lanes, num_stick_dims, format)
     if not order:
         return StickSpec(shape, host, (lanes,), (0,), StickFormat.Dense, device_dtype, lanes)
-    per_tile = lanes if format is StickFormat.Dense else 1
-    last = padded[order[-1]]
-    if last % per_tile:
-        raise LayoutError(
-            "stick layout: Invalid padding: padded_size[stick_dim] not even multiple of "
-            "elems_in_stick ({last} in {padded}, {lanes} in a stick); pad it to {round_up}",
-            kind="sticks", last=last, padded=list(padded), lanes=lanes,
-            round_up=round_up(last, lanes),
-        )
-    dims = dim_map_of(order)
-    device = [padded[dim] // (per_tile if dim == dims[-1] else 1) for dim in dims[:-1]]
-    return StickSpec(shape, host, (*device, lanes), dims, format, device_dtype, lanes)
+    for dim, count in block.items():
+        if padded[dim] % count:
+            raise LayoutError(
+                "stick layout: Invalid padding: padded_size[stick_dim] not even multiple of "
+                "elems_in_stick ({last} in {padded}, {lanes} in a stick); pad it to {round_up}",
+                kind="sticks", last=padded[dim], padded=list(padded), lanes=count,
+                round_up=round_up(padded[dim], count),
+            )
+    dims = dim_map_of(order, num_stick_dims)
+    device = [padded[dim] // block.get(dim, 1) for dim in dims[: len(order)]]
+    extents = (*device, *(block.values() or (lanes,)))
+    return StickSpec(shape, host, extents, dims, format, device_dtype, lanes)
 
 
 def _check_fields(

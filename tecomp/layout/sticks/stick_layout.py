@@ -22,6 +22,7 @@ from tecomp.layout.sticks.stick_formats import (
     ElementArrangement,
     StickFormat,
     StickSpec,
+    block_extents,
     default_spec,
     dim_map_of,
     from_fields,
@@ -49,6 +50,9 @@ class StickLayout(Layout):
     * `StickLayout(padded_size, dtype, dim_order, format=Dense)`: sticks along the last dimension of
       the order, tiles along its first, with given padding.
     * `StickLayout(device_size, dim_map, num_stick_dims, format, device_dtype)`: the fields.
+
+    In the first two forms, the last `num_stick_dims` dimensions share a stick in the most even
+    block, such as 8 by 8 of 64 elements.
 
     In the last two forms, the tensor has shape `size`. Default: the padded size; a layout without
     `size` adopts the shape of the tensor to which it is applied in `tecomp.compile` or for arrays.
@@ -90,6 +94,7 @@ class StickLayout(Layout):
         dtype: object,
         pad_all_dims: bool = PAD_ALL_DIMS,
         *,
+        num_stick_dims: int = 1,
         stick_bytes: int = STICK_BYTES,
         arrangement: ElementArrangement = ...,
         pad_value: float | None = None,
@@ -104,6 +109,7 @@ class StickLayout(Layout):
         dim_order: Sequence[int],
         format: StickFormat = ...,
         *,
+        num_stick_dims: int = 1,
         size: Sequence[int] | None = None,
         stick_bytes: int = STICK_BYTES,
         arrangement: ElementArrangement = ...,
@@ -289,19 +295,21 @@ class StickLayout(Layout):
         >>> StickLayout((5, 100, 192), "float16", [1, 0, 2]).host_dim_order()
         [1, 0, 2]
         """
-        order = [*self._dim_map[-2:-1], *self._dim_map[:-2]]
-        if self.num_stick_dims > 1:
+        rank, count = len(self.shape), self.num_stick_dims
+        order = [*self._dim_map[rank - 1 : rank], *self._dim_map[: rank - 1]] if rank else []
+        block = block_extents(self.elems_in_stick, count)
+        if count > 1 and self.physical_shape[rank:] != block:
             raise LayoutError(
-                "stick layout: dim_map {dim_map} with num_stick_dims={num_stick_dims} cannot be "
-                "expressed as a dim_order, which supports sticks of one dimension only",
-                kind="sticks", dim_map=self.dim_map, num_stick_dims=self.num_stick_dims,
+                "stick layout: sticks of {lanes} cannot be expressed as a dim_order, whose sticks "
+                "are blocks of {block}",
+                kind="sticks", lanes=list(self.physical_shape[rank:]), block=list(block),
             )
-        if dim_map_of(order) != self._dim_map:
+        if dim_map_of(order, count) != self._dim_map:
             raise LayoutError(
                 "stick layout: dim_map {dim_map} cannot be expressed as a dim_order; the dim_map "
                 "of {order} is {dim_map_of}",
                 kind="sticks", dim_map=self.dim_map, order=order,
-                dim_map_of=list(dim_map_of(order)),
+                dim_map_of=list(dim_map_of(order, count)),
             )
         return order
 
