@@ -22,6 +22,7 @@ UPWARD_REFERENCES: Mapping[str, str] = MappingProxyType({
     "array.namespace_2025": "tecomp.array.v2025_12",
     "codegen.emitter": "tecomp.codegen.emit.compile:module_text",
     "driver.scheduler": "tecomp.schedules.auto:auto",
+    "export.kernel": "tecomp.export.kernel_export:export_kernel",
     "graph.compile": "tecomp.graph.compile:compile_program",
     "graph.load": "tecomp.graph.compile:load_program",
     "layout.copies": "tecomp.driver.relayout",

@@ -31,7 +31,7 @@ LAYERS = [
     {"layout"},
     {"codegen", "scheduling"},
     {"copy_schedule", "cost_model", "lowering"},
-    {"moves", "relayout_kernels"},
+    {"export", "moves", "relayout_kernels"},
     {"driver"},
     {"constraints"},
     {"te"},

@@ -109,6 +109,11 @@ class ScheduledKernel(Kernel):
         return self._request.schedule
 
     @property
+    def target(self) -> Target | None:
+        """Target of the kernel."""
+        return self._request.target
+
+    @property
     def lowered(self) -> LoweringResult:
         """Function after each lowering pass; computed on first access."""
         if self._lowered is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import repeat
 from math import prod
+from os import PathLike
 from struct import unpack
 from time import perf_counter_ns
 from types import MappingProxyType
@@ -52,6 +53,7 @@ from tecomp.ir.extern.binding import RAISED as EXCEPTIONS
 from tecomp.ir.extern.binding import bind
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
+from tecomp.lazy_imports import load_upward
 
 _WARM_UP_SHARE = 20
 _MIN_BATCH_NANOSECONDS = 20_000
@@ -279,6 +281,35 @@ class Kernel(Pictured):
             "source: unknown form {form!r}; supported forms: ir, llvm, asm",
             kind="unknown-choice", form=kind,
         )
+
+    def export(
+        self, path: str | PathLike[str], *, cpu: str | Sequence[str] | None = None,
+        triple: str | None = None, name: str | None = None,
+    ) -> None:
+        """Write the kernel as a C function that needs no Python; the suffix selects the format.
+
+        Args:
+            path: Path of a .o, .a, .so, .h, .ll or .s file; an existing file is replaced.
+            cpu: CPU of the code: a name of LLVM, "native", a level such as "x86-64-v3", or a list
+                of levels, between which the function chooses. Default: the CPU of the kernel.
+            triple: Target triple, such as "aarch64-linux-gnu". Default: this machine.
+            name: Name of the function. Default: the name of the kernel.
+
+        Raises:
+            CallError: If an argument is invalid, the kernel needs Python or is for a simulated
+                target, no linker is installed, or the file cannot be written.
+
+        >>> import tecomp, tempfile
+        >>> from tecomp import te
+        >>> A = te.placeholder((6,), name="A")
+        >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tecomp.build(B, [A, B], name="twice").export(f"{folder}/twice.h")
+        ...     print("int twice(const float *A, float *B);" in open(f"{folder}/twice.h").read())
+        True
+        """
+        notes = {p.position: p.layout_note for p in self._parameters}
+        load_upward("export.kernel")(self, path, notes=notes, cpu=cpu, triple=triple, name=name)
 
     def __repr__(self) -> str:
         described = {p.position: f"{p.buffer.name}: {p.describe()}" for p in self._parameters}

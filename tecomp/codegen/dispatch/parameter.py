@@ -71,6 +71,13 @@ class KernelParameter:
         """Description of the parameter in error messages."""
         return f"argument {self.position} ({self.buffer.name}) of {self.kernel}"
 
+    @property
+    def layout_note(self) -> str:
+        """Layout and logical shape in the comments of C headers; empty without a layout."""
+        if self.logical is None or self.mark is None:
+            return ""
+        return f"layout {self.mark.formula} of {array_text(str(self.scalar), self.logical)}"
+
     def describe(self) -> str:
         """Return dtype, shape and offset, as in `float32[n, 4]`."""
         text = array_text(str(self.scalar), self.shape)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -46,6 +48,7 @@ def _llvm() -> Any:
         binding: Any = importlib.import_module("llvmlite.binding")
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
+        binding.initialize_native_asmparser()  # inline assembly of exported functions
     # LLVM objects may be freed at any time by any thread, so a fork must hold this lock.
     add_leaf(partial(_lock_of, importlib.import_module("llvmlite.binding.ffi")))
     return binding
@@ -79,11 +82,36 @@ def host() -> LlvmTarget:
 
     The features of the host are listed, because a hypervisor may mask some that its name implies.
     """
-    llvm, level = _llvm(), cpu_level()
-    if level is not None:
-        return LlvmTarget(llvm.get_process_triple(), level)
+    level = cpu_level()
+    return native() if level is None else LlvmTarget(_llvm().get_process_triple(), level)
+
+
+@cache
+def native() -> LlvmTarget:
+    """Return this processor with all of its features."""
+    llvm = _llvm()
     features = llvm.get_host_cpu_features().flatten()
     return LlvmTarget(llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
+
+
+_CHECK_CPU = """\
+import sys
+from llvmlite import binding
+binding.initialize_all_targets()
+target = binding.Target.from_triple(sys.argv[1])
+target.create_target_machine(cpu=sys.argv[2])
+"""
+
+
+@cache
+def is_known_cpu(triple: str, cpu: str) -> bool:
+    """Return whether LLVM knows a triple and a CPU model; LLVM warns about unknown models only.
+
+    A process is started, because the warning goes to the standard error stream of the process.
+    """
+    command = [sys.executable, "-c", _CHECK_CPU, triple, cpu]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode == 0 and "is not a recognized processor" not in done.stderr
 
 
 def _target_machine(machine: LlvmTarget, effort: int = 2) -> Any:
@@ -227,6 +255,12 @@ def assembly(source: LlvmSource, machine: LlvmTarget) -> str:
     """Return the assembly text of a module for `machine`."""
     with _tools(machine) as tools:
         return str(tools.target_machine.emit_assembly(_optimize(source, tools)))
+
+
+def optimized_text(source: LlvmSource, machine: LlvmTarget) -> str:
+    """Return the LLVM IR of a module after the selected passes, for `machine`."""
+    with _tools(machine) as tools:
+        return str(_optimize(source, tools))
 
 
 def object_code(source: LlvmSource, effort: int = 2, machine: LlvmTarget | None = None) -> bytes:
