@@ -300,7 +300,8 @@ def _argument_line(argument: ExportedArgument) -> str:
         parts.append("row-major without gaps")
     if buffer.has_offset:
         parts.append(f"the first element is element {buffer.elem_offset} of the array")
-    parts.append(f"aligned to {buffer.dtype.scalar.bytes} bytes")
+    if buffer.dtype.scalar.bytes > 1:
+        parts.append(f"aligned to {buffer.dtype.scalar.bytes} bytes")
     if argument.note:
         parts.append(argument.note)
     return _comment(f"{argument.name}: {', '.join(parts)}")

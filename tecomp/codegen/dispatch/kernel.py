@@ -299,13 +299,14 @@ class Kernel(Pictured):
             CallError: If an argument is invalid, the kernel needs Python or is for a simulated
                 target, no linker is installed, or the file cannot be written.
 
-        >>> import tecomp, tempfile
+        >>> import pathlib, tecomp, tempfile
         >>> from tecomp import te
         >>> A = te.placeholder((6,), name="A")
         >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     tecomp.build(B, [A, B], name="twice").export(f"{folder}/twice.h")
-        ...     print("int twice(const float *A, float *B);" in open(f"{folder}/twice.h").read())
+        ...     path = pathlib.Path(folder, "twice.h")
+        ...     tecomp.build(B, [A, B], name="twice").export(path)
+        ...     print("int twice(const float *A, float *B);" in path.read_text())
         True
         """
         notes = {p.position: p.layout_note for p in self._parameters}
