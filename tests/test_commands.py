@@ -318,6 +318,20 @@ def test_page_matches_lower(tmp_path: Path) -> None:
     assert output.splitlines()[1:] == ran("lower", f"{script}:twice", "--stage", "nest")[1].splitlines()
 
 
+def test_export_writes_files_of_a_script(script: Path, tmp_path: Path) -> None:
+    header, code = tmp_path / "plus_one.h", tmp_path / "plus_one.o"
+    status, output = ran("export", f"{script}:by_hand", header, code, "--cpu", "x86-64-v2",
+                         "--triple", "x86_64-unknown-linux-gnu")
+
+    assert (status, output) == (0, f"{header}\n{code}\n")
+    assert "int plus_one(const float *A, float *B);" in header.read_text(encoding="utf-8")
+    assert code.read_bytes().startswith(b"\x7fELF")
+    _, record = ran("export", f"{script}:plain", header, "--name", "other", "--json")
+    assert json.loads(record) == {"name": "other", "files": [str(header)]}
+    assert ran("export", f"{script}:plain", tmp_path / "x.xyz")[1].startswith(
+        "Error: export: the suffix of ")
+
+
 def onnx_file(folder: Path) -> Path:
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT

@@ -1,4 +1,4 @@
-"""`tecomp run`, `tecomp onnx`, `tecomp demo` and `tecomp bench`."""
+"""`tecomp run`, `tecomp onnx`, `tecomp export`, `tecomp demo` and `tecomp bench`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ import numpy as np
 import tecomp
 from tecomp import demo as demonstration
 from tecomp import te, topi
-from tecomp.cli.common import machines, show, with_json
+from tecomp.cli.common import (
+    format_error,
+    load_definitions,
+    machines,
+    parse_schedule_value,
+    show,
+    with_json,
+)
 from tecomp.codegen.dispatch.kernel import time_call
 from tecomp.dist.launch import launch_ranks, most_processes
 from tecomp.errors import MissingLibraryError, TeamError, TecompError
@@ -69,6 +76,41 @@ def bench(names: Sequence[str], n: int, seconds: float, as_json: bool) -> None:
     with click.progressbar(requested, file=sys.stderr) as chosen:
         rows = [_measure(name, _CASES[name], n, seconds) for name in chosen]
     show(rows, as_json=as_json)
+
+
+@click.command()
+@click.argument("source", metavar="SCRIPT:NAME")
+@click.argument("outputs", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--cpu", "cpus", multiple=True,
+    help="CPU of the code: a name of LLVM, native, or a level such as x86-64-v3; several levels "
+    "give code for each. Default: the CPU of this machine.",
+)
+@click.option("--triple", help="Target triple, such as aarch64-linux-gnu. Default: this machine.")
+@click.option("--name", help="Name of the C function. Default: the name of the first output.")
+@with_json
+def export(
+    source: str, outputs: Sequence[Path], cpus: Sequence[str], triple: str | None,
+    name: str | None, as_json: bool,
+) -> None:
+    """Write a kernel as a C function to OUTPUTS, which need no Python.
+
+    NAME in SCRIPT is a kernel of tecomp.build, or a pair as for tecomp.build: a schedule, or a
+    tensor without a schedule, and the list of arguments. NAME can be a function that returns one.
+    Outputs are objects (.o), libraries (.a, .so), headers (.h), LLVM IR (.ll) or assembly (.s).
+    """
+    symbol = name or outputs[0].stem
+    try:
+        kernel = load_definitions(source)
+        if not hasattr(kernel, "export"):
+            kernel = tecomp.build(*parse_schedule_value(source), name=symbol)
+        cpu = cpus[0] if len(cpus) == 1 else [*cpus] or None
+        for output in outputs:
+            kernel.export(output, cpu=cpu, triple=triple, name=symbol)
+    except TecompError as error:
+        raise click.ClickException(format_error(error, source)) from error
+    names = [str(output) for output in outputs]
+    click.echo(json.dumps({"name": symbol, "files": names}) if as_json else "\n".join(names))
 
 
 def _measure(name: str, case: _Case, n: int, seconds: float) -> dict[str, object]:
