@@ -38,6 +38,10 @@ def by_hand():
     return s, [A, B]
 
 
+def compiled():
+    return tecomp.compile(B, [A])
+
+
 def roofline():
     return tecomp.build(*by_hand()).roofline(measured=True, label="by hand")
 """
@@ -146,8 +150,8 @@ def test_commands_reject_objects_that_are_no_programs(script: Path, tmp_path: Pa
         (f"{script}:layout", f"{script}:layout is Layout; expected a pair of a schedule or "
          "tensor and the list of arguments, as for tecomp.build, or a function that returns such a "
          "pair"),
-        (f"{script}:C", f"{script} does not define `C`; it has A, B, by_hand, layout, plain, "
-         "roofline"),
+        (f"{script}:C", f"{script} does not define `C`; it has A, B, by_hand, compiled, layout, "
+         "plain, roofline"),
         (f"{tmp_path}/none.py:C", f"file not found: {tmp_path}/none.py"),
         ("script.py", "'script.py' is not a valid object; pass script.py:name"),
     ):
@@ -326,6 +330,8 @@ def test_export_writes_files_of_a_script(script: Path, tmp_path: Path) -> None:
     assert (status, output) == (0, f"{header}\n{code}\n")
     assert "int plus_one(const float *A, float *B);" in header.read_text(encoding="utf-8")
     assert code.read_bytes().startswith(b"\x7fELF")
+    assert ran("export", f"{script}:compiled", tmp_path / "one") == (0, f"{tmp_path / 'one'}\n")
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["one.a", "one.h"]
     _, record = ran("export", f"{script}:plain", header, "--name", "other", "--json")
     assert json.loads(record) == {"name": "other", "files": [str(header)]}
     assert ran("export", f"{script}:plain", tmp_path / "x.xyz")[1].startswith(

@@ -40,7 +40,7 @@ def main() -> None:
 
 
 for _command in (
-    bench, cache, check_target, completion, demo, doctor, explain, export, lower, new_target, onnx, run,
-    targets, viz,
+    bench, cache, check_target, completion, demo, doctor, explain, export, lower, new_target, onnx,
+    run, targets, viz,
 ):
     main.add_command(_command)

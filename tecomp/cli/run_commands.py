@@ -80,7 +80,7 @@ def bench(names: Sequence[str], n: int, seconds: float, as_json: bool) -> None:
 
 @click.command()
 @click.argument("source", metavar="SCRIPT:NAME")
-@click.argument("outputs", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("outputs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--cpu", "cpus", multiple=True,
     help="CPU of the code: a name of LLVM, native, or a level such as x86-64-v3; several levels "
@@ -93,11 +93,12 @@ def export(
     source: str, outputs: Sequence[Path], cpus: Sequence[str], triple: str | None,
     name: str | None, as_json: bool,
 ) -> None:
-    """Write a kernel as a C function to OUTPUTS, which need no Python.
+    """Write a kernel or a program as a C function to OUTPUTS, which need no Python.
 
     NAME in SCRIPT is a kernel of tecomp.build, or a pair as for tecomp.build: a schedule, or a
     tensor without a schedule, and the list of arguments. NAME can be a function that returns one.
     Outputs are objects (.o), libraries (.a, .so), headers (.h), LLVM IR (.ll) or assembly (.s).
+    A program of tecomp.compile is written to a folder.
     """
     symbol = name or outputs[0].stem
     try:

@@ -70,8 +70,8 @@ class ScheduledKernel(Kernel):
     >>> A = te.placeholder((6,), name="A")
     >>> B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
     >>> kernel = build(te.create_schedule(B), [A, B], name="double")
-    >>> kernel.schedule
-    Schedule(A, B)
+    >>> kernel.schedule, kernel.target.name
+    (Schedule(A, B), 'cpu')
     >>> print(kernel.lowered.functions["nest"].body)
     for i in range(6):
         B[i] = A[i] * float32(2.0)

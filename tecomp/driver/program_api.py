@@ -71,6 +71,13 @@ class CompiledProgram(Protocol):
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the program to a folder that `tecomp.load` can read on the same machine."""
 
+    def export(
+        self, folder: str | PathLike[str], *, cpu: str | Sequence[str] | None = None,
+        triple: str | None = None, name: str | None = None,
+        formats: Sequence[str] = (".a", ".h"),
+    ) -> None:
+        """Write the program to a folder as a C function that needs no Python."""
+
     def report(self, *, measured: bool = False, **sizes: int) -> Any:
         """Return the structure of the program and the cost of its kernels."""
 

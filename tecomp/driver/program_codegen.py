@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import prod
@@ -220,45 +220,83 @@ def part_of(build: BuildRequest, lowered: LoweringResult | None = None) -> Progr
     return ProgramKernel(build, lowered, module_text(lowered.final, build.options))
 
 
-def sequence_of(
-    name: str,
-    calls: Sequence[tuple[ProgramKernel, Sequence[SequenceArgument | ArenaValue]]],
-    params: Sequence[Buffer],
-    outputs: Container[Buffer],
-    slots: Sequence[Extent],
-    codes: BackgroundCompiler,
-) -> SequenceCode:
-    """Return the function that calls kernels in sequence.
+@dataclass(frozen=True, slots=True)
+class ProgramSequence:
+    """Function that calls kernels in sequence.
 
-    Args:
+    Attributes:
         name: Name of the function.
         calls: Kernel calls in order, each with its arguments.
         params: Array parameters of the function; their symbolic extents are of dtype int64.
         outputs: Parameters that are written.
         slots: Bytes of each slot of the memory for intermediate values.
+    """
+
+    name: str
+    calls: Sequence[tuple[ProgramKernel, Sequence[SequenceArgument | ArenaValue]]]
+    params: Sequence[Buffer]
+    outputs: Sequence[Buffer]
+    slots: Sequence[Extent]
+
+    @property
+    def parts(self) -> list[ProgramKernel]:
+        """Distinct kernels, in the order of their first call."""
+        return list({id(part): part for part, _ in self.calls}.values())
+
+    @property
+    def head(self) -> PrimFunc:
+        """Function without its statements."""
+        extents = [
+            extent for buffer in self.params for extent in buffer.shape if isinstance(extent, Var)
+        ]
+        sizes = tuple(dict.fromkeys(extents))
+        return PrimFunc(self.name, tuple(map(flatten_axis_groups, self.params)), SeqStmt(()), sizes)
+
+    @property
+    def written(self) -> tuple[Var, ...]:
+        """Data variables of the parameters that are written."""
+        return tuple(buffer.data for buffer in self.params if buffer in self.outputs)
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether a kernel can use several threads."""
+        return any(part.is_parallel for part in self.parts)
+
+    def module(self, suffixes: Mapping[str, str] = MappingProxyType({})) -> ModuleText:
+        """Return the LLVM IR of the function.
+
+        Args:
+            suffixes: Suffix of the symbol of each kernel, by its entry. Default: none.
+        """
+        sizes = self.head.sizes
+        positions = {var.name: SequenceSize(k) for k, var in enumerate(sizes)}
+        steps = [
+            SequenceCall(
+                part.module.entry + suffixes.get(part.module.entry, ""),
+                (*args, *(positions[var.name] for var in part.sizes)),
+                part.module.sites, part.rows,
+            )
+            for part, args in self.calls
+        ]
+        return sequence_text(
+            self.name, steps, len(self.params), self.slots, sizes, is_parallel=self.is_parallel)
+
+
+def sequence_code(sequence: ProgramSequence, codes: BackgroundCompiler) -> SequenceCode:
+    """Return the code of a function that calls kernels in sequence.
+
+    Args:
+        sequence: Function.
         codes: Compilation of the kernels.
 
     Raises:
         InternalError: If LLVM rejects a module.
     """
-    parts = list({id(part): part for part, _ in calls}.values())
-    extents = [extent for buffer in params for extent in buffer.shape if isinstance(extent, Var)]
-    sizes = tuple(dict.fromkeys(extents))
-    head = PrimFunc(name, tuple(map(flatten_axis_groups, params)), SeqStmt(()), sizes)
-    positions = {var.name: SequenceSize(k) for k, var in enumerate(sizes)}
-    steps = [
-        SequenceCall(
-            part.module.entry,
-            (*args, *(positions[var.name] for var in part.sizes)),
-            part.module.sites, part.rows,
-        )
-        for part, args in calls
-    ]
-    is_parallel = any(part.is_parallel for part in parts)
-    text = sequence_text(name, steps, len(params), slots, sizes, is_parallel=is_parallel)
+    parts, text = sequence.parts, sequence.module()
     sequence_image = get_or_compile_object(text.source, is_fresh=codes.is_fresh)
     images = (*(codes.image(part.module) for part in parts), sequence_image)
-    written = tuple(buffer.data for buffer in params if buffer in outputs)
     outside = tuple(dict.fromkeys(call for part in parts for call in part.module.calls))
-    interface = KernelInterface(head, written, text.entry, text.sites, is_parallel, outside)
-    return SequenceCode(interface, tuple(params), images, any(part.has_places for part in parts))
+    interface = KernelInterface(
+        sequence.head, sequence.written, text.entry, text.sites, sequence.is_parallel, outside)
+    has_places = any(part.has_places for part in parts)
+    return SequenceCode(interface, tuple(sequence.params), images, has_places)

@@ -195,6 +195,11 @@ int {name}_set_threads(int count);
 /* Returns the number of threads. */
 int {name}_threads(void);
 """
+_OPEN = """
+/* Maps the file {name}.weights with the constants, before the first call of {name}. Returns 0 or
+   {upper}_INVALID_FILE. */
+int {name}_open(const char *path);
+"""
 _HEADER = """\
 /* {name}: compiled by tecomp. Do not edit.
 
@@ -251,6 +256,8 @@ def header_text(
     functions = _OWN_FUNCTIONS.format(name=function.name)
     if function.is_parallel:
         functions += _THREADS.format(name=function.name, upper=upper)
+    if function.is_mapped:
+        functions += _OPEN.format(name=function.name, upper=upper)
     return _HEADER.format(
         name=function.name, upper=upper, triple=triple, cpus=", ".join(cpus),
         arguments="\n".join([_argument_line(argument) for argument in function.arguments]),

@@ -32,10 +32,11 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, Var, integer_range
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 
-NULL_POINTER, MISALIGNED, SIZE, OVERLAP, MEMORY, INDEX, PROCESSOR, THREADS = range(1, 9)
+NULL_POINTER, MISALIGNED, SIZE, OVERLAP, MEMORY, INDEX, PROCESSOR, THREADS, CLOSED, FILE = range(
+    1, 11)
 ERROR_NAMES = (
     "NULL_POINTER", "MISALIGNED", "INVALID_SIZE", "OVERLAP", "OUT_OF_MEMORY", "INDEX_OUT_OF_BOUNDS",
-    "UNSUPPORTED_CPU", "INVALID_THREADS",
+    "UNSUPPORTED_CPU", "INVALID_THREADS", "NOT_OPEN", "INVALID_FILE",
 )
 """Names of the error kinds in headers; the first kind is 1."""
 _NUMBER = 256
@@ -102,12 +103,17 @@ class ExportedFunction:
         arguments: Parameters in order; sizes that no parameter states follow the others.
         sites: Texts of the run-time checks.
         is_parallel: Whether the code uses several threads.
+        constants: Symbol of the constants of a program, whose address precedes the sizes among the
+            words of the argument block; "" for kernels.
+        is_mapped: Whether the symbol is a variable with the address of mapped constants.
     """
 
     name: str
     arguments: tuple[ExportedArgument, ...]
     sites: tuple[str, ...]
     is_parallel: bool
+    constants: str = ""
+    is_mapped: bool = False
 
     @property
     def prototype(self) -> str:
@@ -225,9 +231,10 @@ def function_text(
             parameters.append(f"{_parameter_type(argument.var.dtype)} {operand}")
             code.env[argument.var] = _value(code, argument.var.dtype, operand)
     _check_numbers(code, function, errors)
+    constants = _constants_address(code, function, errors)
     starts = _check_arrays(code, function, errors)
     _check_overlaps(code, function, starts, errors)
-    block = _fill_block(code, function, starts)
+    block = _fill_block(code, function, starts, constants)
     status = _call(code, function, variants, runtime, block, errors)
     _return_status(code, function, status, block, errors)
     wrapper = code.function("i32", function.name, ", ".join(parameters))
@@ -397,22 +404,28 @@ def _check_overlap(code: FunctionBuilder, a: _Start, b: _Start, status: int) -> 
 
 
 def _fill_block(
-    code: FunctionBuilder, function: ExportedFunction, starts: Sequence[_Start | None]
+    code: FunctionBuilder, function: ExportedFunction, starts: Sequence[_Start | None],
+    constants: str,
 ) -> str:
     """Store the argument block; two words for each table of rows follow the arguments."""
     tables = [argument for argument in function.arguments if argument.has_rows]
-    words = FIRST_ARGUMENT_WORD + len(function.arguments) + 2 * len(tables)
+    words = FIRST_ARGUMENT_WORD + len(function.arguments) + 2 * len(tables) + 1
     block = f"%{code.name('block')}"
     code.allocas.append(f"{block} = alloca [{words} x i64], align 64")
     for word in range(FIRST_ARGUMENT_WORD):
         _store(code, block, word, "i64", "0")
-    for word, (argument, start) in enumerate(
-        zip(function.arguments, starts, strict=True), FIRST_ARGUMENT_WORD
-    ):
+    word = FIRST_ARGUMENT_WORD
+    for argument, start in zip(function.arguments, starts, strict=True):
         if start is not None:
             _store(code, block, word, "ptr", start.address)
         elif argument.var is not None:
-            _store(code, block, word, "i64", _word(code, argument.var))
+            # Programs have no numbers but sizes, which follow the constants.
+            position = word + 1 if constants else word
+            _store(code, block, position, "i64", _word(code, argument.var))
+        word += 1
+    if constants:
+        arrays = sum(start is not None for start in starts)
+        _store(code, block, FIRST_ARGUMENT_WORD + arrays, "ptr", constants)
     word = FIRST_ARGUMENT_WORD + len(function.arguments)
     for argument in tables:
         assert argument.physical is not None
@@ -425,6 +438,18 @@ def _fill_block(
         _store(code, block, word + 1, "i64", pitch)
         word += 2
     return block
+
+
+def _constants_address(
+    code: FunctionBuilder, function: ExportedFunction, errors: dict[int, str]
+) -> str:
+    """Return the address of the constants of a program; "" for kernels."""
+    if not function.constants or not function.is_mapped:
+        return f"@{function.constants}" if function.constants else ""
+    address = code.op(f"load atomic ptr, ptr @{function.constants} acquire, align 8")
+    errors[CLOSED] = f"the constants are not loaded; call {function.name}_open first"
+    _fail_if(code, code.op(f"icmp eq ptr {address}, null"), CLOSED)
+    return address
 
 
 def _store(code: FunctionBuilder, block: str, word: int, kind: str, operand: str) -> None:
@@ -530,6 +555,8 @@ entry:
 def _error_text(name: str, errors: Mapping[int, str]) -> str:
     """Return the function that describes an error code."""
     texts = {0: "no error", **errors, THREADS: f"the number of threads must be 1 to {_MAX_THREADS}"}
+    if CLOSED in errors:
+        texts[FILE] = "the file of constants cannot be mapped, or belongs to another program"
     constants, cases, blocks = [], [], []
     for status, text in {**texts, -1: "unknown error code"}.items():
         number = "unknown" if status < 0 else str(status)

@@ -175,16 +175,41 @@ def exported_module(
         modules: Code for each machine, the highest level first.
         machines: Machines, of one triple.
     """
-    triple = machines[0].triple
     sources, variants = [], []
     for number, (module, machine) in enumerate(zip(modules, machines, strict=True)):
         suffix = f".{number}" if len(machines) > 1 else ""
-        sources.append(variant_source(_with_c_names(module), number + 3, suffix))
-        level = LEVELS.index(machine.cpu) + 1 if machine.cpu in LEVELS else 0
-        variants.append(CodeVariant(module.entry + suffix, level if level > 1 else 0))
-    texts, runtime = [], {}
+        sources.append(variant_source(with_c_names(module), number + FIRST_GROUP, suffix))
+        variants.append(CodeVariant(module.entry + suffix, required_level(machine)))
+    return linked_module(function, sources, variants, machines)
+
+
+def required_level(machine: LlvmTarget) -> int:
+    """Return the number of the level that code for a machine requires; 0 for no check.
+
+    >>> required_level(LlvmTarget("x86_64-unknown-linux-gnu", "x86-64-v3"))
+    3
+    """
+    level = LEVELS.index(machine.cpu) + 1 if machine.cpu in LEVELS else 0
+    return level if level > 1 else 0
+
+
+def linked_module(
+    function: ExportedFunction, sources: Sequence[LlvmSource], variants: Sequence[CodeVariant],
+    machines: Sequence[LlvmTarget], constants: str = "",
+) -> ExportedModule:
+    """Merge modules of `variant_source` with the runtime and the C function.
+
+    Args:
+        function: C function.
+        sources: Modules.
+        variants: Code for each machine, the highest level first.
+        machines: Machines, of one triple.
+        constants: LLVM IR of the constants of a program.
+    """
+    triple = machines[0].triple
+    texts, runtime = [constants], dict[str, str]()
     has_rows = any(argument.has_rows for argument in function.arguments)
-    if has_rows or any(uses_memory(module.text) for module in modules):
+    if has_rows or any(uses_memory(source.text) for source in sources):
         memory = memory_runtime(triple, is_parallel=function.is_parallel)
         texts.append(memory.text)
         runtime.update(memory.symbols)
@@ -197,7 +222,7 @@ def exported_module(
     return ExportedModule(function, source, triple, tuple([_cpu_text(m) for m in machines]))
 
 
-def _with_c_names(module: ModuleText) -> LlvmSource:
+def with_c_names(module: ModuleText) -> LlvmSource:
     """Return a module whose external functions have the names of the C functions."""
     source = module.source
     text = source.text
@@ -285,6 +310,8 @@ def uses_memory(text: str) -> bool:
     return _TABLE_LOAD.search(text) is not None
 
 
+FIRST_GROUP = 3
+"""Number of the attribute group of the first machine."""
 _DECLARATION = re.compile(r"^declare [^@\n]*@([\w.]+)\(.*$", re.MULTILINE)
 _ATTRIBUTES = re.compile(r"^(?:attributes #|!)\d+ = .*\n?", re.MULTILINE)
 
@@ -356,7 +383,7 @@ def merge_modules(
         "attributes #1 = { nounwind willreturn memory(none) }",
         f"attributes #2 = {{ nounwind {attributes_of(baseline(triple))} }}",
         *(f"attributes #{number} = {{ nounwind {attributes_of(machine)} }}"
-          for number, machine in enumerate(machines, 3)),
+          for number, machine in enumerate(machines, FIRST_GROUP)),
         "!0 = !{}", "!1 = !{i32 1}", "",
     ]
     def joined(field: str) -> tuple[str, ...]:

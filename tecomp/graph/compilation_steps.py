@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tecomp.codegen.emit.kernel_sequence import ArenaValue, SequenceArgument
 from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.program_codegen import BackgroundCompiler, ProgramKernel, codes, sequence_of
-from tecomp.errors import InternalError, TecompError
+from tecomp.driver.program_codegen import (
+    BackgroundCompiler,
+    ProgramKernel,
+    ProgramSequence,
+    codes,
+    sequence_code,
+)
+from tecomp.errors import CallError, InternalError, TecompError
 from tecomp.graph.compile_options import CompileRequest
-from tecomp.graph.dag import ProgramGraph
 from tecomp.graph.definition_keys import definitions_text
 from tecomp.graph.fusion import FusionGroup, group_inputs
 from tecomp.graph.kernels import ConstantPool, FusedKernel, KernelBuilder, KernelCall
@@ -27,9 +33,12 @@ from tecomp.graph.sizes import bytes_of, in_int64, plain_layout
 from tecomp.graph.work_division import division_outcomes
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Var
-from tecomp.ir.nodes.stmt import Buffer, Extent
+from tecomp.ir.nodes.stmt import Buffer
 from tecomp.layout.core.layout import Layout
 from tecomp.progress import progress
+
+if TYPE_CHECKING:
+    from tecomp.export.program_export import ExportedProgram
 
 
 class _RefusedError(Exception):
@@ -59,19 +68,59 @@ def compile_native(
         request: Compilation request.
         is_fresh: If True, do not use object code from the cache.
     """
+    builder, outline = _outline_of(request)
+    with codes(is_fresh=is_fresh) as compiler:
+        planned, plan = _planned_memory(builder, outline, partial(_generate, compiler))
+        native = native_of(request.name, planned, plan, compiler)
+    return native, _details(planned.plan, planned.kernels, plan)
+
+
+def exported_program(request: CompileRequest, constants: bytes) -> ExportedProgram:
+    """Plan a program again, and return its parts for the export as C code.
+
+    Args:
+        request: Compilation request.
+        constants: Contents of the constant pool.
+
+    Raises:
+        CallError: If the target is simulated.
+    """
+    if request.target.code.kind != "host":
+        raise CallError(
+            "export: {kernel} is built for {target}, which is simulated and has no native code; "
+            "build the kernel for target='cpu'",
+            kind="unsupported-by-target", kernel=request.name, target=request.target.name,
+        )
+    # Import lazily: compilation does not need the export.
+    from tecomp.export.program_export import ExportedKernel, ExportedProgram
+
+    planned, plan = _planned_memory(*_outline_of(request))
+    steps, params = _steps_of(planned, plan)
+    sequence = _call_sequence(request.name, planned, plan, steps, params)
+    kernels = [
+        ExportedKernel(part.lowered.final, part.build.options, part.module)
+        for part in sequence.parts
+    ]
+    return ExportedProgram(
+        sequence.head, tuple(params), sequence.written, tuple(kernels), sequence.module, constants,
+        sequence.is_parallel,
+    )
+
+
+def _outline_of(request: CompileRequest) -> tuple[KernelBuilder, ProgramPlan]:
+    """Return the plan of a program, and the cache of its kernels."""
     outline = plan_program(request)
     builder = KernelBuilder(request.target, outline.locations)
-    outline = keep_between_kernels(outline, partial(_planned, builder))
-    with codes(is_fresh=is_fresh) as compiler:
-        planned = _planned(builder, outline, partial(_generate, compiler))
-        outline, found = planned.plan, planned.kernels
-        plan = outline.plan(_written_over(outline, found))
-        pairs = list(zip(outline.groups, found, strict=True))
-        native = native_of(
-            request.name, outline.graph, pairs, outline.known, plan, compiler, outline.stored,
-            outline.packed,
-        )
-    return native, _details(outline, found, plan)
+    return builder, keep_between_kernels(outline, partial(_planned, builder))
+
+
+def _planned_memory(
+    builder: KernelBuilder, outline: ProgramPlan,
+    add: Callable[[FusedKernel], None] = lambda kernel: None,
+) -> tuple[PlannedKernels, ArenaPlan | SymbolicArenaPlan]:
+    """Return the kernels of a program, and the memory plan of the values between kernels."""
+    planned = _planned(builder, outline, add)
+    return planned, planned.plan.plan(_written_over(planned.plan, planned.kernels))
 
 
 def details_from(outline: ProgramPlan, *, is_final: bool = False) -> ProgramDetails:
@@ -174,56 +223,67 @@ Step = tuple[ProgramKernel, Sequence[SequenceArgument | ArenaValue]]
 
 
 def native_of(
-    name: str,
-    graph: ProgramGraph,
-    kernels: Sequence[tuple[FusionGroup, FusedKernel]],
-    known: frozenset[Tensor],
-    plan: ArenaPlan | SymbolicArenaPlan,
+    name: str, planned: PlannedKernels, plan: ArenaPlan | SymbolicArenaPlan,
     codes: BackgroundCompiler,
-    stored: Mapping[Tensor, Layout],
-    packed: Sequence[Tensor] = (),
 ) -> NativeProgram:
     """Link the kernels of a program to machine code.
 
     Args:
         name: Program name.
-        graph: Operations.
-        kernels: Groups and their kernels, in execution order.
-        known: Values that depend on constants only and are computed once.
+        planned: Kernels, in execution order.
         plan: Memory plan of the values between kernels.
         codes: Collector of the machine code of kernels.
-        stored: Layouts of values that are not in row-major order.
-        packed: Inputs and outputs that the caller passes in device layout.
     """
-    arguments = (*graph.inputs, *graph.outputs)
-    where: dict[Tensor, SequenceArgument | ArenaValue] = {x: SequenceArgument(k) for k, x
-        in enumerate(arguments)}
-    slots: tuple[Extent, ...]
-    variables: Mapping[Var, Var] = {}
-    if isinstance(plan, SymbolicArenaPlan):
-        where |= {value.tensor: ArenaValue(0, value.slot) for value in plan.values}
-        slots, variables = plan.slots, plan.variables
-    else:
-        where |= {value.tensor: ArenaValue(value.offset) for value in plan.values}
-        slots = (plan.bytes,)
-    steps = _Steps(frozenset(graph.constants), known, where, len(arguments), stored)
-    for group, kernel in kernels:
-        steps.add(group, kernel)
-    params = [_buffer(tensor, stored, variables) for tensor in arguments]
-    data = Buffer("constants", (max(steps.pool.end, 1),), DType("uint8"))
-    results = params[len(graph.inputs) :]
-    run = sequence_of(name, steps.program_calls, [*params, data], results, slots, codes)
+    outline = planned.plan
+    steps, params = _steps_of(planned, plan)
+    run = sequence_code(_call_sequence(name, planned, plan, steps, params), codes)
     sources = [_buffer(tensor, {}, {}) for tensor in steps.sources]
-    pack = sequence_of(
-        f"{name}_constants", steps.packing_calls, [data, *sources], [data], (), codes
+    data = params[-1]
+    pack = sequence_code(
+        ProgramSequence(
+            f"{name}_constants", steps.packing_calls, [data, *sources], [data], ()), codes
     ) if steps.packing_calls else None
-    positions = {tensor: k for k, tensor in enumerate(graph.constants)}
+    positions = {tensor: k for k, tensor in enumerate(outline.graph.constants)}
+    stored = outline.stored
     return NativeProgram(
         run, pack, tuple(positions[x] for x in steps.sources),
         tuple((positions[x], offset) for x, offset in steps.copied.items()),
         steps.pool.end, len(steps.program_calls),
-        _text_of([stored.get(x, plain_layout(x)) for x in packed]),
+        _text_of([stored.get(x, plain_layout(x)) for x in outline.packed]),
     )
+
+
+def _steps_of(
+    planned: PlannedKernels, plan: ArenaPlan | SymbolicArenaPlan
+) -> tuple[_Steps, list[Buffer]]:
+    """Return the kernel calls of a program, and its parameters; the last is the constant pool."""
+    outline = planned.plan
+    graph, stored = outline.graph, outline.stored
+    arguments = (*graph.inputs, *graph.outputs)
+    where: dict[Tensor, SequenceArgument | ArenaValue] = {x: SequenceArgument(k) for k, x
+        in enumerate(arguments)}
+    variables: Mapping[Var, Var] = {}
+    if isinstance(plan, SymbolicArenaPlan):
+        where |= {value.tensor: ArenaValue(0, value.slot) for value in plan.values}
+        variables = plan.variables
+    else:
+        where |= {value.tensor: ArenaValue(value.offset) for value in plan.values}
+    steps = _Steps(frozenset(graph.constants), outline.known, where, len(arguments), stored)
+    for group, kernel in zip(outline.groups, planned.kernels, strict=True):
+        steps.add(group, kernel)
+    params = [_buffer(tensor, stored, variables) for tensor in arguments]
+    data = Buffer("constants", (max(steps.pool.end, 1),), DType("uint8"))
+    return steps, [*params, data]
+
+
+def _call_sequence(
+    name: str, planned: PlannedKernels, plan: ArenaPlan | SymbolicArenaPlan, steps: _Steps,
+    params: Sequence[Buffer],
+) -> ProgramSequence:
+    """Return the function of a program call."""
+    results = params[len(planned.plan.graph.inputs) : -1]
+    slots = plan.slots if isinstance(plan, SymbolicArenaPlan) else (plan.bytes,)
+    return ProgramSequence(name, steps.program_calls, params, results, slots)
 
 
 @dataclass(slots=True)

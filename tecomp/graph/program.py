@@ -347,6 +347,47 @@ class Program(Pictured):
             return
         save(self._asked, self._native, folder)
 
+    def export(
+        self, folder: str | PathLike[str], *, cpu: str | Sequence[str] | None = None,
+        triple: str | None = None, name: str | None = None,
+        formats: Sequence[str] = (".a", ".h"),
+    ) -> None:
+        """Write the program as one C function that needs no Python.
+
+        The function takes inputs, outputs and size variables. Constants of at most 1 MiB are in
+        the code. Larger constants are in the file `name.weights`, which the C function `name_open`
+        maps.
+
+        Args:
+            folder: Path of a new or empty folder, or of an exported program, which is replaced. The
+                folder appears under its name only when it is complete.
+            cpu: CPU of the code, or several levels, as for kernels. Default: the CPU of the build.
+            triple: Target triple. Default: this machine.
+            name: Name of the function. Default: the name of the program.
+            formats: Suffixes of the files: .o, .a, .so, .h, .ll, .s. Default: .a and .h.
+
+        Raises:
+            CallError: If an argument is invalid, the program calls Python functions or is for a
+                simulated target, or a file cannot be written.
+
+        >>> import os, tempfile
+        >>> from tecomp import te
+        >>> A = te.placeholder((8,), name="A")
+        >>> program = compile(te.compute((8,), lambda i: A[i] + 1, name="B"), [A], name="plus")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     program.export(folder, formats=[".o", ".h"])
+        ...     print(sorted(os.listdir(folder)))
+        ['plus.h', 'plus.o']
+        """
+        # Import lazily: calls need neither planning nor the export.
+        from tecomp.export.program_export import export_program
+        from tecomp.graph.compilation_steps import exported_program
+
+        pool = self._constants[: self._native.constant_bytes]
+        export_program(
+            exported_program(self._asked, pool.tobytes()), folder, cpu=cpu, triple=triple,
+            name=name, formats=formats)
+
     def report(self, *, measured: bool = False, **sizes: int) -> ProgramReport:
         """Report the structure of the program and the cost of its kernels.
 
