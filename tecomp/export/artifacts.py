@@ -290,6 +290,9 @@ _LIBM_NAMES = """\
     nextafter pow remainder rint round roundeven sin sinh sqrt tan tanh tgamma trunc"""
 _LIBM = frozenset(name + suffix for name in _LIBM_NAMES.split() for suffix in ("", "f"))
 
+C_FUNCTIONS = _LIBC | _LIBM
+"""Functions of the C library whose names exported functions cannot have."""
+
 
 def _argument_line(argument: ExportedArgument) -> str:
     """Return the comment on an argument."""

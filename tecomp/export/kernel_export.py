@@ -24,6 +24,7 @@ from tecomp.codegen.llvm.jit import (
 )
 from tecomp.errors import CallError, InternalError
 from tecomp.export.artifacts import (
+    C_FUNCTIONS,
     archive_content,
     elf_symbols,
     header_text,
@@ -205,7 +206,17 @@ def linked_module(
         variants: Code for each machine, the highest level first.
         machines: Machines, of one triple.
         constants: LLVM IR of the constants of a program.
+
+    Raises:
+        CallError: If the function has the name of a function of the C library.
     """
+    declared = {name for source in sources for name in _DECLARATION.findall(source.text)}
+    if function.name in declared | C_FUNCTIONS:
+        raise CallError(
+            "export: {name!r} is a function of the C library; pass name='...' to `tecomp.build` or "
+            "to `export`",
+            kind="invalid-value", name=function.name,
+        )
     triple = machines[0].triple
     texts, runtime = [constants], dict[str, str]()
     has_rows = any(argument.has_rows for argument in function.arguments)
@@ -345,7 +356,7 @@ def variant_source(source: LlvmSource, group: int, suffix: str) -> LlvmSource:
     names = {name: name + suffix for name in defined_names(source.text)}
     text = rename_symbols(_ATTRIBUTES.sub("", source.text), names)
     text = re.sub(r" #0( alwaysinline)? \{$", rf" #{group}\1 {{", text, flags=re.MULTILINE)
-    text = re.sub(r"^define (?!internal)", "define hidden ", text, flags=re.MULTILINE)
+    text = re.sub(r"^define (?!internal)", "define internal ", text, flags=re.MULTILINE)
     lists = (source.plain_loops, source.loop_work, source.inlined, source.handed_over)
     return LlvmSource(text, *(tuple([names[name] for name in items]) for items in lists))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -93,6 +94,44 @@ int main(void) {
     objects = [export(rows(name), tmp_path, suffix) for name, suffix in (("scaled", ".o"), ("other", ".a"))]
 
     assert run_c(source, *objects) == "0 0 3 3 1"
+
+
+def test_one_kernel_has_several_names_in_one_program(run_c: Run, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        for suffix in (".o", ".h"):
+            rows().export(tmp_path / f"{name}{suffix}", name=name)
+    source = """
+#include "first.h"
+#include "second.h"
+int main(void) {
+  float x[7] = {1, 2, 3, 4, 5, 6, 7}, y[7], z[7];
+  return first(x, y, 1) || second(y, z, 1) || z[6] != 63;
+}
+"""
+
+    assert run_c(source, tmp_path / "first.o", tmp_path / "second.o") == ""
+
+
+def test_functions_of_c_are_called_by_their_names(run_c: Run, tmp_path: Path) -> None:
+    name = "sched_get_priority_max"  # a function that LLVM does not replace by instructions
+    function = tecomp.CFunction(ctypes.CDLL(None), name, ["int32"], "int32")
+    tecomp.register_func("export.priority", function, override=True)
+    A = te.placeholder((2,), "int32", name="A")
+    B = te.compute((2,), lambda i: te.call_pure_extern("int32", "export.priority", A[i]), name="B")
+    kernel = tecomp.build(te.create_schedule(B), [A, B], name="priorities")
+    export(kernel, tmp_path, ".o")
+    source = """
+#include "priorities.h"
+#include <sched.h>
+int main(void) {
+  int32_t a[2] = {SCHED_OTHER, SCHED_FIFO}, b[2];
+  return priorities(a, b) || b[0] != sched_get_priority_max(SCHED_OTHER)
+      || b[1] != sched_get_priority_max(SCHED_FIFO);
+}
+"""
+
+    assert f"definitions of {name}\n" in (tmp_path / "priorities.h").read_text(encoding="utf-8")
+    assert run_c(source, tmp_path / "priorities.o") == ""
 
 
 THREADS = """

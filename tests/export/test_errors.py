@@ -142,6 +142,7 @@ REJECTED: dict[str, tuple[Callable[[], None], Diagnostic]] = {
         lambda: plain("main").export("main.o", name="double"),
         Diagnostic("invalid-value", name="double")),
     "main": (lambda: plain("main").export("main.o"), Diagnostic("invalid-value", name="main")),
+    "C library": (lambda: plain("free").export("free.o"), Diagnostic("invalid-value", name="free")),
     "target": (
         lambda: plain("sticks", "stick128").export("sticks.o"),
         Diagnostic("unsupported-by-target", kernel="sticks", target="stick128")),

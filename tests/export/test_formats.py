@@ -57,7 +57,7 @@ def test_serial_kernels_without_memory_refer_to_nothing(tmp_path: Path) -> None:
     symbols = elf_symbols(path.read_bytes())
 
     assert symbols.undefined == ()
-    assert [*symbols.defined] == ["plain.entry", "plain", "plain_error_text"]
+    assert [*symbols.defined] == ["plain", "plain_error_text"]
 
 
 def test_symbols_agree_with_nm(tmp_path: Path) -> None:
@@ -147,6 +147,36 @@ def test_code_for_aarch64(cpu: str | None, tmp_path: Path) -> None:
     assert {*elf_symbols(image).undefined} <= {*LIBC.split()}
 
 
+def instructions(text: str) -> dict[str, list[str]]:
+    """Return the instructions of each function, without numbers of labels."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        code = line.split("#")[0].rstrip()
+        if label := re.match(r"([A-Za-z][\w.]*):", code):
+            name = label[1]
+        elif re.match(r"\s+[a-z]", code) and name:
+            found.setdefault(name, []).append(re.sub(r"\.L(BB|CPI)\d+_", r".L\1_", code))
+        elif code.startswith(".Lfunc_end"):
+            name = ""
+    return found
+
+
+def test_exported_code_equals_the_code_that_python_calls(tmp_path: Path) -> None:
+    A, B = (te.placeholder((256, 256), name=name) for name in "AB")
+    k = te.reduce_axis((0, 256), name="k")
+    C = te.compute((256, 256), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    kernels = [tecomp.build(C, [A, B, C], name="gemm"), parallel(), serial()]
+    for kernel in kernels:
+        path = tmp_path / f"{kernel.name}.s"
+        kernel.export(path)
+        called, exported = instructions(kernel.source("asm")), instructions(path.read_text())
+        bodies = [name for name in called if name.endswith(".body")]
+
+        assert bodies != []
+        assert {name: exported[name] for name in bodies} == {name: called[name] for name in bodies}
+
+
 def test_levels_are_variants_in_one_object(tmp_path: Path) -> None:
     path = tmp_path / "lines.s"
     parallel().export(path, cpu=["x86-64-v2", "x86-64-v4"])
@@ -163,3 +193,15 @@ def test_import_of_tecomp_loads_no_export() -> None:
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
     assert done.stdout == "[]\n"
+
+
+def test_zig_links_libraries_for_other_processors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ziglang")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for triple, machine in ((ARM, b"\xb7\0"), ("x86_64-unknown-linux-gnu", b"\x3e\0")):
+        path = tmp_path / f"lines-{triple}.so"
+        parallel().export(path, triple=triple)
+        assert path.read_bytes()[18:20] == machine
+        assert path.stat().st_mode & 0o111

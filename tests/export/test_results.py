@@ -20,6 +20,7 @@ from tecomp.driver import ScheduledKernel
 
 pytestmark = pytest.mark.usefixtures("cc")
 Array = np.ndarray[Any, np.dtype[Any]]
+RANDOM = np.random.default_rng(0)
 
 
 def load(kernel: ScheduledKernel, folder: Path, **options: Any) -> Any:
@@ -186,6 +187,29 @@ def test_parallel_kernels_with_scratch_memory(tmp_path: Path) -> None:
     for _ in range(20):
         assert function(*words([a, b])) == 0
         np.testing.assert_array_equal(b, (a + 1).sum(1))
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3"])
+def test_conversions_to_half_precision(cpu: str, tmp_path: Path) -> None:
+    A = te.placeholder((37,), name="A")
+    H = te.compute(A.shape, lambda i: (A[i] * 0.1).astype("float16"), name="H")
+    a, h = RANDOM.standard_normal(37).astype("f4"), np.zeros(37, np.float16)
+    function = load(tecomp.build(H, [A, H], name="half"), tmp_path, cpu=cpu)
+
+    assert function(*words([a, h])) == 0
+    np.testing.assert_array_equal(h, (a * np.float32(0.1)).astype(np.float16))
+
+
+def test_functions_of_libm(tmp_path: Path) -> None:
+    A = te.placeholder((37,), "float64", name="A")
+    R = te.compute(A.shape, lambda i: te.fmod(A[i], 0.75) + te.tan(A[i]), name="R")
+    kernel = tecomp.build(R, [A, R], name="remainders")
+    kernel.export(tmp_path / "remainders.h")
+    a, r = RANDOM.standard_normal(37), np.zeros(37)
+
+    assert "Links with: libm (-lm)\n" in (tmp_path / "remainders.h").read_text(encoding="utf-8")
+    assert load(kernel, tmp_path)(*words([a, r])) == 0
+    np.testing.assert_allclose(r, np.fmod(a, 0.75) + np.tan(a), rtol=1e-12)
 
 
 WITHOUT_TECOMP = """
