@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tecomp import caches
 from tecomp.caches import CACHE_LIMITS, CacheLimit, LRUCache, cache_usage, memoize
-from tests.test_names import trees
+from tests.test_names import trees_with
 
 # Functions and methods of other modules that bound a cache.
 OTHERS = {"lru_cache", "OrderedDict", "popitem"}
@@ -27,7 +27,7 @@ def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
 def test_each_cache_has_a_limit_and_each_limit_a_cache() -> None:
     names = [
         ast.literal_eval(call.args[0])
-        for module, tree in trees().items() if module != "tecomp.caches"
+        for module, tree in trees_with("LRUCache", "memoize") if module != "tecomp.caches"
         for name, call in calls(tree) if name in ("LRUCache", "memoize")
     ]
 
@@ -38,7 +38,7 @@ def test_each_cache_has_a_limit_and_each_limit_a_cache() -> None:
 def test_no_other_module_bounds_a_cache() -> None:
     found = {
         module
-        for module, tree in trees().items() if module != "tecomp.caches"
+        for module, tree in trees_with(*OTHERS) if module != "tecomp.caches"
         for node in ast.walk(tree)
         if (isinstance(node, ast.Name | ast.alias | ast.Attribute) and OTHERS & {
             getattr(node, "id", None), getattr(node, "name", None), getattr(node, "attr", None)})

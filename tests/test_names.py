@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+TOP = ("tecomp", "schedules", "targets")
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 # Words that do not name an operation or a result on their own.
 _PARTICIPLES = """\
@@ -40,20 +44,68 @@ def module_of(path: Path) -> str:
     return name if name.startswith("tecomp") else f"tecomp.{name}"
 
 
+def trees_with(*words: str) -> Iterator[tuple[str, ast.Module]]:
+    """Yield modules of the product and their syntax trees, if the text has one of the words.
+
+    Trees are not cached: each full garbage collection of later tests would traverse them.
+    """
+    for path in sorted(path for top in TOP for path in (ROOT / top).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if any(word in text for word in words):
+            yield module_of(path), ast.parse(text)
+
+
+@dataclass
+class Names:
+    """Names that a module defines.
+
+    Attributes:
+        classes: Public classes, also inside of functions.
+        functions: Functions of the module itself.
+        poor: Local variables and parameters whose names are in `LOCALS`.
+        constants: Constants of the hardware that are bound to integers.
+    """
+
+    classes: list[str] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
+    poor: set[str] = field(default_factory=set)
+    constants: list[str] = field(default_factory=list)
+
+
 @cache
-def trees() -> dict[str, ast.Module]:
-    """Return the syntax trees of the product by module."""
-    paths = [path for top in ("tecomp", "schedules", "targets") for path in (ROOT / top).rglob("*.py")]
-    return {module_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(paths)}
+def names() -> dict[str, Names]:
+    """Return the names of all modules of the product."""
+    return {module: names_of(tree) for module, tree in trees_with("")}
+
+
+def names_of(tree: ast.Module) -> Names:
+    found = Names(functions=[node.name for node in tree.body if isinstance(node, FUNCTION)])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            found.classes.append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            bound = (target.id.lstrip("_") for target in targets if isinstance(target, ast.Name))
+            is_integer = isinstance(node.value.value, int)
+            found.constants += [name for name in bound if name in HARDWARE and is_integer]
+        elif isinstance(node, FUNCTION):
+            found.poor |= {name for part in ast.walk(node) if (name := bound_by(part)) in LOCALS}
+    return found
+
+
+def bound_by(node: ast.AST) -> str:
+    """Return the name of a parameter or of a variable that is assigned to, or an empty string."""
+    if isinstance(node, ast.arg):
+        return node.arg
+    return node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else ""
 
 
 @pytest.mark.exhaustive
 def test_a_public_class_name_occurs_once() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
-    for module, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].append(module)
+    for module, found in names().items():
+        for name in found.classes:
+            homes[name].append(module)
 
     assert len(homes) > 500  # the files were found
     assert {name: places for name, places in homes.items() if len(places) > 1} == {}
@@ -61,11 +113,7 @@ def test_a_public_class_name_occurs_once() -> None:
 
 def functions() -> set[str]:
     """Return all module-level functions, with their modules."""
-    return {
-        f"{module}.{node.name}"
-        for module, tree in trees().items() for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    return {f"{module}.{name}" for module, found in names().items() for name in found.functions}
 
 
 LOCALS = frozenset((
@@ -76,21 +124,7 @@ LOCALS = frozenset((
 
 
 def test_local_variables_and_parameters_have_names_of_the_field() -> None:
-    poor = {
-        (module, name)
-        for module, tree in trees().items()
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
-        for name in [
-            node.arg if isinstance(node, ast.arg)
-            else node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-            else ""
-        ]
-        if name in LOCALS
-    }
-
-    assert poor == set()
+    assert {module: found.poor for module, found in names().items() if found.poor} == {}
 
 
 def test_no_function_is_called_by_a_participle_or_pronoun() -> None:
@@ -118,12 +152,8 @@ HARDWARE = {
 
 def test_constants_of_the_hardware_are_defined_once() -> None:
     found: dict[str, list[str]] = defaultdict(list)
-    for module, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                for name in (target.id.lstrip("_") for target in targets if isinstance(target, ast.Name)):
-                    if name in HARDWARE and isinstance(node.value.value, int):
-                        found[name].append(module)
+    for module, item in names().items():
+        for name in item.constants:
+            found[name].append(module)
 
     assert found == {name: [module] for name, module in HARDWARE.items() if module}

@@ -66,12 +66,12 @@ class Docstring:
     Attributes:
         place: File and line.
         text: Text without indentation.
-        function: Function that is documented, if any.
+        parameters: Parameters of the function that is documented; None for others.
     """
 
     place: str
     text: str
-    function: ast.FunctionDef | None
+    parameters: frozenset[str] | None
 
     def section(self, name: str) -> str:
         """Return the text of a section, or an empty string."""
@@ -99,8 +99,17 @@ def docstrings(path: Path) -> Iterator[Docstring]:
             if not isinstance(entry, ast.Expr) or not isinstance(entry.value, ast.Constant):
                 continue
             if isinstance(text := entry.value.value, str):
-                function = node if isinstance(node, ast.FunctionDef) and number == 0 else None
-                yield Docstring(f"{path.relative_to(ROOT)}:{entry.lineno}", cleandoc(text), function)
+                parameters = None
+                if isinstance(node, ast.FunctionDef) and number == 0:
+                    parameters = parameters_of(node.args)
+                yield Docstring(f"{path.relative_to(ROOT)}:{entry.lineno}", cleandoc(text), parameters)
+
+
+def parameters_of(args: ast.arguments) -> frozenset[str]:
+    """Return the names of the parameters of a function."""
+    variadic = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
+    return frozenset(
+        arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, *variadic))
 
 
 @cache
@@ -112,7 +121,7 @@ def documented() -> list[Docstring]:
 def test_raises_entries_state_a_condition() -> None:
     raised = [
         (item.place, entry)
-        for item in documented() if item.function is not None
+        for item in documented() if item.parameters is not None
         for entry in re.findall(r"^    (?! )\S.*$", item.section("Raises"), re.MULTILINE)
     ]
     wrong = [
@@ -128,17 +137,14 @@ def test_documented_arguments_are_parameters() -> None:
     """Ruff checks that each parameter of a list of arguments is described (D417)."""
     wrong, count = [], 0
     for item in documented():
-        if item.function is None or not (text := item.section("Args")):
+        if item.parameters is None or not (text := item.section("Args")):
             continue
         names = {
             name.strip(" *")
             for entry in re.findall(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", text, re.MULTILINE)
             for name in entry.split(",")
         }
-        args = item.function.args
-        known = {arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
-        known |= {arg.arg for arg in (args.vararg, args.kwarg) if arg is not None}
-        wrong += [(item.place, sorted(names - known))] if names - known else []
+        wrong += [(item.place, sorted(names - item.parameters))] if names - item.parameters else []
         count += 1
 
     assert count > 800  # the sections were found
@@ -148,7 +154,7 @@ def test_documented_arguments_are_parameters() -> None:
 def test_summaries_of_functions_are_one_sentence() -> None:
     found = [
         (item.place, item.text.partition("\n")[0])
-        for item in documented() if item.function is not None
+        for item in documented() if item.parameters is not None
     ]
     wrong = [
         (place, summary) for place, summary in found

@@ -13,6 +13,7 @@ from typing import Any
 
 import tecomp.array as xp
 from tecomp import dist
+from tests.strategies.single_flight import build_once
 
 _PAUSE = 0.005
 """Seconds between polls for the next program; a blocking MPI receive occupies a core."""
@@ -43,6 +44,7 @@ def ran(words: list[str]) -> list[str]:
 
 def main() -> None:
     """Run programs until no further one is requested."""
+    build_once()
     comm = dist.world().comm.Dup()
     while words := asked(comm):
         lines = ran(words)
