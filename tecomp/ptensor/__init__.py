@@ -102,6 +102,7 @@ if TYPE_CHECKING:
         UniqueValues,
     )
     from tecomp.ptensor.parse import operation_classes, parse_module, parse_type
+    from tecomp.ptensor.parse_operands import MLIR_DTYPES
     from tecomp.ptensor.types import (
         ALL,
         COMPLEX,

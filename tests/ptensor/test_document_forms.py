@@ -10,10 +10,15 @@ import pytest
 
 from tecomp.array.executor import execute
 from tecomp.errors import ParseError, TecompError
-from tecomp.ptensor import lower_ptensor, parse_type
+from tecomp.ptensor import (
+    ALL,
+    MLIR_DTYPES,
+    SCALARS,
+    lower_ptensor,
+    numpy_dtype,
+    parse_type,
+)
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.parse_operands import MLIR_DTYPES
-from tecomp.ptensor.types import ALL, SCALARS, numpy_dtype
 from tests.messages import Diagnostic, diagnostic
 
 X = np.array([[3, 1, 2], [9, 7, 8]], "float32")
