@@ -18,7 +18,7 @@ from tecomp.compute.tensor_region import TensorRegion, part_of
 from tecomp.errors import CallError, DefinitionError, InternalError, TypeMismatchError
 from tecomp.ir.arith.extents import simplify_extent
 from tecomp.ir.nodes.argument_checks import shape_text
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var, cast, index_value, integer_range
 from tecomp.ir.nodes.stmt import (
     Allocate,
@@ -95,13 +95,12 @@ def _reference_statements(op: ComputeOp, buffers: Sequence[Buffer], part: str) -
     """Return reference statements for a part; None if the definition has no such part."""
     *inputs, out = buffers
     bufs = dict(zip(op.input_tensors, inputs, strict=True))
-    axes: dict[IterVar, Expr] = {
-        axis: Var(axis.name, axis.dtype) for axis in (*op.axis, *op.reduce_axis)
-    }
-    indices = tuple(axes[axis] for axis in op.axis)
+    loops = {axis: Var(axis.name, INT64) for axis in (*op.axis, *op.reduce_axis)}
+    axes = {axis: cast(axis.dtype, var) for axis, var in loops.items()}
+    indices = tuple(loops[axis] for axis in op.axis)
     value = op.body[0]
     if not isinstance(value, Reduce):
-        stmt = _loops_over(op.axis, axes, BufferStore(out, _read(value, bufs, axes), indices))
+        stmt = _loops_over(op.axis, loops, BufferStore(out, _read(value, bufs, axes), indices))
         return stmt if part == "body" else None
     reset = BufferStore(out, value.combiner.identity[0], indices)
     combiner = value.combiner
@@ -109,17 +108,15 @@ def _reference_statements(op: ComputeOp, buffers: Sequence[Buffer], part: str) -
         combiner.lhs[0]: BufferLoad(out, indices),
         combiner.rhs[0]: _read(value.source[0], bufs, axes),
     })
-    update = _loops_over(op.reduce_axis, axes, BufferStore(out, combined, indices))
+    update = _loops_over(op.reduce_axis, loops, BufferStore(out, combined, indices))
     steps = {"body": seq(reset, update), "reset": reset, "update": update}
-    return _loops_over(op.axis, axes, steps[part])
+    return _loops_over(op.axis, loops, steps[part])
 
 
-def _loops_over(loops: Sequence[IterVar], axes: Mapping[IterVar, Expr], body: Stmt) -> Stmt:
-    for axis in reversed(loops):
-        var = axes[axis]
-        assert isinstance(var, Var)
-        low, count = axis.dom.min, index_value(axis.extent)
-        body = For(var, low, count, ForKind.SERIAL, body)
+def _loops_over(axes: Sequence[IterVar], loops: Mapping[IterVar, Var], body: Stmt) -> Stmt:
+    for axis in reversed(axes):
+        low, count = cast(INT64, axis.dom.min), index_value(axis.extent)
+        body = For(loops[axis], low, count, ForKind.SERIAL, body)
     return body
 
 
@@ -127,7 +124,9 @@ def _read(value: Expr, bufs: Mapping[Tensor, Buffer], axes: Mapping[IterVar, Exp
     """Rewrite an expression of tensors and axes to buffers and loop variables."""
 
     def rule(node: object) -> Expr | None:
-        return BufferLoad(bufs[node.tensor], node.indices) if isinstance(node, TensorLoad) else None
+        if not isinstance(node, TensorLoad):
+            return None
+        return BufferLoad(bufs[node.tensor], tuple(map(index_value, node.indices)))
 
     return substitute(bottom_up(value, rule), axes)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tecomp.errors import CallError
+from tecomp.errors import CallError, InternalError
 from tecomp.ir import (
     Binary,
     BinOp,
@@ -563,3 +563,22 @@ def f(A: Buffer("float32", (n, 2, 5), axis_separators=(1,)), *, n: "int64"):
     evaluate(func, [a])
 
     np.testing.assert_array_equal(a, expected)
+
+
+@pytest.mark.parametrize(
+    "view", ['(64,), data=A.data', '(4, 2, 8), axis_separators=(0, 1), data=A.data']
+)
+def test_views_of_another_rank_are_rejected_as_by_the_compiler(view: str) -> None:
+    func = parse(f"""
+def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
+    with DeclBuffer(Buffer("float32", {view})) as V:
+        V[{"0" if view.startswith("(64") else "0, 0, 0"}] = float32(1.0)
+""")
+    a = np.zeros((8, 8), np.float32)
+    with pytest.raises(InternalError) as expected:
+        verify(func)
+    with pytest.raises(InternalError) as error:
+        evaluate(func, [a])
+
+    assert error.value.message == expected.value.message
+    assert not a.any()

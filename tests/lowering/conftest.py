@@ -74,7 +74,7 @@ def count() -> Count:
 
         def rule(node: Any) -> Any:
             if isinstance(node, BufferStore) and node.buffer.name == tensor.name:
-                more = BufferLoad(counter, node.indices) + Const(1)
+                more = BufferLoad(counter, node.indices) + Const(1, INT32)
                 return seq(node, BufferStore(counter, more, node.indices))
             return None
 

@@ -53,6 +53,7 @@ from tecomp.ir.nodes.stmt import (
     Stmt,
     TensorOp,
 )
+from tecomp.ir.traversal.verify import verify
 
 Extents: TypeAlias = "Callable[[Environment], tuple[int, ...]]"
 
@@ -276,7 +277,7 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: MemoryObserver | None =
     """Run `func` on arrays, which are modified in place.
 
     Args:
-        func: Function that `tecomp.ir.traversal.verify.verify` accepts.
+        func: Function at any stage of lowering.
         args: One argument for each parameter. A variable takes a number. A buffer takes a NumPy
             array of its shape and dtype; a vector dtype such as `float32x4` takes an array of
             scalars with the 4 lanes as an extra last axis. Arrays must be C-contiguous unless the
@@ -286,7 +287,7 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: MemoryObserver | None =
 
     Raises:
         CallError: If an argument does not match its parameter, or an access is out of bounds.
-        InternalError: If `func` is malformed.
+        InternalError: If `func` is malformed, as a view with another physical rank than its memory.
 
     >>> from tecomp import te, lower
     >>> A = te.placeholder((3,), name="A")
@@ -300,6 +301,7 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: MemoryObserver | None =
         func, PrimFunc, "evaluate: the function", "pass the result of tecomp.lower", CallError
     )
     check_kind(args, Sequence, "evaluate: args", "pass a list of the arguments", CallError)
+    verify(func)
     mapped = frozenset(data for data, _ in func.layout_maps)
     scope = SlotScope(func.sites, watch=watch, mapped=mapped)
     params = parameters_of(scope, func)
