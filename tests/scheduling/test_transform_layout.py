@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tecomp import IndexMap, lower, te
+from tecomp import IndexMap, build, lower, te
 from tecomp.errors import LayoutError, ScheduleError
 from tecomp.scheduling import physical_shape_of
 from tecomp.scheduling.schedule import Schedule
@@ -43,6 +44,20 @@ def test_the_loops_that_a_map_makes(form: str) -> None:
     assert tuple(axis.extent for axis in axes) == shape
     assert s[C].leaf_iter_vars == axes
     assert physical_shape_of(s.state.stage(C.op)) == shape
+
+
+def test_the_empty_map_of_a_tensor_without_axes_is_the_identity() -> None:
+    total = te.compute((), lambda: te.sum(A[k, k], axis=k), name="T")
+    s = te.create_schedule(total)
+
+    assert s[total].transform_layout(lambda: []) == ()
+    kernel = build(s, [A, total])
+    a, found = np.arange(48, dtype="float32").reshape(8, 6), np.empty((), "float32")
+    kernel(a, found)
+    assert found == np.trace(a)
+    with pytest.raises(LayoutError) as error:
+        s[A].transform_layout(lambda i, j: [])
+    assert diagnostic(error.value) == Diagnostic("invalid-index-map")
 
 
 def test_an_index_map_or_anything_that_has_one_will_do() -> None:

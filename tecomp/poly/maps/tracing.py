@@ -110,6 +110,8 @@ def trace(
             "4, i % 4], or [i] for one axis",
             kind="invalid-index-map", value=_format_value(returned),
         )
+    if not returned and not (*first, *last):
+        return (), (), ()  # the identity of a tensor without axes
     results, separators = _results(returned)
     return (*first, *last), results, separators
 
