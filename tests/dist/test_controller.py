@@ -26,7 +26,7 @@ from tecomp.array.single_controller import (
 )
 from tecomp.errors import TeamError
 from tecomp.ptensor import FUNCTIONS, PTensorType
-from tests.array.conformance.calls import MAKERS
+from tests.array.conformance.methods import MAKERS
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.ranks import LIMIT, PROGRAMS, environment
 
@@ -56,7 +56,7 @@ def run(
 
 
 @pytest.mark.exhaustive(keep=1)
-@pytest.mark.parametrize("n", [4, 1])
+@pytest.mark.parametrize("n", [3, 4, 1])
 def test_controller_scripts_read_values(n: int) -> None:
     assert run(n, SCRIPT, "branches") == (0, f"all right 6 Team(1, rank 0 of {n})\n", "")
 

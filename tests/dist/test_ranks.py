@@ -137,14 +137,14 @@ def test_recorded_operations_are_compared_across_ranks_on_request(
 
 
 def test_bad_input_is_refused_on_every_rank(pools: Pools) -> None:
-    mesh = Diagnostic("team", mesh="Mesh(m0=4)", size=4, id=1, subject_size=3)
+    mesh = Diagnostic("team", mesh="Mesh(m0=5)", size=5, id=1, subject_size=4)
 
     def parts(first: list[int], other: list[int], dtype: str = "float64") -> Diagnostic:
         return Diagnostic(
             "team", name="float64", first=first, other=dtype, shape=other, rank=1, axis=0)
 
     source = "ptensor<3xfloat64, device='cpu', team={}>"
-    assert pools.printed("bad_input", 3) == [*map(str, [
+    assert pools.printed("bad_input", 4) == [*map(str, [
         mesh, mesh,
         Diagnostic("team", where="local_shape", dtensor_id="N", number="another", id=1),
         Diagnostic("array-value", type=source.format("another")),
