@@ -50,8 +50,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 
-_MOST_CASES = 16
-"""Number of evenly spaced cases of an exhaustive test that run with --all."""
+_MOST_CASES, _SAMPLED_CASES = 16, 10
+"""With --all, an exhaustive test runs with 16 cases; of more cases, 10 evenly spaced ones run."""
 
 CODE = Code(object_code)
 
@@ -64,6 +64,10 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     parser.addoption(
         "--all", action="store_true", dest="all_tests",
         help="run the tests marked `exhaustive` too, and 20 instead of 10 random examples",
+    )
+    parser.addoption(
+        "--remaining", action="store_true",
+        help="with --all, leave out the cases that run without it too and have no random examples",
     )
     parser.addoption(
         "--complete", action="store_true",
@@ -82,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "numbers_alone: the code is not what users run; LLVM makes it with no effort")
     config.addinivalue_line(
         "markers",
-        f"exhaustive(keep=0, most={_MOST_CASES}): checks with more programs, sizes or types what "
+        f"exhaustive(keep=0, most={_SAMPLED_CASES}): checks with more programs, sizes or types what "
         "faster tests check, too; without --all `keep` of its cases run, without --complete `most`")
     profile = config.getoption("--hypothesis-profile")
     settings.load_profile(profile or ("all" if config.getoption("all_tests") else "ci"))
@@ -94,7 +98,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Deselect cases of exhaustive tests as the options demand, unless each argument names a test."""
     if config.getoption("complete") or all("::" in argument for argument in config.args):
         return
-    limit, default = ("most", _MOST_CASES) if config.getoption("all_tests") else ("keep", 0)
+    is_all = config.getoption("all_tests")
+    is_rest = is_all and config.getoption("remaining")
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("exhaustive") is not None:
@@ -103,13 +108,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for group in cases.values():
         marker = group[0].get_closest_marker("exhaustive")
         assert marker is not None
-        keep = min(marker.kwargs.get(limit, default), len(group))
-        # Cases that are evenly spaced cover all parameters.
-        indices = {k * len(group) // keep for k in range(keep)}
-        dropped.update(item for k, item in enumerate(group) if k not in indices)
+        kept = evenly_spaced(marker.kwargs.get("keep", 0), len(group))
+        if is_all:
+            default = len(group) if len(group) <= _MOST_CASES else _SAMPLED_CASES
+            most = evenly_spaced(marker.kwargs.get("most", default), len(group))
+            is_random = getattr(getattr(group[0], "obj", None), "is_hypothesis_test", False)
+            kept = most - kept if is_rest and not is_random else most
+        dropped.update(item for k, item in enumerate(group) if k not in kept)
     if dropped:
         config.hook.pytest_deselected(items=list(dropped))
         items[:] = [item for item in items if item not in dropped]
+
+
+def evenly_spaced(count: int, length: int) -> set[int]:
+    """Return `count` indices of a sequence; with even spaces they cover all parameters."""
+    count = min(count, length)
+    return {k * length // count for k in range(count)}
 
 
 def pytest_collection_finish() -> None:

@@ -132,6 +132,7 @@ CONTRACTIONS: dict[str, Contraction] = {
 }
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", CONTRACTIONS)
 def test_one_kernel_is_compiled_for_all_sizes(name: str) -> None:
     """The first size has no specialized kernel, and the second one compiles nothing."""
@@ -160,7 +161,7 @@ def test_types(name: str, shape: tuple[int, int], dtype: str) -> None:
 ODD = [(6, 1), (7, 1), (1, 8), (1, 9), (1, 1), (3, 17), (33, 3), (20_000, 2), (9_000, 2)]
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", [
     "standardised", "all standardised", "variance", "softmax", "product", "product of vectors",
     "tensordot", "where it is greatest", "where of all", "running", "running behind 0", "joined",

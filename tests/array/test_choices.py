@@ -39,6 +39,7 @@ def test_numbers_take_the_type_of_the_array(x: Any, y: Any, expected: str) -> No
     np.testing.assert_array_equal(np.asarray(result), np.where(test, x, y))
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("dtype", REAL)
 def test_clip_limits_elements_to_bounds(dtype: str) -> None:
     x, low, high = (elements(dtype, 200, seed) for seed in range(3))

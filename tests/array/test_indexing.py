@@ -102,7 +102,7 @@ def test_assignment(key: Any) -> None:
     same(pending, expected)
 
 
-@pytest.mark.exhaustive(keep=6)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("dtype", [numpy_dtype(name) for name in ALL], ids=str)
 def test_each_type(dtype: np.dtype[Any]) -> None:
     data = np.arange(6).reshape(2, 3).astype(dtype)

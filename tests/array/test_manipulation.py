@@ -63,7 +63,7 @@ def test_shapes(shape: tuple[int, ...]) -> None:
         both(lambda np, x, axis: np.moveaxis(x, axis, 0), data, axis=axis)
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("dtype", [numpy_dtype(name) for name in ALL], ids=str)
 def test_each_type(dtype: np.dtype[Any]) -> None:
     data = data_of((2, 3)).astype(dtype)

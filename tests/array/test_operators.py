@@ -44,7 +44,7 @@ def same(result: Any, expected: Any) -> None:
     np.testing.assert_array_equal(np.asarray(result), np.asarray(expected))
 
 
-@pytest.mark.exhaustive(keep=12)
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("kind", [*ARITHMETIC, *BITS, *TESTS])
 def test_operators_are_the_functions(kind: str) -> None:
     function = (ARITHMETIC | BITS | TESTS)[kind]

@@ -141,7 +141,7 @@ SHAPES: list[tuple[int, ...]] = [
 ]
 
 
-@pytest.mark.exhaustive(keep=12)
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_to_device_round_trip(shape: tuple[int, ...], device: str) -> None:
@@ -586,6 +586,7 @@ def test_explain_describes_device_kernels() -> None:
     assert (found.programs, found.kernels, found.copies_from_host) == (1, 1, 0)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
                          ids=["copy", "deepcopy", "pickle"])
 @pytest.mark.parametrize("device", DEVICES)

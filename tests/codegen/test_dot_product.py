@@ -87,6 +87,7 @@ def matmul(first: str, second: str, m: Any, n: Any, k: int, *, lanes: int) -> tu
     return s, [A, B, C]
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("is_symbolic", [False, True])
 @pytest.mark.parametrize(("first", "second"), KINDS)
 def test_matmul_with_dots_is_vectorized(first: str, second: str, is_symbolic: bool) -> None:

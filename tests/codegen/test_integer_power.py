@@ -48,7 +48,7 @@ def power(x: int, y: int, dtype: DType) -> int:
     return found - (1 << dtype.bits) if dtype.kind == "int" and found >> dtype.bits - 1 else found
 
 
-@pytest.mark.exhaustive(keep=19)
+@pytest.mark.exhaustive(keep=8)
 @pairwise(dtype=INTEGERS, lanes=(1, 3, 4, 8, 16, 24, 64))
 def test_compiled_and_interpreted_powers(dtype: str, lanes: int) -> None:
     s, args = program(dtype, lanes)

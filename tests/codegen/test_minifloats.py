@@ -88,6 +88,7 @@ def test_values_of_other_dtypes(name: str, source: str) -> None:
     assert np.array_equal(converted(values, name, 8).view(np.uint8), expected.view(np.uint8))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", MINIFLOATS)
 def test_programs_round_after_every_operation(name: str) -> None:
     kind = DType(name).numpy

@@ -34,7 +34,7 @@ def copies(lanes: int, source: str, target: str, order: list[int]) -> str:
     )
 
 
-@pytest.mark.exhaustive(keep=21)
+@pytest.mark.exhaustive(keep=9)
 @pairwise(
     lanes=[2, 4, 5, 8, 16, 32], name=["float32", "float64", "bfloat16", "int8", "bool"],
     stride=[str(ROW), "n", "3", "-40"],

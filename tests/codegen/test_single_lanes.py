@@ -13,7 +13,7 @@ NARROW = ("bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16", "in
 WIDE = ("int32", "int64", "float32", "float64")
 
 
-@pytest.mark.exhaustive(keep=21)
+@pytest.mark.exhaustive(keep=9)
 @pairwise(dtype=NARROW, source=WIDE, lanes=[2, 4, 7, 8, 16, 33])
 def test_one_lane_is_stored_and_loaded(dtype: str, source: str, lanes: int) -> None:
     kind = DType(dtype).numpy
@@ -36,7 +36,7 @@ def test_one_lane_is_stored_and_loaded(dtype: str, source: str, lanes: int) -> N
         np.testing.assert_array_equal(out, back, err_msg=f"lane {lane}")
 
 
-@pytest.mark.exhaustive(keep=31)
+@pytest.mark.exhaustive(keep=13)
 @pairwise(dtype=NARROW, source=WIDE, extent=[8, 9, 11, 13, 15, 17, 25, 32], kind=["all", "some", "pairs"])
 def test_loops_vectorized_by_llvm_store_their_own_elements(
     dtype: str, source: str, extent: int, kind: str

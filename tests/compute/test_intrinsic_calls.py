@@ -199,6 +199,7 @@ def test_by_loops(agrees: Any) -> None:
     agrees(s, [A, B, C], {A: DATA[0], B: DATA[1], C: DATA[0][:, :16] + DATA[1][:, 16:]})
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("target", tecomp.list_targets())
 def test_programs_of_calls(target: str) -> None:
     C = added()

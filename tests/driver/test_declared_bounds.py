@@ -71,6 +71,7 @@ def test_minimum_and_maximum_remove_conditions() -> None:
     assert "if" not in str(tecomp.lower(te.create_schedule(B), [A, B]))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 def test_programs_of_declared_bounds(bounds: dict[str, Any]) -> None:
     n = te.var("n", **bounds)

@@ -209,7 +209,7 @@ def test_a_page_of_symbolic_sizes_has_no_picture(tmp_path: Path) -> None:
     assert "<svg" not in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("simple_mode", [False, True])
 @pytest.mark.parametrize("stop_after", [None, *pipeline.STAGES])
 def test_a_function_is_the_same_with_a_page(

@@ -325,6 +325,7 @@ def test_rows_of_a_memory_with_two_axes_are_aligned() -> None:
 '''
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("guards", [False, True])
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_tables_of_rows(agrees: Callable[..., ScheduledKernel], lanes: int, guards: bool) -> None:

@@ -79,7 +79,7 @@ FORMULAS: dict[str, tuple[list[te.Tensor], Formula, Formula]] = {
 }
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("target", ["stick128", "vtcm2d", "texture2d", "tensix_wh"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formulas_of_several_types_equal_numpy(name: str, target: str) -> None:

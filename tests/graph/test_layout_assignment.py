@@ -194,6 +194,7 @@ def test_a_residual_block_moves_less_than_going_forward(machine: str) -> None:
     assert found.moved_bytes < forward[1]
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_choice_of_layouts_is_cheaper(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -251,7 +252,7 @@ def fits(op: Operation, reads: Mapping[te.Tensor, StickLayout], out: StickLayout
 CUBE = 64
 
 
-@pytest.mark.exhaustive(keep=14)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("seed", range(40))
 def test_one_tensor_may_be_read_in_several_layouts(seed: int) -> None:
     """A sum of permuted, partly reversed reads of one tensor needs minimal relayouts."""

@@ -90,6 +90,7 @@ def random_program(random: np.random.Generator) -> tuple[list[te.Tensor], list[t
     return inputs, outputs if values[-1] in outputs else [*outputs, values[-1]]
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("seed", range(4))
 def test_no_program_becomes_slower(seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -168,6 +168,7 @@ def placed(s: te.Schedule, G: te.Tensor) -> None:
     s[P].compute_at(s[G], G.op.axis[0])
 
 
+@pytest.mark.exhaustive(keep=8, most=18)
 @pytest.mark.parametrize("decide", [lambda s, G: None, split, factored, cached, inlined, placed])
 @pytest.mark.parametrize(
     ("argument", "start", "expected"),

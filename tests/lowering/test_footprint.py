@@ -77,7 +77,7 @@ def expected_counts(shape: Index, where: Where, leaf: Callable[[int, int], Index
     return counts
 
 
-@pytest.mark.exhaustive(keep=13)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize("access", ACCESSES)
 def test_footprint_at_a_leaf(access: str, leaf: str, run: Any, count: Any) -> None:

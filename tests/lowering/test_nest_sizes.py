@@ -258,7 +258,7 @@ REDUCTIONS: tuple[Decide, ...] = (
 )
 
 
-@pytest.mark.exhaustive(keep=26)
+@pytest.mark.exhaustive(keep=11)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("decide", REDUCTIONS, ids=lambda f: f.__name__)
 def test_sum_of_many(decide: Decide, size: int, nest: Any) -> None:
@@ -281,7 +281,7 @@ def test_sum_of_many(decide: Decide, size: int, nest: Any) -> None:
         np.testing.assert_array_equal(compiled(s, A, C, a), expected)
 
 
-@pytest.mark.exhaustive(keep=30)
+@pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("decide", REDUCTIONS, ids=lambda f: f.__name__)
 def test_many_sums(decide: Decide, size: int, nest: Any) -> None:

@@ -42,6 +42,7 @@ def text_of(s: Any, args: list[Any]) -> str:
     return str(tecomp.lower(s, args, simple_mode=True))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("depth", [1, 4, 11])
 @pytest.mark.parametrize("combine", [te.sum, te.max])
 def test_the_first_part_stores(depth: int, combine: Any) -> None:

@@ -114,6 +114,7 @@ def cached(s: Schedule) -> None:
     s[result].compute_at(s[rule], rule.op.axis[1])
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize(
     "change",
     [as_made, inlined, as_tvm_has_it, blocks_of_places, rule_in_blocks, places_outside,
@@ -127,6 +128,7 @@ def test_every_order_gives_running_sums(change: Change) -> None:
     check(s, [X, S], [a], a.cumsum(0))
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("change", [as_made, inlined, blocks_of_places])
 @pytest.mark.parametrize(
     "layout",
@@ -465,6 +467,7 @@ def test_steps_known_at_the_call_may_be_none(shape: tuple[int, int]) -> None:
     check(s, [source, R], [x], expected.cumsum(0))
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("shape", [(0, 4), (1, 4), (7, 3), (7, 0), (7, 5)])
 def test_places_may_be_split_into_parts_of_any_size(shape: tuple[int, int]) -> None:
     """The length of the parts is known only at the call, so no set describes which loops run."""
@@ -580,6 +583,7 @@ def test_a_rule_is_not_computed_outside_of_its_scan(is_beside: bool) -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("rows", [3, 4, 6])
 @pytest.mark.parametrize("steps", [1, 2, 3, 5])
 def test_first_steps_computed_in_blocks_around_groups_of_steps(rows: int, steps: int) -> None:

@@ -70,7 +70,7 @@ def copied(s: te.Schedule, pair: Pair) -> None:
 SHAPES = [(5, 7), (7, 3), (4, 4), (1, 6), (2, 0)]
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("decide", [lambda s, pair: None, inlined, vectors, copied])
 def test_numbers(agrees: Any, shape: tuple[int, int], decide: Callable[..., None]) -> None:

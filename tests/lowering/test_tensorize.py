@@ -56,6 +56,7 @@ def tiled(
     return s, (i, j, k)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("right", [False, True])
 def test_matmul_of_transposed_operands(left: bool, right: bool, agrees: Agrees) -> None:
@@ -142,6 +143,7 @@ def test_full_tiles_have_no_masks(golden: Golden, agrees: Agrees) -> None:
     golden(kernel.lowered.functions["nest"])
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("n", [1, 8, 12, 100])
 def test_sizes_are_known_at_run_time(n: int, agrees: Agrees) -> None:
     size = te.var("n")

@@ -83,7 +83,7 @@ LAYOUTS: dict[str, Callable[..., Any] | None] = {
 }
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize(
     ("convention", "source", "target"),
     [(c, a, b) for c, (a, b) in product(("packed", "c"), product(LAYOUTS, repeat=2))

@@ -61,7 +61,7 @@ def _step(values: list[Data], arrays: dict[int, Any], rng: np.random.Generator) 
     return result
 
 
-@pytest.mark.exhaustive(keep=12)
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("seed", range(40))
 def test_chains_of_functions(seed: int) -> None:
     rng = np.random.default_rng(seed)

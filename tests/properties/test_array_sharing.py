@@ -11,7 +11,7 @@ from tests.strategies.array_sharing import Program
 from tests.strategies.draws import Dice, Draws
 
 
-@pytest.mark.exhaustive(keep=10)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("seed", range(60))
 def test_programs_follow_the_rules_of_sharing(seed: int) -> None:
     program = Program(Draws(Dice(seed=seed)))

@@ -138,7 +138,7 @@ def interpreted(s: te.Schedule, args: list[Any], *arrays: Any) -> None:
     tecomp.evaluate(tecomp.lower(s, args, stop_after="nest"), arrays)
 
 
-@pytest.mark.exhaustive(keep=14)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed: int) -> None:
     program = function_of(written(seed), f"<program {seed}>")

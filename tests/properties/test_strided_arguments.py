@@ -104,7 +104,7 @@ def schedule(dice: Random, output: te.Tensor) -> te.Schedule:
     return s
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(120))
 def test_formulas_of_views(seed: int) -> None:
     dice = Random(seed)
@@ -160,7 +160,7 @@ def first_place(part: View) -> int:
     return int(start) // part.base.itemsize
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(40))
 def test_reductions_and_windows_of_views(seed: int) -> None:
     dice = Random(seed)

@@ -30,7 +30,7 @@ def values(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.random.default_rng(0).integers(-20, 20, shape).astype(dtype)
 
 
-@pytest.mark.exhaustive(keep=8)
+@pytest.mark.exhaustive(keep=3)
 @pairwise(
     n=[1, 2, 3, 7, 127, 1000, 1023], axis=[0, 1], op=["argmax", "argmin"], target=CORES
 )
@@ -47,7 +47,7 @@ def test_axes(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=2)
 @pairwise(
     shape=[(8, 1), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256)],
     op=["argmax", "argmin"], target=CORES,
@@ -92,6 +92,7 @@ def test_the_least_value_everywhere(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("has_short_rows", [False, True])
 def test_sizes_known_at_the_call(axis: int, has_short_rows: bool, target: tecomp.Target) -> None:

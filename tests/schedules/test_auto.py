@@ -219,7 +219,7 @@ def test_rows_on_machines_with_scratchpads(name: str) -> None:
     assert auto(B, machine).trace.to_json() == softmax.schedule(B, machine).trace.to_json()
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", ["cpu", "stick128", "tensix_wh", "vtcm2d"])
 @pytest.mark.parametrize("kind", ["product", "sum", "formula"])
 def test_layouts_of_arguments(name: str, kind: str) -> None:
@@ -337,6 +337,7 @@ def test_copies_in_another_order_are_part_of_dot_products() -> None:
     assert "s.into_dots(C, k, " in trace
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("is_given", [True, False])
 @pytest.mark.parametrize("n", [1, 3, 40])
 def test_permuted_factors_are_read_in_memory_order(n: int, is_given: bool) -> None:

@@ -93,7 +93,7 @@ FORMS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.exhaustive(keep=6)
+@pytest.mark.exhaustive(keep=3)
 @pairwise(form=list(FORMS), layout=["NHWC", "NCHW"], target=[CPU, SMALL])
 def test_forms(form: str, layout: conv2d.Layout, target: tecomp.Target) -> None:
     image, taps, options = FORMS[form]
@@ -211,6 +211,7 @@ def test_images_of_a_size_known_at_the_call() -> None:
         assert_close(y, reference(x, taps, 1, 0, 1, 1), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("order", ["rsc", "csr"])
 @pytest.mark.parametrize("first", [False, True])
 def test_a_convolution_written_in_te_is_scheduled_as_that_of_the_library(

@@ -39,6 +39,7 @@ def test_sizes(n: int, axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target), a.cumsum(axis))
 
 
+@pytest.mark.exhaustive(keep=5)
 @pairwise(
     shape=[(0, 5), (1, 5), (40, 3, 5), (9, 1, 70), (7, 0), (300, 1)], exclusive=[False, True],
     target=CORES,
@@ -78,6 +79,7 @@ def test_cumsum_of_empty_groups(target: tecomp.Target) -> None:
     np.testing.assert_array_equal(result, a.cumsum(-1))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 def test_an_element_may_be_left_out(axis: int, target: tecomp.Target) -> None:
     a = values(3, 40, 33)
@@ -86,7 +88,7 @@ def test_an_element_may_be_left_out(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(result, a.cumsum(axis) - a)
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pairwise(
     shape=[(2, 129), (3, 2, 255), (1, 256), (9, 300), (5, 2049), (4111,)],
     types=[("float64", None), ("int8", "int64"), ("float16", "float32"), ("int32", "int16")],
@@ -144,6 +146,7 @@ def test_types(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(half, axis, target), half.astype("float32").cumsum(axis))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_nan_and_infinity_count_from_where_they_are(axis: int, target: tecomp.Target) -> None:
     a = values(70, 70)
@@ -152,6 +155,7 @@ def test_nan_and_infinity_count_from_where_they_are(axis: int, target: tecomp.Ta
     np.testing.assert_array_equal(run(a, axis, target), a.cumsum(axis))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_sizes_known_at_the_call(axis: int, target: tecomp.Target) -> None:
     A = te.placeholder((te.var("n"), te.var("m")), name="A")

@@ -44,7 +44,7 @@ def run(a: tuple[int, ...], b: tuple[int, ...], target: tecomp.Target, **options
     assert_close(c, expected, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("target", [CPU, SMALL], ids=["cpu", "small"])
 @pytest.mark.parametrize(
     ("m", "k", "n"),
@@ -115,6 +115,7 @@ def test_sums_wider_than_the_factors(
         np.testing.assert_array_equal(c, x @ y)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pairwise(batch=[(), (2,)], precision=[("float16", 11), ("bfloat16", 8)], target=CORES)
 def test_narrow_floats_are_rounded_once(
     batch: tuple[int, ...], precision: tuple[str, int], target: tecomp.Target
@@ -198,7 +199,7 @@ def test_no_number_of_columns_wastes_vectors(core: tecomp.Core, dtype: str) -> N
         assert computed <= 1.06 * round_up(n, tile.lanes), (n, tile)
 
 
-@pytest.mark.exhaustive(keep=7)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize(
     ("batch", "m", "k", "n", "options", "is_read"),
     [((), 33, 64, 64, {}, True), ((3,), 900, 64, 64, {}, True), ((), 900, 50, 48, {}, True),
@@ -318,6 +319,7 @@ def test_non_products_are_rejected() -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("is_scaled", [False, True])
 @pytest.mark.parametrize(("rows", "is_transposed"), [(1, False), (1, True), (3, True), (3, False)])
 def test_weights_of_4_bits_are_unpacked_where_they_are_read(

@@ -72,6 +72,7 @@ def test_half(target: tecomp.Target) -> None:
     assert_close(run([A], norm.layer_norm(A), [a], target), layer_norm(a), atol=4e-3)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize(
     ("define", "expected", "near"),
     [(norm.rms_norm, rms_norm, 1e-4), (norm.layer_norm, layer_norm, 1e-3)],

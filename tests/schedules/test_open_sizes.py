@@ -124,7 +124,7 @@ def stores_in(func: PrimFunc) -> Iterator[tuple[For, BufferStore]]:
                     yield loop, node
 
 
-@pytest.mark.exhaustive(keep=8)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("target", CORES, ids=["cpu", "small"])
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("n", [1, 3, 20])

@@ -131,7 +131,7 @@ def test_the_largest_part() -> None:
     assert where.largest(10, 1, lambda rows: where.scratchpad_bytes + 1) == 1
 
 
-@pytest.mark.exhaustive(keep=21)
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("name", ACCELERATORS)
 @pytest.mark.parametrize("rounds", [1, 3, 4, 33, 64, 100, 257])
 def test_rounds_are_shared_evenly(

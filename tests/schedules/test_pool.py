@@ -58,7 +58,7 @@ def image(*shape: int, dtype: str = "float32") -> np.ndarray:
     return (np.random.default_rng(0).standard_normal(shape) * 20).astype(dtype)
 
 
-@pytest.mark.exhaustive(keep=8)
+@pytest.mark.exhaustive(keep=3)
 @pairwise(
     form=[
         ((1, 1, 1), 1, {}), ((7, 9, 3), 2, {}), ((13, 37, 17), 3, {"stride": 2, "padding": 1}),

@@ -37,7 +37,7 @@ def values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
     return random.integers(-50, 50, shape).astype(dtype)
 
 
-@pytest.mark.exhaustive(keep=13)
+@pytest.mark.exhaustive(keep=6)
 @pairwise(n=[1, 2, 3, 7, 127, 1000, 1023], axis=[0, 1, None], target=CORES)
 def test_sizes(n: int, axis: int | None, target: tecomp.Target) -> None:
     a = values((n, 37)).astype(np.float64)
@@ -45,7 +45,7 @@ def test_sizes(n: int, axis: int | None, target: tecomp.Target) -> None:
     assert_close(run((n, 37), axis, "sum", target), a.sum(axis), atol=1e-3)
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=4)
 @pairwise(
     axis=[0, 1, 2, (0, 1), (0, 2), (1, 2), (0, 1, 2), -1],
     op=[*get_args(reduce.Operation)], target=CORES,
@@ -66,7 +66,7 @@ def test_axes_stay_with_extent_1(axis: tuple[int, ...], target: tecomp.Target) -
     assert_close(result, a.mean(axis, keepdims=True), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=2)
 @pairwise(
     form=[((100, 3), 0), ((101, 7), 0), ((9, 2), 0), ((5, 33, 9), 1), ((6, 7, 5), (0, 1)),
           ((40, 11), (0,)), ((3, 2, 20, 6), (1, 2))],
@@ -209,6 +209,7 @@ def test_results_of_interleaved_rows_are_combined_without_a_loop(dtype: str, col
     assert [node.kind for node in walk(func.body) if isinstance(node, For)] == [ForKind.PARALLEL]
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", ["sum", "max", "min"])
 def test_lengths_beyond_their_expected_bound(op: Any, dtype: str) -> None:
@@ -291,7 +292,7 @@ def test_non_contiguous_reductions_are_rejected() -> None:
 TINY = [(17, 2), (33, 3), (3, 40, 4), (5, 19, 4), (64, 1, 3), (2, 7, 3), (30, 5)]
 
 
-@pytest.mark.exhaustive(keep=7)
+@pytest.mark.exhaustive(keep=3)
 @pairwise(shape=TINY, dtype=["float32", "float64", "int16"], op=["sum", "max"], target=CORES)
 def test_tiny_rows(shape: tuple[int, ...], dtype: str, op: Any, target: tecomp.Target) -> None:
     expected = getattr(np, op)(values(shape, dtype).astype(np.float64), axis=-1)
@@ -319,7 +320,7 @@ def test_tiny_rows_are_reduced_by_vectors_across_them(rows: int | None) -> None:
     assert all(str(node.indices[0]).endswith(f", 3, {lanes})") for node in loads)
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("target", CORES, ids=["cpu", "small"])
 @pytest.mark.parametrize("columns", [2, 3, 5, 7, 13, 20, 27])
 @pytest.mark.parametrize(("op", "dtype"), [("sum", "float64"), ("max", "float32"), ("sum", "int32")])

@@ -119,7 +119,7 @@ KINDS: dict[str, tuple[list[te.Tensor], te.Tensor, Callable[..., Any]]] = {
 ALONE = ("all", "scan")  # These run on one core.
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds_of_programs(name: str, kind: str) -> None:
@@ -272,6 +272,7 @@ def test_constraints_of_the_machine_are_satisfied(kind: str, name: str) -> None:
     assert tecomp.check_constraints(auto(output, target), target) == ()
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh", "neuroncore_v2"])
 @pytest.mark.parametrize("terms", [1, 2])
 def test_results_are_written_over_operands_that_die(machine: str, terms: int) -> None:
@@ -302,6 +303,7 @@ def test_results_are_written_over_operands_that_die(machine: str, terms: int) ->
     assert "double_buffer" not in str(s.trace)
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("shape", [(130, 130, 100), (256, 256, 256)])
 @pytest.mark.parametrize("capacity", [16384, 40960, 65536])
 @pytest.mark.parametrize("terms", [0, 1])

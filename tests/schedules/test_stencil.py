@@ -38,6 +38,7 @@ def check(A: te.Tensor, B: te.Tensor, shape: tuple[int, ...], weights: Window,
     assert_close(result, reference, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize(
     "shape", [(3, 3), (4, 9), (7, 34), (129, 127), (40, 1000), (2, 11, 30), (66, 66)]
 )

@@ -30,6 +30,7 @@ def test_matrices(shape: tuple[int, int], target: tecomp.Target) -> None:
     check(te.placeholder(shape, name="A"), values(shape), None, target)
 
 
+@pytest.mark.exhaustive(keep=12, most=28)
 @pytest.mark.parametrize(
     "axes",
     [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0), (-1, 0, 1)],

@@ -83,6 +83,7 @@ def test_refused(name: str, refusal: Any) -> None:
     assert diagnostic(refusal(s, lambda: s.merge_reduction(tensor))) == expected
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("seed", range(16))
 def test_reductions_of_reductions(seed: int) -> None:
     dice = Random(seed)

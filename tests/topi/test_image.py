@@ -280,6 +280,7 @@ def dilated(
     return result
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(("stride", "padding", "gap"), [
     (1, 0, 1), (2, 1, 1), (1, "SAME", 2), (2, "VALID", 2), (1, (1, 1, 1, 1), 1)])
 def test_dilations(stride: int, padding: Any, gap: int) -> None:

@@ -31,6 +31,7 @@ def placed(matrix: Any, index: str) -> dict[te.Tensor, Any]:
     }
 
 
+@pytest.mark.exhaustive(keep=20, most=48)
 @RUNS
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize(("shape", "density"), [((5, 7), 0.4), ((1, 3), 1.0), ((6, 4), 0.0), ((9, 9), 0.2)])

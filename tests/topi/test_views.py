@@ -150,6 +150,7 @@ def test_slices_of_so_many_elements_at_the_call() -> None:
         np.testing.assert_array_equal(result, a[1:4])
 
 
+@pytest.mark.exhaustive(keep=10, most=25)
 @pytest.mark.parametrize("begin", [None, 0, 2, -3, 9])
 @pytest.mark.parametrize("end", [None, 1, 4, -1, 99])
 def test_slices_of_sizes_at_the_call(begin: int | None, end: int | None) -> None:
