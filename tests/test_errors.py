@@ -277,4 +277,4 @@ import numpy as np, tecomp
 f = tecomp.parse('def f(A: Buffer("float32", (4,))):\\n    A[3, 0] = float32(1.0)')
 tecomp.evaluate(f, [np.zeros(4, "float32")])
 """
-    assert "tecomp/ir/interpreter/memory.py" in output(program, tmp_path)
+    assert "tecomp/ir/traversal/verify.py" in output(program, tmp_path)

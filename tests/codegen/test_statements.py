@@ -202,7 +202,8 @@ def f(I: Buffer("int32", (8,)), A: Buffer("float32", (4,)), O: Buffer("float32",
     {loop}
 '''
 SCALAR = '''for i in {kind}(8):
-        O[i] = A.load(I[i], where={guard}check_index(I[i], 4, 1)) + float32(1.0)'''
+        O[i] = A.load(cast("int64", I[i]), where={guard}check_index(\
+cast("int64", I[i]), 4, 1)) + float32(1.0)'''
 VECTOR = '''O[ramp(0, 1, 8)] = A.load(cast("int64x8", I[ramp(0, 1, 8)]), where={guard}check_index(\
 cast("int64x8", I[ramp(0, 1, 8)]), broadcast(4, 8), broadcast(1, 8)))'''
 
