@@ -16,9 +16,12 @@ GATHER = {
 """Functions that gather all elements of an array on every process."""
 
 
-@pytest.mark.exhaustive(keep=4, most=8)
+@pytest.mark.exhaustive(keep=6, most=12)
 @pytest.mark.parametrize("n", [4, 1, 3, 2])
-@pytest.mark.parametrize("group", ["elementwise", "reductions", "moves", "products"])
+@pytest.mark.parametrize("group", [
+    "elementwise", "reductions of all axes", "reductions of rows", "other reductions", "moves",
+    "products",
+])
 def test_functions_give_the_same_for_parts(group: str, n: int, pools: Pools) -> None:
     """Results and errors do not depend on partitions: uneven, empty, rows, columns."""
     assert pools.printed("teams", n, group) == [f"as one {group}"]
@@ -66,13 +69,15 @@ def test_recorded_functions(n: int, pools: Pools) -> None:
     assert pools.printed("recorded", n) == ["recorded"]
 
 
-@pytest.mark.exhaustive(keep=1, most=2)
+@pytest.mark.exhaustive(keep=3, most=6)
 @pytest.mark.parametrize("n", [4, 1, 3, 2])
-def test_drawn_calls_of_every_function(n: int, pools: Pools) -> None:
+@pytest.mark.parametrize("part", range(3))
+def test_drawn_calls_of_every_function(part: int, n: int, pools: Pools) -> None:
     """All ranks make the same calls; `tests.dist.conformance` makes more of them."""
-    message, gathering = pools.printed("conforms", n, "1", "0")
+    names = [*MAKERS][part::3]
+    message, gathering = pools.printed("conforms", n, "1", "0", *names)
 
-    assert message == f"0 of {len(MAKERS)} calls differ"
+    assert message == f"0 of {len(names)} calls differ"
     assert set(gathering.removeprefix("gathered by").split()) <= GATHER
 
 

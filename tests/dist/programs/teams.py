@@ -168,8 +168,18 @@ PRODUCTS: dict[str, Case] = {
     "fft": lambda x: xp.fft.fft(x, axis=1),
 }
 
+WHOLE = {name: case for name, case in REDUCTIONS.items() if " None" in name}
+"""Reductions of all axes; the others reduce rows or columns, or belong to no axis."""
+
 GROUPS: Mapping[str, dict[str, Case]] = {
-    "elementwise": ELEMENTWISE, "reductions": REDUCTIONS, "moves": MOVES, "products": PRODUCTS,
+    "elementwise": ELEMENTWISE,
+    "reductions of all axes": WHOLE,
+    "reductions of rows": {name: case for name, case in REDUCTIONS.items() if " 0" in name},
+    "other reductions": {
+        name: case for name, case in REDUCTIONS.items() if " 0" not in name and name not in WHOLE
+    },
+    "moves": MOVES,
+    "products": PRODUCTS,
 }
 
 
