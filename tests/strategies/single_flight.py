@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from tecomp.codegen import current_store
 from tecomp.driver import build_cache
 
 
@@ -22,7 +23,7 @@ def build_once() -> None:
 
 def _locked(build: Callable[..., Any]) -> Callable[..., Any]:
     def build_locked(request: Any, *arguments: Any) -> Any:
-        store = build_cache.current_store()
+        store = current_store()
         key = next(build_cache.program_keys(request), None)
         if store is None or key is None:
             return build(request, *arguments)
