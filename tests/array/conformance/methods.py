@@ -11,6 +11,8 @@ from tests.array.conformance import draws
 from tests.array.conformance.calls import MAKERS, Call
 from tests.array.conformance.draws import Draw
 
+__all__ = ["MAKERS", "USES"]
+
 OPERATORS = ("add", "sub", "mul")
 
 
