@@ -13,6 +13,7 @@ from tecomp.ir.nodes.stmt import Extent, For, ForKind, Stmt
 from tecomp.poly.loops.regions import (
     MAX_CASES,
     LoopScope,
+    at_least,
     line_of,
     of_iterations,
     of_sizes,
@@ -20,7 +21,6 @@ from tecomp.poly.loops.regions import (
 )
 from tecomp.poly.sets.from_isl import to_expr
 from tecomp.poly.sets.isl_context import (
-    CONTEXT,
     cached_question,
     cached_set_question,
     within_budget,
@@ -310,8 +310,7 @@ def _bounds(line: isl.Set) -> list[isl.PwAff]:
 def _is_before(start: isl.PwAff, line: isl.Set) -> bool:
     """Return whether no value is less than `start`."""
     start_set: isl.Set = isl.Set.from_pw_aff(start).align_params(line.get_space())
-    order = isl.Map.read_from_str(CONTEXT, "{ [a] -> [b] : b >= a }")
-    return bool(line.is_subset(start_set.apply(order)))
+    return bool(line.is_subset(at_least(start_set)))
 
 
 @cached_question

@@ -185,12 +185,11 @@ def _equal_box(points: isl.Set) -> isl.Set | None:
         low, high = line.dim_min(0).coalesce(), line.dim_max(0).coalesce()
         if any(case.dim(_DIV) for _, case in low.get_pieces()):
             return None
-        for end, op in ((low, ">="), (high, "<=")):
-            order = isl.Map.read_from_str(CONTEXT, f"{{ [a] -> [b] : b {op} a }}")
+        for end, side in ((low, at_least), (high, at_most)):
             # The cases of a minimum all limit the box; for other cases the box is not equal.
             for _, case in end.get_pieces()[:MAX_CASES]:
-                side = isl.Set.from_pw_aff(case.to_pw_aff()).apply(order)
-                box = box.intersect(_across(side, points, dim))
+                values = side(isl.Set.from_pw_aff(case.to_pw_aff()))
+                box = box.intersect(_across(values, points, dim))
     return box if box.is_equal(points) else None
 
 
@@ -242,10 +241,17 @@ def _bounded_simple_hull(points: isl.Set) -> isl.Set:
 
 def _between(line: isl.Set) -> isl.Set:
     """Return all values that are neither before nor after all points of a line."""
-    sides = (isl.Map.read_from_str(CONTEXT, f"{{ [a] -> [b] : b {op} a }}")
-             for op in (">=", "<="))  # fmt: skip
-    low, high = (line.apply(order).coalesce() for order in sides)
-    return low.intersect(high)
+    return at_least(line).coalesce().intersect(at_most(line).coalesce())
+
+
+def at_least(line: isl.Set) -> isl.Set:
+    """Return all values that are greater than or equal to a point of a line."""
+    return line.apply(isl.Map.read_from_str(CONTEXT, "{ [a] -> [b] : b >= a }"))
+
+
+def at_most(line: isl.Set) -> isl.Set:
+    """Return all values that are less than or equal to a point of a line."""
+    return line.apply(isl.Map.read_from_str(CONTEXT, "{ [a] -> [b] : b <= a }"))
 
 
 def _across(line: _Set, points: isl.Set, dim: int) -> _Set:
