@@ -135,6 +135,24 @@ def compute(
     return outputs[0] if len(outputs) == 1 else outputs
 
 
+def copy_of(
+    x: Tensor, name: str = "copy", attrs: Mapping[str, object] | None = None
+) -> Tensor:
+    """Define a tensor with the elements of `x`.
+
+    Args:
+        x: Tensor.
+        name: Name of the copy.
+        attrs: Attributes of the operation.
+
+    >>> copy_of(placeholder((2, 3), name="A"), "B").shape
+    (2, 3)
+    """
+    copy = compute(x.shape, lambda *i: x[i if i else ()], name=name, attrs=attrs)
+    assert isinstance(copy, Tensor)
+    return copy
+
+
 def _axes(names: Sequence[str], extents: Sequence[Extent]) -> tuple[IterVar, ...]:
     return tuple([
         make_axis(n, 0, extent, IterKind.DATA) for n, extent in zip(names, extents, strict=True)

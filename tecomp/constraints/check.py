@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from tecomp.compute.define import compute, placeholder
+from tecomp.compute.define import copy_of, placeholder
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
@@ -315,8 +315,7 @@ def _find_legal_layout(
 def _can_copy(use: OperandUse, layout: Layout, target: Target) -> bool:
     """Return whether the target's rules permit the copy of an operand to another layout."""
     source = placeholder(use.layout.shape, use.tensor.dtype, use.name)
-    copy = compute(use.layout.shape, lambda *i: source[i if i else ()], name="copy")
-    assert isinstance(copy, Tensor)
+    copy = copy_of(source)
     assert isinstance(copy.op, ComputeOp)
     analyzed = computation(copy.op, copy.op.body[0], {source: use.layout, copy: layout})
     return not any(_problems(rule, analyzed) for rule in rules_for(analyzed, target))

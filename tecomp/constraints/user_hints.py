@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, Literal, overload
 
-from tecomp.compute.define import compute
+from tecomp.compute.define import copy_of
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
@@ -292,13 +292,8 @@ def requested_layout_of(op: Operation) -> Layout | int | None:
 
 
 def _copy(tensor: Tensor, requested: Layout | int, name: str | None) -> Tensor:
-    copy = compute(
-        tensor.shape, lambda *i: tensor[i if i else ()],
-        name=f"{tensor.name}_relaid" if name is None else name,
-        attrs={RELAYOUT: requested},
-    )
-    assert isinstance(copy, Tensor)
-    return copy
+    name = f"{tensor.name}_relaid" if name is None else name
+    return copy_of(tensor, name, attrs={RELAYOUT: requested})
 
 
 def _axis(tensor: Tensor, axis: int | IterVar, where: str) -> int:

@@ -19,7 +19,7 @@ from tecomp.codegen.dispatch.parameter import (
 )
 from tecomp.codegen.dispatch.shape_binding import Size, shape_value
 from tecomp.codegen.llvm.ir_builder import Options
-from tecomp.compute.define import compute, placeholder
+from tecomp.compute.define import copy_of, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build_cache import BuildRequest, build_kernel
 from tecomp.driver.static_shapes import extent_at
@@ -259,9 +259,7 @@ class LayoutPacker:
     def _copied(self) -> tuple[Tensor, Tensor]:
         """Return a placeholder like the tensor, and a tensor that copies the placeholder."""
         source = placeholder(self._shape, self.tensor.dtype, self.tensor.name)
-        copy = compute(source.shape, lambda *i: source[i if i else ()], name="copy")
-        assert isinstance(copy, Tensor)
-        return source, copy
+        return source, copy_of(source)
 
 
 def _compile(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:

@@ -12,7 +12,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tecomp.compute.define import compute
+from tecomp.compute.define import copy_of
 from tecomp.compute.expression_analysis import post_order, substitute_inputs
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
@@ -63,8 +63,7 @@ class ProgramWithLayouts:
             The program, and the replacements of its values.
         """
         name = f"{x.name}_copy" if readers else x.name
-        copy = compute(x.shape, lambda *i: x[i if i else ()], name=name)
-        assert isinstance(copy, Tensor)
+        copy = copy_of(x, name)
         replacements: dict[Tensor, Tensor] = {} if readers else {x: copy}
         for op in self.graph.operations:
             operands = {y: replacements[y] for y in op.input_tensors if y in replacements}
@@ -254,8 +253,7 @@ class _Making:
         """Copy a tensor to a layout (None: row-major), unless it already has this layout."""
         if tensor not in self.stored and (layout is None or is_passed_as(layout)):
             return tensor
-        copy = compute(tensor.shape, lambda *i: tensor[i if i else ()], name=name)
-        assert isinstance(copy, Tensor)
+        copy = copy_of(tensor, name)
         self.copy_operations.add(copy.op)
         if layout is not None and not is_passed_as(layout):
             self.stored[copy] = layout

@@ -10,7 +10,7 @@ from operator import is_
 from types import MappingProxyType
 from typing import Any
 
-from tecomp.compute.define import compute
+from tecomp.compute.define import copy_of
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.check import Violation, violations_of
@@ -223,15 +223,9 @@ def _with_results_relaid(
     renamed: Any = op
     source: Operation = replace(renamed, name=f"{op.name}_source")
     return tuple(
-        _copy(x, result.name) if result in unsupported else x
+        copy_of(x, result.name) if result in unsupported else x
         for x, result in zip(source.outputs, before.outputs, strict=True)
     )
-
-
-def _copy(x: Tensor, name: str) -> Tensor:
-    copy = compute(x.shape, lambda *i: x[i if i else ()], name=name)
-    assert isinstance(copy, Tensor)
-    return copy
 
 
 def _states(problem: LayoutProblem, *, relayouts: bool) -> dict[Tensor, list[LayoutState]]:

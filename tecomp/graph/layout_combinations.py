@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeAlias
 
-from tecomp.compute.define import compute, placeholder
+from tecomp.compute.define import copy_of, placeholder
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
@@ -233,8 +233,7 @@ class LayoutCapabilities:
         key = tensor.shape, tensor.dtype, tuple(map(key_of, sources)), tuple(results)
         if key not in self.copy_costs:
             before = placeholder(tensor.shape, tensor.dtype, tensor.name)
-            after = compute(tensor.shape, lambda *i: before[i if i else ()], name="copy")
-            assert isinstance(after, Tensor)
+            after = copy_of(before)
             assert isinstance(after.op, ComputeOp)
             combos = self._ways(after.op, [OperandSlot(before)], {after: results, before: sources})
             self.copy_costs[key] = {
