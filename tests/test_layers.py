@@ -21,7 +21,7 @@ PACKAGE = ROOT / "tecomp"
 # From the lowest layer up. Packages on one line do not import each other; `__init__` is the public
 # interface of tecomp.
 LAYERS = [
-    {"fork_gate", "lazy_imports"},
+    {"atomic_writes", "fork_gate", "lazy_imports"},
     {"caches"},
     {"error_pages", "progress", "source_locations"},
     {"errors"},

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from tecomp.atomic_writes import file_replacement
 from tecomp.errors import CallError
 from tecomp.export.c_function import ERROR_NAMES, ExportedArgument, ExportedFunction
 
@@ -91,34 +90,32 @@ def _member(name: str, content: bytes) -> bytes:
     return head + content + b"\n" * (len(content) % 2)
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name in its folder, and rename it.
+def write_file(path: Path, content: bytes, *, mode: int | None = None) -> None:
+    """Write a file, which appears under its name when it is complete.
 
     Args:
         path: Path of the file; an existing file is replaced.
         content: Contents.
+        mode: Access permissions. Default: those of new files.
 
     Raises:
         CallError: If the file cannot be written.
     """
-    _replace(path, lambda part: part.write_bytes(content))
-
-
-def _replace(path: Path, fill: Callable[[Path], object]) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
     try:
-        fill(part)
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
-        part.replace(path)
+        with file_replacement(path) as part:
+            part.write_bytes(content)
+            if mode is not None:
+                part.chmod(mode)
     except OSError as error:
-        raise CallError(
-            "export: {path} cannot be written ({reason}); pass a path in a writable folder",
-            kind="invalid-value", path=str(path), reason=error.strerror or error,
-        ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+        raise write_error(path, error) from None
+
+
+def write_error(path: Path, error: OSError) -> CallError:
+    """Return the error for a file or folder that cannot be written."""
+    return CallError(
+        "export: {path} cannot be written ({reason}); pass a path in a writable folder",
+        kind="invalid-value", path=str(path), reason=error.strerror or error,
+    )
 
 
 def link_shared_library(path: Path, image: bytes, triple: str, *, is_native: bool) -> None:
@@ -160,12 +157,7 @@ def link_shared_library(path: Path, image: bytes, triple: str, *, is_native: boo
                 reason=done.stderr.strip(), triple=triple,
             )
         content = library.read_bytes()
-
-    def fill(part: Path) -> None:
-        part.write_bytes(content)
-        part.chmod(0o755)
-
-    _replace(path, fill)
+    write_file(path, content, mode=0o755)
 
 
 def _linker(triple: str, *, is_native: bool) -> Sequence[str] | None:
@@ -278,7 +270,7 @@ def _libraries(undefined: Sequence[str]) -> str:
 
 
 _LIBC_NAMES = """\
-    clock_gettime free getenv madvise memcpy memmove memset mmap munmap open close fstat
+    clock_gettime close free getenv lseek madvise memcmp memcpy memmove memset mmap munmap open
     posix_memalign pthread_atfork pthread_cond_init pthread_cond_signal pthread_cond_wait
     pthread_create pthread_detach pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock
     pthread_sigmask sched_getaffinity sched_getcpu sched_setaffinity sched_yield strtol syscall

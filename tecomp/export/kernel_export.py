@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,6 @@ from tecomp.codegen.llvm.jit import (
     LlvmTarget,
     assembly,
     host,
-    is_known_cpu,
     native,
     object_code,
     optimized_text,
@@ -29,7 +31,7 @@ from tecomp.export.artifacts import (
     elf_symbols,
     header_text,
     link_shared_library,
-    write_atomically,
+    write_file,
 )
 from tecomp.export.c_function import (
     CodeVariant,
@@ -50,6 +52,7 @@ from tecomp.export.runtime_library import (
 from tecomp.ir.extern.registry import function_of
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.stmt import CallingConvention
+from tecomp.machine.descriptor import Target
 
 SUFFIXES = (".o", ".a", ".so", ".h", ".ll", ".s")
 """Suffixes of exported files."""
@@ -102,7 +105,7 @@ def export_kernel(
     """
     place = checked_path(path)
     module = kernel_module(kernel, notes, cpu, triple, name)
-    write_module(module, place)
+    write_files(module, [place])
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
@@ -131,13 +134,7 @@ def kernel_module(
         CallError: If an argument is invalid, or the kernel cannot run without Python.
     """
     symbol = function_name(kernel.name if name is None else name)
-    target: Any = getattr(kernel, "target", None)
-    if target is not None and target.code.kind != "host":
-        raise CallError(
-            "export: {kernel} is built for {target}, which is simulated and has no native code; "
-            "build the kernel for target='cpu'",
-            kind="unsupported-by-target", kernel=kernel.name, target=target.name,
-        )
+    check_target(kernel.name, getattr(kernel, "target", None))
     interface = kernel.compiled.interface
     check_callees(symbol, interface.calls)
     machines = machines_of(cpu, triple)
@@ -148,6 +145,20 @@ def kernel_module(
         modules[0].sites, interface.is_parallel,
     )
     return exported_module(function, modules, machines)
+
+
+def check_target(name: str, target: Target | None) -> None:
+    """Check that a kernel or program is for a target with native code.
+
+    Raises:
+        CallError: If the target is simulated.
+    """
+    if target is not None and target.code.kind != "host":
+        raise CallError(
+            "export: {kernel} is built for {target}, which is simulated and has no native code; "
+            "build the kernel for target='cpu'",
+            kind="unsupported-by-target", kernel=name, target=target.name,
+        )
 
 
 def check_callees(name: str, calls: Any) -> None:
@@ -297,10 +308,30 @@ def machines_of(
     ])
 
 
+_LOOK_UP_CPU = """\
+import sys
+from llvmlite import binding
+binding.initialize_all_targets()
+target = binding.Target.from_triple(sys.argv[1])
+target.create_target_machine(cpu=sys.argv[2])
+"""
+
+
+@cache
+def _is_known_cpu(triple: str, cpu: str) -> bool:
+    """Return whether LLVM knows a triple and a CPU model; LLVM warns about unknown models only.
+
+    A process is started, because the warning goes to the standard error stream of the process.
+    """
+    command = [sys.executable, "-c", _LOOK_UP_CPU, triple, cpu]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode == 0 and "is not a recognized processor" not in done.stderr
+
+
 def _check_cpu(triple: str, cpu: str) -> None:
     if triple.startswith("x86_64") and cpu in LEVELS and triple == host().triple:
         return
-    if not is_known_cpu(triple, cpu):
+    if not _is_known_cpu(triple, cpu):
         raise CallError(
             "export: LLVM does not know the CPU {cpu!r} for {triple!r}; pass a name such as "
             "{examples}",
@@ -406,34 +437,39 @@ def merge_modules(
     )
 
 
-def write_module(module: ExportedModule, path: Path) -> None:
-    """Write a module in the format that the suffix of the path selects.
+def write_files(module: ExportedModule, paths: Sequence[Path]) -> None:
+    """Write a module in the formats that the suffixes of the paths select; compile it once.
 
     Raises:
-        CallError: If the file cannot be written, no linker is installed, or the format is not
-            supported for the triple.
+        CallError: If a file cannot be written, no linker is installed, or a format is not supported
+            for the triple.
     """
     machine = baseline(module.triple)
-    if path.suffix == ".ll":
-        write_atomically(path, optimized_text(module.source, machine).encode())
-        return
-    if path.suffix == ".s":
-        write_atomically(path, assembly(module.source, machine).encode())
-        return
-    image = object_code(module.source, machine=machine)
-    if path.suffix == ".h":
-        undefined = elf_symbols(image).undefined
-        text = header_text(module.function, module.triple, module.cpus, undefined)
-        write_atomically(path, text.encode())
-    elif path.suffix == ".o":
-        write_atomically(path, image)
-    elif path.suffix == ".a":
-        if not is_elf(module.triple):
-            raise CallError(
-                "export: static libraries are written for Linux only, got {triple}; export a .o "
-                "file and run `ar rcs {path}`",
-                kind="unsupported-by-target", triple=module.triple, path=str(path),
-            )
-        write_atomically(path, archive_content(f"{module.function.name}.o", image))
-    else:
-        link_shared_library(path, image, module.triple, is_native=module.triple == host().triple)
+    image = cache(lambda: object_code(module.source, machine=machine))
+    for path in paths:
+        match path.suffix:
+            case ".ll":
+                write_file(path, optimized_text(module.source, machine).encode())
+            case ".s":
+                write_file(path, assembly(module.source, machine).encode())
+            case ".h":
+                undefined = elf_symbols(image()).undefined
+                text = header_text(module.function, module.triple, module.cpus, undefined)
+                write_file(path, text.encode())
+            case ".o":
+                write_file(path, image())
+            case ".a":
+                _check_archive_format(module, path)
+                write_file(path, archive_content(f"{module.function.name}.o", image()))
+            case _:
+                is_native = module.triple == host().triple
+                link_shared_library(path, image(), module.triple, is_native=is_native)
+
+
+def _check_archive_format(module: ExportedModule, path: Path) -> None:
+    if not is_elf(module.triple):
+        raise CallError(
+            "export: static libraries are written for Linux only, got {triple}; export a .o "
+            "file and run `ar rcs {path}`",
+            kind="unsupported-by-target", triple=module.triple, path=str(path),
+        )

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
+from tecomp.atomic_writes import folder_replacement
 from tecomp.codegen.emit.compile import module_text
 from tecomp.codegen.llvm.compiled import ModuleText
 from tecomp.codegen.llvm.ir_builder import LlvmSource, Options
 from tecomp.codegen.llvm.jit import LlvmTarget
 from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
 from tecomp.errors import CallError
+from tecomp.export.artifacts import write_error
 from tecomp.export.c_function import (
     FILE,
     CodeVariant,
@@ -33,7 +34,7 @@ from tecomp.export.kernel_export import (
     required_level,
     variant_source,
     with_c_names,
-    write_module,
+    write_files,
 )
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Var
@@ -124,21 +125,13 @@ def export_program(
     path = Path(folder)
     _check_replaceable(path, symbol)
     module = program_module(program, symbol, machines_of(cpu, triple))
-    part = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
     try:
-        part.mkdir(parents=True)
-        for suffix in dict.fromkeys(formats):
-            write_module(module, part / f"{symbol}{suffix}")
-        if module.function.is_mapped:
-            (part / f"{symbol}.weights").write_bytes(_weights(program.constants))
-        _move_into_place(part, path)
+        with folder_replacement(path) as part:
+            write_files(module, [part / f"{symbol}{suffix}" for suffix in dict.fromkeys(formats)])
+            if module.function.is_mapped:
+                (part / f"{symbol}.weights").write_bytes(_weights(program.constants))
     except OSError as error:
-        raise CallError(
-            "export: {path} cannot be written ({reason}); pass a path in a writable folder",
-            kind="invalid-value", path=str(path), reason=error.strerror or error,
-        ) from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        raise write_error(path, error) from None
 
 
 def program_module(
@@ -273,14 +266,3 @@ def _check_replaceable(path: Path, name: str) -> None:
             "folder",
             kind="invalid-value", path=str(path), name=name,
         )
-
-
-def _move_into_place(part: Path, path: Path) -> None:
-    """Rename a finished folder, replacing the previous contents."""
-    if path.exists() and any(path.iterdir()):
-        old = part.with_suffix(".old")
-        path.rename(old)
-        part.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        part.rename(path)

@@ -18,7 +18,7 @@ from tecomp.driver.program_codegen import (
     codes,
     sequence_code,
 )
-from tecomp.errors import CallError, InternalError, TecompError
+from tecomp.errors import InternalError, TecompError
 from tecomp.graph.compile_options import CompileRequest
 from tecomp.graph.definition_keys import definitions_text
 from tecomp.graph.fusion import FusionGroup, group_inputs
@@ -85,14 +85,11 @@ def exported_program(request: CompileRequest, constants: bytes) -> ExportedProgr
     Raises:
         CallError: If the target is simulated.
     """
-    if request.target.code.kind != "host":
-        raise CallError(
-            "export: {kernel} is built for {target}, which is simulated and has no native code; "
-            "build the kernel for target='cpu'",
-            kind="unsupported-by-target", kernel=request.name, target=request.target.name,
-        )
     # Import lazily: compilation does not need the export.
+    from tecomp.export.kernel_export import check_target
     from tecomp.export.program_export import ExportedKernel, ExportedProgram
+
+    check_target(request.name, request.target)
 
     planned, plan = _planned_memory(*_outline_of(request))
     steps, params = _steps_of(planned, plan)

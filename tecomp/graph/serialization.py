@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from tecomp import __version__
+from tecomp.atomic_writes import folder_replacement
 from tecomp.codegen.dispatch.kernel import SequenceCode
 from tecomp.codegen.llvm.code_cache import compiler_fingerprint, current_store, digest
 from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
@@ -147,19 +147,15 @@ def save(request: CompileRequest, native: NativeProgram, folder: str | os.PathLi
             "save: {path} exists, but is not a saved program; pass another folder",
             kind="saved-program", path=path,
         )
-    part = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
     definitions = _definitions(request)
     try:
-        part.mkdir(parents=True)
-        _fill(part, definitions, request, native)
-        _move_into_place(part, path)
+        with folder_replacement(path) as part:
+            _fill(part, definitions, request, native)
     except OSError as error:
         raise CacheError(
             "save: {path} cannot be written ({reason}); pass a writable folder",
             kind="saved-program", path=path, reason=error.strerror or error,
         ) from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def load(folder: str | os.PathLike[str]) -> tuple[CompileRequest, NativeProgram]:
@@ -258,17 +254,6 @@ def _values(content: Array, tensors: Sequence[Tensor]) -> Iterator[Array]:
         size = bytes_of(tensor)
         yield content[start : start + size].view(kind).reshape(sizes_of(tensor))
         start += round_up(size, _STEP)
-
-
-def _move_into_place(part: Path, dest: Path) -> None:
-    """Rename a finished folder to its destination, replacing the previous contents."""
-    if dest.exists() and any(dest.iterdir()):
-        old = part.with_suffix(".old")
-        dest.rename(old)
-        part.rename(dest)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        part.rename(dest)
 
 
 def _maker() -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tecomp.codegen import object_code
 from tecomp.errors import CallError
 from tecomp.export import elf_symbols
 from tests.messages import Diagnostic, diagnostic
@@ -89,7 +90,9 @@ def test_large_constants_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     wrong = tmp_path / "wrong"
     content = (tmp_path / "out" / "mlp.weights").read_bytes()
 
-    assert "int mlp_open(const char *path);" in (tmp_path / "out" / "mlp.h").read_text(encoding="utf-8")
+    header = (tmp_path / "out" / "mlp.h").read_text(encoding="utf-8")
+    assert "int mlp_open(const char *path);" in header
+    assert "definitions of" not in header
     assert len(content) > WEIGHTS.nbytes > 1000
     assert (tmp_path / "out" / "mlp.o").stat().st_size < WEIGHTS.nbytes + 20_000
     assert code.mlp(*pointers(a, out)) == NOT_OPEN
@@ -103,6 +106,22 @@ def test_large_constants_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert code.mlp_open(str(tmp_path / "out" / "mlp.weights").encode()) == 0
     assert code.mlp(*pointers(a, out)) == 0
     np.testing.assert_allclose(out, expected(a), rtol=1e-4, atol=1e-6)
+
+
+def test_a_program_is_compiled_once_for_all_formats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[object] = []
+
+    def counted(*arguments: Any, **options: Any) -> bytes:
+        calls.append(arguments)
+        return object_code(*arguments, **options)
+
+    monkeypatch.setattr("tecomp.export.kernel_export.object_code", counted)
+    perceptron().export(tmp_path / "out", formats=[".o", ".a", ".h"])
+
+    assert len(calls) == 1
+    assert len([*(tmp_path / "out").iterdir()]) == 3
 
 
 def test_a_c_program_calls_a_program_and_a_kernel(run_c: Run, tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -92,26 +90,6 @@ def native() -> LlvmTarget:
     llvm = _llvm()
     features = llvm.get_host_cpu_features().flatten()
     return LlvmTarget(llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
-
-
-_CHECK_CPU = """\
-import sys
-from llvmlite import binding
-binding.initialize_all_targets()
-target = binding.Target.from_triple(sys.argv[1])
-target.create_target_machine(cpu=sys.argv[2])
-"""
-
-
-@cache
-def is_known_cpu(triple: str, cpu: str) -> bool:
-    """Return whether LLVM knows a triple and a CPU model; LLVM warns about unknown models only.
-
-    A process is started, because the warning goes to the standard error stream of the process.
-    """
-    command = [sys.executable, "-c", _CHECK_CPU, triple, cpu]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode == 0 and "is not a recognized processor" not in done.stderr
 
 
 def _target_machine(machine: LlvmTarget, effort: int = 2) -> Any:
