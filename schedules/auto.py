@@ -90,12 +90,14 @@ class _ScheduleInput:
         group_results: Results of all fusion groups.
         strides: Strides of the tensors for which the caller passes strided arrays.
         bounds: Expected upper bounds of symbolic sizes.
+        constants: Arguments that are equal in every call.
     """
 
     target: Target
     group_results: frozenset[te.Tensor]
     strides: Strides
     bounds: Bounds
+    constants: Collection[te.Tensor]
 
 
 def auto(
@@ -106,6 +108,7 @@ def auto(
     strides: Strides = NO_STRIDES,
     near: Collection[te.Tensor] = (),
     bounds: Bounds = NO_BOUNDS,
+    constants: Collection[te.Tensor] = (),
 ) -> te.Schedule:
     """Return a schedule for a program without a user schedule.
 
@@ -127,6 +130,8 @@ def auto(
             in `division`. Default: none.
         bounds: Expected upper bounds of symbolic sizes, for example of short rows. They choose
             loops; results are correct for larger sizes too.
+        constants: Arguments that are equal in every call, so that packed copies of them are made
+            once. Default: none.
 
     Raises:
         ScheduleError: If there are no outputs or an output is not a tensor, if a tensor in
@@ -165,7 +170,8 @@ def auto(
             "its threads share loops dynamically; omit division",
             kind="indivisible", next=next(iter(division)).name, target=target.name,
         )
-    s = s if target.core is None else _in_caches(s, target, strides, bounds)
+    if target.core is not None:
+        s = _in_caches(s, target, strides, bounds, constants)
     for x, layout in layouts.items():
         s[x].transform_layout(layout, loops="logical")
     return s
@@ -193,7 +199,8 @@ def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
 
 
 def _in_caches(
-    s: te.Schedule, target: Target, strides: Strides, bounds: Bounds
+    s: te.Schedule, target: Target, strides: Strides, bounds: Bounds,
+    constants: Collection[te.Tensor],
 ) -> te.Schedule:
     """Return the schedule with loop nests for a CPU."""
     _merge_reductions(s)
@@ -208,7 +215,8 @@ def _in_caches(
         groups, inlined = groups_of(program_of(s), target)
     for x in inlined:
         s[x].compute_inline()
-    setup = _ScheduleInput(target, frozenset([group.output for group in groups]), strides, bounds)
+    results = frozenset([group.output for group in groups])
+    setup = _ScheduleInput(target, results, strides, bounds, constants)
     for group in groups:
         s = _schedule_group(s, group, setup)
     return s
@@ -280,7 +288,7 @@ def _walks(group: FusedStages, setup: _ScheduleInput) -> list[Walk]:
         return [row_walk, generic] if row_walk is not None and is_long else [generic]
     found: list[Walk] = []
     if (product := product_of(output, chain, any_terms=True)) is not None:
-        found.append(partial(_product, product, target))
+        found.append(partial(_product, product, setup))
     if (convolution := convolution_of(output, chain)) is not None:
         found.append(partial(_convolution, convolution, target))
     if (windows := windows_of(output, chain)) is not None:
@@ -333,9 +341,9 @@ def _elements(output: te.Tensor, setup: _ScheduleInput) -> list[Walk]:
     return []
 
 
-def _product(d: Product, target: Target, s: te.Schedule) -> None:
-    product_at_root(s, d, target)
-    _walk_operands(s, (d.rows.tensor, d.columns.tensor), target)
+def _product(d: Product, setup: _ScheduleInput, s: te.Schedule) -> None:
+    product_at_root(s, d, setup.target, constants=setup.constants)
+    _walk_operands(s, (d.rows.tensor, d.columns.tensor), setup.target)
 
 
 def _convolution(d: Convolution, target: Target, s: te.Schedule) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tecomp import Target, te
@@ -86,11 +87,21 @@ class GemmBlocking:
     read_columns: bool = False
 
 
-def plan_blocks(d: Product, target: Target, step_terms: int) -> GemmBlocking:
-    """Choose the blocks of a product whose steps add `step_terms` terms; see `matmul.plan`."""
+def plan_blocks(
+    d: Product, target: Target, step_terms: int, constants: Collection[te.Tensor] = ()
+) -> GemmBlocking:
+    """Choose the blocks of a product whose steps add `step_terms` terms; see `matmul.plan`.
+
+    Args:
+        d: Description of the product.
+        target: Target.
+        step_terms: Terms that a step adds.
+        constants: Arguments that are equal in every call; packing them costs no time in a call.
+    """
     core, dtype = core_of(target), d.total.dtype
     m, n = d.m, d.n
-    pack_rows = step_terms > 1 or _packed_rows_pay(d, target)
+    is_prepared = d.rows.tensor in constants
+    pack_rows = step_terms > 1 or is_prepared or _packed_rows_pay(d, target)
     tile = _tile(d, target, pack_rows)
     k, inner = d.depth[0].extent, product(axis.extent for axis in d.depth[1:])
     if len(d.depth) == 1:
@@ -114,7 +125,10 @@ def plan_blocks(d: Product, target: Target, step_terms: int) -> GemmBlocking:
     block_rows = balanced_block_size(m, max(most_rows, tile.rows), tile.rows, share=sharers)
     blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
     is_few = isinstance(m, int) and m < pays
-    read_columns = step_terms == 1 and _are_read(d, tile, target, is_few=is_few)
+    read_columns = (
+        step_terms == 1 and d.columns.tensor not in constants
+        and _are_read(d, tile, target, is_few=is_few)
+    )
     return GemmBlocking(
         tile=tile,
         block_rows=block_rows,

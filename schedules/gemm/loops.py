@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from tecomp import Target, accesses, te
@@ -224,11 +224,20 @@ def _turn(s: te.Schedule, d: Product) -> None:
 
 
 def product_at_root(
-    s: te.Schedule, d: Product, target: Target, plan: GemmBlocking | None = None
+    s: te.Schedule, d: Product, target: Target, plan: GemmBlocking | None = None,
+    constants: Collection[te.Tensor] = (),
 ) -> None:
-    """Schedule a matrix product and its epilogue as a separate loop nest on a CPU."""
+    """Schedule a matrix product and its epilogue as a separate loop nest on a CPU.
+
+    Args:
+        s: Schedule.
+        d: Description of the product.
+        target: Target.
+        plan: Block sizes. Default: the result of `plan_blocks`.
+        constants: Arguments that are equal in every call. Default: none.
+    """
     source, (d, types) = d, _as_dots(d, target)
-    p = plan or plan_blocks(d, target, lanes_of_dots(types))
+    p = plan or plan_blocks(d, target, lanes_of_dots(types), constants)
     if not p.pack_columns and not p.read_columns:
         stream(s, source, target)
         return
@@ -251,7 +260,8 @@ def product_at_root(
         s[packed].compute_at(s[driver], block)
     if p.pack_rows and d.rows.tensor != d.columns.tensor:
         packed = _pack_rows(s, sums, d, p, depth)
-        s[packed].compute_at(s[driver], block if part is None else part)
+        if d.rows.tensor not in constants:
+            s[packed].compute_at(s[driver], block if part is None else part)
     if driver is not d.output:
         _finish(s, driver, d, p)
 

@@ -32,6 +32,7 @@ def build_default_schedule(
     strides: Mapping[Tensor, Sequence[Extent]] = MappingProxyType({}),
     near: Collection[Tensor] = (),
     bounds: Mapping[Var, int] = MappingProxyType({}),
+    constants: Collection[Tensor] = (),
 ) -> Schedule:
     """Return the automatic schedule of outputs.
 
@@ -43,11 +44,14 @@ def build_default_schedule(
         strides: Strides of argument tensors.
         near: Tensors that stay resident in the scratchpads of cores.
         bounds: Expected upper bounds of symbolic sizes, which only affect performance.
+        constants: Arguments that are equal in every call.
     """
     tensors = outputs if isinstance(outputs, list | tuple) else [outputs]
     names = ", ".join([tensor.name for tensor in tensors if isinstance(tensor, Tensor)])
     with log_duration(f"find a schedule of {names} for {target.name}"):
-        hints = {"bounds": bounds} if bounds else {}
+        hints = {
+            name: value for name, value in (("bounds", bounds), ("constants", constants)) if value
+        }
         schedule: Schedule = load_upward("driver.scheduler")(
             outputs, target, layouts, division, strides, near, **hints)
     log_debug(

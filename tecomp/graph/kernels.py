@@ -216,10 +216,13 @@ class KernelBuilder:
         intermediates = [x for x in division if x not in results]
         division |= {} if cut is None else {results[0]: cut}
         target = _with_less_room(self.target, self.resident_bytes.get(group.result, 0))
-        schedule = build_default_schedule(results, target, maps, division, near=intermediates)
+        known = [inputs[x] for x in border if x in constants]
+        schedule = build_default_schedule(
+            results, target, maps, division, near=intermediates, constants=known
+        )
         args = [*inputs.values(), *results, *_free_sizes(group)]
         request = BuildRequest(schedule, args, group.result.name, target, Options())
-        request, folds = fold(request, [inputs[x] for x in border if x in constants])
+        request, folds = fold(request, known)
         folded = tuple(FoldedOperand(self._part(self._named(x)), sources) for x, sources in folds)
         request = self._named(request)
         reads = tuple(k for k, x in enumerate(inputs.values()) if x in request.args)

@@ -575,6 +575,21 @@ def test_a_report_shows_packed_constants() -> None:
     ]
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_constant_factors_are_packed_at_build_time(side: int) -> None:
+    """A call reads a packed copy of a constant factor, however few rows or columns reuse it."""
+    shapes = ((96, 160), (160, 40))
+    factors = [te.placeholder(shape, name=name) for shape, name in zip(shapes, "XY", strict=True)]
+    arrays = [np.random.default_rng(k).random(shape, "float32") for k, shape in enumerate(shapes)]
+    constant, argument = factors[side], factors[1 - side]
+    program = tecomp.compile(
+        product_of(*factors, "Z"), [argument], constants={constant: arrays[side]}, target="cpu"
+    )
+    (packed,) = program.kernels[0].packed
+    assert packed.source.name == constant.name
+    assert_product(program(arrays[1 - side]), *arrays)
+
+
 def test_scans_are_kernels_of_their_own() -> None:
     X, W = te.placeholder((6, SIZE), name="X"), te.placeholder((SIZE, SIZE), name="W")
     P = product_of(X, W, "P")
