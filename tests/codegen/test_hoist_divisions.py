@@ -55,9 +55,39 @@ def test_quotients_of_quotients() -> None:
     assert hoist_divisions(named) == named
 
 
+def test_constant_divisors_are_named_too() -> None:
+    func = program(
+        "for f in range(m):", "    for j in range(3):", "        B[f // 3 * 3 + f % 4] = A[f // 3]"
+    )
+    assert str(hoist_divisions(func)) == str(program(
+        "for f in range(m):",
+        "    quotient = f // 3",
+        "    for j in range(3):",
+        "        B[quotient * 3 + f % 4] = A[quotient]",
+    ))
+
+
+@pytest.mark.parametrize(("first", "kind"), [(0, "udiv"), (-7, "sdiv")])
+@pytest.mark.parametrize("loop", ["range", "parallel"])
+def test_indices_that_are_not_negative_are_divided_unsigned(
+    first: int, kind: str, loop: str
+) -> None:
+    """Truncation equals floor division for them, so that a quotient needs no correction."""
+    x = "f" if first == 0 else f"(f - {-first})"
+    func = program(
+        f"for f in {loop}(m):", f"    B[f] = (2 * {x} + 1) // 3 * 100 + min({x}, 9) % 7"
+    )
+    kernel, count = Kernel(func), 20
+    assert {"sdiv", "udiv"} & {*kernel.source("llvm").split()} == {kind}
+    values = np.zeros(count, np.int64)
+    kernel(np.zeros_like(values), values, count, 1)
+    f = np.arange(count) + first
+    np.testing.assert_array_equal(values, (2 * f + 1) // 3 * 100 + np.minimum(f, 9) % 7)
+
+
 def test_unsupported_divisions_are_unchanged() -> None:
     for lines in (
-        ("for f in range(m):", "    B[f // 8 + f % 3] = A[f]"),
+        ("for f in range(m):", "    B[f // 8 + f % 4] = A[f]"),
         ("B[m // n] = A[0]",),
         ("for f in range(m):", "    B[f] = A[A[f] // n]"),
     ):

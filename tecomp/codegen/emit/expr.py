@@ -22,11 +22,21 @@ from tecomp.codegen.llvm.ir_builder import (
     splat,
 )
 from tecomp.codegen.memory.load_store import load
-from tecomp.codegen.ops.arithmetic import binary, call_function, cast, compare, outside_value
+from tecomp.codegen.ops.arithmetic import (
+    binary,
+    call_function,
+    cast,
+    compare,
+    divide_unsigned,
+    is_power_of_two,
+    non_negative_bits,
+    outside_value,
+)
 from tecomp.codegen.ops.bounds_checks import check_index
 from tecomp.codegen.ops.dot_product import dot
 from tecomp.codegen.ops.index_ramps import compare_ramps, narrow_ramp
 from tecomp.errors import InternalError
+from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
@@ -99,7 +109,14 @@ def _binary(code: FunctionBuilder, node: Binary) -> Rule:
         # A NaN first operand is returned unchanged. If it is loaded from the address of the result,
         # LLVM would emit a masked store, which is many times slower.
         a, b = b, a
-    return binary(code, node.op, node.a.dtype, a, b, _literal_integer(node.b))
+    divisor = _literal_integer(node.b)
+    if (
+        node.op in (BinOp.FLOORDIV, BinOp.MOD) and node.dtype == INT64
+        and divisor is not None and divisor > 0 and not is_power_of_two(divisor)
+        and non_negative_bits(node.a, code.non_negative) is not None
+    ):
+        return divide_unsigned(code, node.op, a, divisor)
+    return binary(code, node.op, node.a.dtype, a, b, divisor)
 
 
 def _dot_added(code: FunctionBuilder, start: Expr, node: Any) -> Rule:

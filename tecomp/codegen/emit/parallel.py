@@ -14,7 +14,7 @@ from tecomp.codegen.llvm.ir_builder import (
 )
 from tecomp.codegen.llvm.pass_selection import passes_for
 from tecomp.codegen.memory.vector_access import end_function
-from tecomp.codegen.ops.arithmetic import cast
+from tecomp.codegen.ops.arithmetic import cast, non_negative_bits
 from tecomp.codegen.runtime.runtime_structs import call_runtime
 from tecomp.compute.access_relations import Accesses
 from tecomp.ir.nodes.dtype import INT64
@@ -154,7 +154,7 @@ def _define_body(
     inner = FunctionBuilder(
         code.module, {}, is_outlined=True,
         passes=passes_for(stmt, code.module.options, is_outlined=True),
-        aligned=code.aligned,
+        aligned=code.aligned, non_negative=code.non_negative,
     )
     for reserved in ("record", "thread", "begin", "end"):
         inner.name(reserved)
@@ -164,6 +164,8 @@ def _define_body(
         parameters.append(parameter(var, inner.env[var]))
     start, stop = Var("begin"), Var("end")
     inner.env[start], inner.env[stop] = "%begin", "%end"
+    if non_negative_bits(stmt.min, code.non_negative) is not None:
+        inner.non_negative.add(start)
     if has_outside_calls(stmt.body):
         emit_failure_check(inner)
     emit_stmt(inner, For(stmt.loop_var, start, stop - start, ForKind.SERIAL, stmt.body))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from tecomp.codegen.ops.arithmetic import is_power_of_two
 from tecomp.codegen.ops.vector_legalization import active_prefix
 from tecomp.ir.arith.quasi_affine_conversion import TermTable
 from tecomp.ir.nodes.dtype import INT64
@@ -54,7 +55,7 @@ _NAMES = {BinOp.FLOORDIV: "quotient", BinOp.MOD: "rest"}
 
 
 def hoist_divisions(func: PrimFunc) -> PrimFunc:
-    """Hoist int64 quotients and remainders by non-constants out of inner loops.
+    """Hoist int64 quotients and remainders out of inner loops, except shifts and masks.
 
     A quotient of variables is bound at the start of the innermost loop or let body that binds one
     of these variables; quotients of parameters only are not moved. A division by 0 gives 0, so
@@ -68,7 +69,7 @@ def hoist_divisions(func: PrimFunc) -> PrimFunc:
 def _is_division(node: Any) -> bool:
     return (
         isinstance(node, Binary) and node.op in _NAMES and node.dtype == INT64
-        and not isinstance(node.b, Const)
+        and not (isinstance(node.b, Const) and is_power_of_two(node.b.value))
     )
 
 

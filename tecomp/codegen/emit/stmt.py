@@ -20,7 +20,7 @@ from tecomp.codegen.llvm.ir_builder import FunctionBuilder, PassSelection, regis
 from tecomp.codegen.llvm.pass_selection import invariant_conditions, staying_masks
 from tecomp.codegen.memory.load_store import may_be_narrowed, prefetch, store
 from tecomp.codegen.memory.register_transpose import find_transposes
-from tecomp.codegen.ops.arithmetic import cast
+from tecomp.codegen.ops.arithmetic import cast, non_negative_bits
 from tecomp.codegen.ops.vector_legalization import active_prefix
 from tecomp.errors import InternalError
 from tecomp.ir.nodes.expr import (
@@ -131,8 +131,17 @@ def _let(code: FunctionBuilder, stmt: Let) -> Rule:
         code.loaded.add(stmt.var)
     if _has_first_lane(stmt.value, code.holding):
         code.nonempty.add(stmt.var)
+    _note_sign(code, stmt.var, stmt.value)
     with code.bound(stmt.var, value):
         yield stmt.body
+
+
+def _note_sign(code: FunctionBuilder, var: Var, least: Expr) -> None:
+    """Record whether a variable that is at least `least` is known not to be negative."""
+    if non_negative_bits(least, code.non_negative) is None:
+        code.non_negative.discard(var)
+    else:
+        code.non_negative.add(var)
 
 
 def _has_first_lane(mask: Expr, holding: Sequence[Expr]) -> bool:
@@ -228,6 +237,7 @@ def _for(code: FunctionBuilder, stmt: For) -> Rule:
     if stmt.kind is ForKind.PARALLEL and not code.is_outlined:
         outline(code, stmt, _value(code, stmt.min), _value(code, stmt.extent), emit_stmt)
         return
+    _note_sign(code, stmt.loop_var, stmt.min)
     kind = register_type(stmt.loop_var.dtype)
     # Build one expression, so that constants are folded here and not in the loop.
     last = cast_expr(stmt.loop_var.dtype, stmt.min + stmt.extent)

@@ -177,7 +177,7 @@ attributes #1 = { nounwind willreturn memory(none) }
 _PURE = frozenset((
     "add", "and", "ashr", "bitcast", "extractelement", "fadd", "fcmp", "fdiv", "fmul", "fpext",
     "fptrunc", "fsub", "getelementptr", "icmp", "insertelement", "lshr", "mul", "or", "select",
-    "sext", "shl", "shufflevector", "sitofp", "sub", "trunc", "uitofp", "xor", "zext",
+    "sext", "shl", "shufflevector", "sitofp", "sub", "trunc", "udiv", "uitofp", "xor", "zext",
 ))  # fmt: skip
 
 
@@ -324,6 +324,7 @@ class FunctionBuilder:
         loop_invariants: Operands of expressions that were computed before the current loop.
         holding: Conditions of the enclosing branches, which hold in the current block.
         nonempty: Masks whose first lane is active.
+        non_negative: Variables that are not negative.
         stack_bytes: Stack bytes allocated so far.
         loaded: Variables whose values depend on loads.
         columns: Loads and stores, by id, that belong to a register transpose; see
@@ -347,6 +348,7 @@ class FunctionBuilder:
     loop_invariants: dict[int, tuple[Expr, str]] = field(default_factory=dict)
     holding: tuple[Expr, ...] = ()
     nonempty: set[Var] = field(default_factory=set)
+    non_negative: set[Var] = field(default_factory=set)
     stack_bytes: int = 0
     loaded: set[Var] = field(default_factory=set)
     columns: dict[int, Any] = field(default_factory=dict)

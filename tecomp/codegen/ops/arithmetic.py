@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from tecomp.codegen.llvm.ir_builder import (
     FunctionBuilder,
@@ -17,8 +17,8 @@ from tecomp.codegen.math.minifloat import decode_minifloat, encode_minifloat
 from tecomp.codegen.math.registry import emit_formula, has_formula
 from tecomp.errors import InternalError
 from tecomp.ir.extern.registry import CallSignature, NumberType
-from tecomp.ir.nodes.dtype import FLOAT32, DType
-from tecomp.ir.nodes.expr import BinOp, CmpOp, integer_range
+from tecomp.ir.nodes.dtype import FLOAT32, INT64, DType
+from tecomp.ir.nodes.expr import Binary, BinOp, CmpOp, Const, Expr, Var, integer_range
 from tecomp.ir.nodes.stmt import CallingConvention
 from tecomp.operations.element_types import element_type
 
@@ -336,17 +336,75 @@ def _shift(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str, const
     return select(code, in_range, shifted, zero(dtype), kind, lanes)
 
 
+def is_power_of_two(number: int) -> bool:
+    """Return whether division by an integer is a shift.
+
+    >>> [n for n in range(-2, 9) if is_power_of_two(n)]
+    [1, 2, 4, 8]
+    """
+    return number > 0 and number & (number - 1) == 0
+
+
 def _divide_by_constant(
     code: FunctionBuilder, op: BinOp, dtype: DType, a: str, divisor: int
 ) -> str:
     kind = register_type(dtype)
-    if divisor > 0 and divisor & (divisor - 1) == 0:
+    if is_power_of_two(divisor):
         # Floor division by a power of two is an arithmetic shift, also for negative numbers.
         if op is BinOp.MOD:
             return code.op(f"and {kind} {a}, {splat_int(divisor - 1, dtype)}")
         opcode = "ashr" if dtype.kind == "int" else "lshr"
         return code.op(f"{opcode} {kind} {a}, {splat_int(divisor.bit_length() - 1, dtype)}")
     return _floor_divide(code, op, dtype, a, splat_int(divisor, dtype))
+
+
+_VARIABLE_BITS, _INDEX_BITS = 40, 62
+"""Assumed bits of a variable that counts iterations or elements, and maximum bits of an index."""
+
+
+def non_negative_bits(expr: Expr, non_negative: Container[Var]) -> int | None:
+    """Return the bits of an int64 index that is known not to be negative; None for others.
+
+    Args:
+        expr: Scalar expression.
+        non_negative: Variables that are not negative.
+
+    >>> i = Var("i", INT64)
+    >>> non_negative_bits((i + 3) // 5, {i}), non_negative_bits(i - 3, {i})
+    (39, None)
+    """
+    if isinstance(expr, Var):
+        return _VARIABLE_BITS if expr in non_negative else None
+    if isinstance(expr, Const):
+        return int(expr.value).bit_length() if expr.dtype == INT64 and expr.value >= 0 else None
+    if not isinstance(expr, Binary) or expr.dtype != INT64:
+        return None
+    a, b = (non_negative_bits(part, non_negative) for part in (expr.a, expr.b))
+    if a is None or b is None:
+        return None
+    match expr.op:
+        case BinOp.ADD:
+            bits = max(a, b) + 1
+        case BinOp.MUL:
+            bits = a + b
+        case BinOp.FLOORDIV if isinstance(expr.b, Const) and b > 0:
+            bits = max(a - b + 1, 0)
+        case BinOp.MOD if isinstance(expr.b, Const) and b > 0:
+            bits = min(a, b)
+        case BinOp.MIN | BinOp.MAX:
+            bits = max(a, b)
+        case _:
+            return None
+    return bits if bits <= _INDEX_BITS else None
+
+
+def divide_unsigned(code: FunctionBuilder, op: BinOp, a: str, divisor: int) -> str:
+    """Emit the quotient or remainder of an int64 that is not negative."""
+    quotient = code.op(f"udiv i64 {a}, {divisor}")
+    if op is BinOp.FLOORDIV:
+        return quotient
+    product = code.op(f"mul i64 {quotient}, {divisor}")
+    return code.op(f"sub i64 {a}, {product}")
 
 
 def _divide(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str) -> str:
