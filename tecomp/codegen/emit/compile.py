@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tecomp.codegen.emit.mask_branches import branch_on_masks
 from tecomp.codegen.emit.parallel import parameter
 from tecomp.codegen.emit.pre_emission_passes import hoist_divisions, promote_accumulators
 from tecomp.codegen.emit.stmt import emit_stmt
@@ -58,7 +59,7 @@ def module_text(func: PrimFunc, options: Options, machine: LlvmTarget | None = N
         options: Code generation options.
         machine: Target machine. Default: the host.
     """
-    return _module_text(_of_whole_vectors(hoist_divisions(func), options), options, machine, {})
+    return _module_text(_of_whole_vectors(_prepared(func), options), options, machine, {})
 
 
 def module_with_lines(func: PrimFunc, options: Options) -> tuple[list[PrimFunc], LlvmSource]:
@@ -68,7 +69,7 @@ def module_with_lines(func: PrimFunc, options: Options) -> tuple[list[PrimFunc],
         Functions after each final pass, and the module of the last function for the host, with the
         comments that `line_table` reads.
     """
-    versions = [func, hoist_divisions(func)]
+    versions = [func, _prepared(func)]
     versions.append(_of_whole_vectors(versions[-1], options))
     return versions, _module_text(versions[-1], options, None, lines_of(versions[-1])).source
 
@@ -94,6 +95,10 @@ def _module_text(
     source = _source(module, [_entry(module, func), body])
     calls = tuple([(symbol, signature) for signature, symbol in module.called_symbols.items()])
     return ModuleText(source, f"{name}.entry", tuple(module.sites), module.outlined > 0, calls)
+
+
+def _prepared(func: PrimFunc) -> PrimFunc:
+    return hoist_divisions(branch_on_masks(func))
 
 
 def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
