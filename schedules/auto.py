@@ -151,7 +151,7 @@ def auto(
     >>> s[total].leaf_iter_vars != total.op.axis
     True
     """
-    s = by_loops(outputs)
+    s: te.Schedule = by_loops(outputs)
     if not s.outputs:
         raise ScheduleError(
             "auto: got no results; pass one or more tensors", kind="missing-input"

@@ -583,7 +583,7 @@ def test_constant_factors_are_packed_at_build_time(side: int) -> None:
     arrays = [np.random.default_rng(k).random(shape, "float32") for k, shape in enumerate(shapes)]
     constant, argument = factors[side], factors[1 - side]
     program = tecomp.compile(
-        product_of(*factors, "Z"), [argument], constants={constant: arrays[side]}, target="cpu"
+        product_of(factors[0], factors[1], "Z"), [argument], constants={constant: arrays[side]}, target="cpu"
     )
     (packed,) = program.kernels[0].packed
     assert packed.source.name == constant.name

@@ -69,7 +69,7 @@ def hoist_divisions(func: PrimFunc) -> PrimFunc:
 def _is_division(node: Any) -> bool:
     return (
         isinstance(node, Binary) and node.op in _NAMES and node.dtype == INT64
-        and not (isinstance(node.b, Const) and is_power_of_two(node.b.value))
+        and not (isinstance(node.b, Const) and is_power_of_two(int(node.b.value)))
     )
 
 
