@@ -49,8 +49,12 @@ from tecomp.schedules.tiling.register_blocking import (
     transpose_squares,
     walk_tiles,
 )
+from tecomp.schedules.tiling.traversal import is_short
 
 Layout = Literal["NHWC", "NCHW"]
+
+_MAX_UNROLLED_VECTORS = 4
+"""Number of vectors below which a copied row is unrolled."""
 
 
 def define(
@@ -184,7 +188,7 @@ def convolution_at_root(
         if image is not source or not copies:
             image = s.cache_read(image, "global", [sums])
             copies.insert(0, image)
-        s[image].transform_layout(_channels_last)
+        s[image].transform_layout(_channels_last if p.depth is None else _in_blocks(p.depth))
     else:
         sums, block = _in_order(s, d, p)
     if not d.depthwise:
@@ -200,7 +204,11 @@ def convolution_at_root(
         if d.first and not d.depthwise and copy is image:
             transpose_squares(s[copy], row, lane, p.tile.lanes)
         else:
-            s[copy].vectorize(s[copy].split(lane, factor=p.tile.lanes)[1])
+            outer, lane = s[copy].split(lane, factor=p.tile.lanes)
+            s[copy].vectorize(lane)
+            if is_short(copy.op.axis[-1], p.tile.lanes, _MAX_UNROLLED_VECTORS):
+                # The masks of the padding are constants then.
+                s[copy].unroll(outer)
 
 
 def _by_dots(
@@ -233,6 +241,11 @@ def _in_phases(s: te.Schedule, image: te.Tensor, sums: te.Tensor, step: int) -> 
 
 def _channels_last(n: te.Expr, channel: te.Expr, y: te.Expr, x: te.Expr) -> list[te.Expr]:
     return [n, y, x, channel]
+
+
+def _in_blocks(depth: int) -> Callable[..., list[te.Expr]]:
+    """Store the channels that are summed together next to each other, block by block."""
+    return lambda n, channel, y, x: [n, channel // depth, y, x, channel % depth]
 
 
 def _in_order(s: te.Schedule, d: Convolution, p: ConvBlocking) -> tuple[te.Tensor, te.IterVar]:
@@ -277,29 +290,43 @@ def _schedule_transposed_block(
 ) -> tuple[te.Tensor, te.IterVar]:
     """Schedule register tiles into a channels-last block that is transposed into the result.
 
+    Blocks of channels are summed one after the other if the filters of all of them exceed the
+    first-level cache.
+
     Returns:
         The stage of the sums, and the loop over blocks of rows.
     """
     rows = first_output(s.cache_write(d.total, "global")) if d.total is d.output else d.total
-    sums = first_output(s.cache_write(rows, "local"))
-    for x in (rows, sums):
-        s[x].transform_layout(_channels_last)
+    if p.depth is None:
+        sums = first_output(s.cache_write(rows, "local"))
+        s[sums].transform_layout(_channels_last)
+    else:
+        part, inside = s[rows].split(d.taps_of(rows)[2], factor=p.depth)
+        s[rows].reorder(part, *d.taps_of(rows)[:2], inside)
+        sums = first_output(s.rfactor(rows, part))
+        s[sums].set_scope("local")
+        s[sums].transform_layout(lambda part, *axes: [part, *_channels_last(*axes)])
+    s[rows].transform_layout(_channels_last)
     stage = s[d.output]
     n, channel, y, x = stage.op.axis
-    block, y = stage.split(y, factor=p.rows)
+    if p.channels is None:
+        block, y = stage.split(y, factor=p.rows)
+    else:
+        block, channel = stage.split(channel, factor=p.channels)
     pixel = stage.fuse(y, x)
     stage.reorder(n, block, channel, pixel)
     transpose_squares(stage, channel, pixel, p.tile.lanes)
     shared = stage.fuse(n, block)
     stage.parallel(shared)
     s[rows].compute_at(stage, shared)
-    n, y, x, channel = s[rows].leaf_iter_vars
+    n, y, x, channel, *parts = s[rows].leaf_iter_vars
     tile, outer, inside = walk_tiles(s[rows], x, channel, p.tile)
-    s[rows].reorder(n, outer, y, tile, *inside)
-    _, y, single, vector_axis, *_ = s[sums].leaf_iter_vars
-    r, column, depth = d.taps_of(sums)
+    s[rows].reorder(n, outer, *parts, y, tile, *inside)
+    y, single, vector_axis, *taps = s[sums].leaf_iter_vars[1 + len(parts):]
+    if not parts:
+        taps = list(d.taps_of(sums))
     s[sums].compute_at(s[rows], tile)
-    s[sums].reorder(y, r, column, depth, *keep_tile(s[sums], single, vector_axis, p.tile))
+    s[sums].reorder(y, *taps, *keep_tile(s[sums], single, vector_axis, p.tile))
     return sums, shared
 
 
@@ -311,6 +338,8 @@ def _pack_weights(
 
     def place(*axes: te.Expr) -> list[te.Expr]:
         r, q, c, k = (axes[dim] for dim in d.order)
+        if p.depth is not None:
+            return [k // width, c // p.depth, r, q, c % p.depth, k % width]
         return [k // width, r, q, c, k % width]
 
     computed = is_private_formula(s, weights, *readers)

@@ -8,7 +8,7 @@ from math import prod
 
 from tecomp import Core, Target, TargetError, te
 from tecomp.schedules.analysis.convolution import Convolution
-from tecomp.schedules.common import Size, ceil_div, product, round_up
+from tecomp.schedules.common import Size, ceil_div, is_one, product, round_up
 
 OPEN_EXTENT = 64
 """Assumed extent of an axis whose extent is symbolic."""
@@ -198,18 +198,26 @@ class ConvBlocking:
         tile: Register tile of accumulators. Its rows are outputs along the axis whose operand is
             broadcast, its columns are outputs along the other axis.
         rows: Output rows of a block, whose input stays in the second-level cache.
+        depth: Channels of the image that are summed in registers, after which the sums of the tiles
+            of a block are stored; their filters stay in the first-level cache. None if a tile sums
+            all channels at once.
+        channels: Output channels of a block if blocks of channels share the cores, so that each
+            core reads only its filters; None if blocks of rows do.
     """
 
     tile: RegisterTile
     rows: int
+    depth: int | None = None
+    channels: int | None = None
 
 
 def plan(d: Convolution, target: Target) -> ConvBlocking:
     """Choose the tile that wastes the least work at the edges and fits the registers.
 
-    Accumulators, vectors and one broadcast value must fit. At least 8 accumulators are needed to
-    hide the latency of two multipliers. In a depthwise convolution both operands are vectors, and
-    the vectors of the image are reused for several taps, so accumulators get half of the registers.
+    Accumulators, vectors, a broadcast value and a temporary must fit. At least 8 accumulators are
+    needed to hide the latency of two multipliers. In a depthwise convolution both operands are
+    vectors, and the vectors of the image are reused for several taps, so accumulators get half of
+    the registers.
     """
     core, total, depthwise = core_of(target), d.total, d.depthwise
     lanes = core.lanes(total.dtype)
@@ -226,7 +234,8 @@ def plan(d: Convolution, target: Target) -> ConvBlocking:
         if vectors > 1 and isinstance(column_extent, int) and column_extent < vectors * lanes:
             # The only tile would be partial and need masks in its innermost loop.
             continue
-        registers = core.vector_registers // 2 if depthwise else core.vector_registers - 1 - vectors
+        free = core.vector_registers - _RESERVED_REGISTERS - vectors
+        registers = core.vector_registers // 2 if depthwise else free
         for single in range(1, max(registers // vectors, 1) + 1):
             if group_channels is not None and group_channels % (vectors * lanes):
                 continue
@@ -238,8 +247,42 @@ def plan(d: Convolution, target: Target) -> ConvBlocking:
             if score > best * 1.001:
                 best, chosen = score, (single, vectors)
     single, vectors = chosen
-    rows = _rows(d, target, transposed)
-    return ConvBlocking(RegisterTile(single, vectors * lanes, lanes), rows)
+    tile = RegisterTile(single, vectors * lanes, lanes)
+    if not transposed:
+        return ConvBlocking(tile, _rows(d, target, transposed))
+    depth = _depth(d, target, tile)
+    if _are_filters_large(d, target):
+        share = round_up(ceil_div(a, core.count), tile.columns)
+        return ConvBlocking(tile, b, depth, share)
+    return ConvBlocking(tile, _rows(d, target, transposed), depth)
+
+
+def _are_filters_large(d: Convolution, target: Target) -> bool:
+    """Return whether one image fits half of the second-level cache, and the filters do not.
+
+    Blocks of rows would read all filters once for each block.
+    """
+    images, *extents = d.total.shape
+    sizes = [*d.image.shape, *d.weights.shape, *extents]
+    if not is_one(images) or d.groups > 1 or not all(isinstance(n, int) for n in sizes):
+        return False
+    used = _bytes(d.image, [1, 2, 3]) + _bytes(d.total, [1, 2, 3])
+    cache = core_of(target).second_cache
+    return used <= cache // 2 and _bytes(d.weights, [0, 1, 2, 3]) > cache
+
+
+def _depth(d: Convolution, target: Target, tile: RegisterTile) -> int | None:
+    """Return the channels whose filters for a column of tiles fill half of the first-level cache.
+
+    None if all channels fit, or if no multiple of the lanes divides the channels.
+    """
+    r, s, channel = (axis.extent for axis in d.taps_of(d.total))
+    if not all(isinstance(n, int) for n in (r, s, channel)) or d.groups > 1:
+        return None
+    channel_bytes = r * s * tile.columns * d.total.dtype.bytes
+    most = core_of(target).cache_bytes[0] // 2 // channel_bytes
+    fitting = [n for n in range(tile.lanes, most + 1, tile.lanes) if channel % n == 0]
+    return max(fitting, default=None) if channel > most else None
 
 
 def _rows(d: Convolution, target: Target, transposed: bool) -> int:

@@ -176,6 +176,24 @@ def test_without_pairs_single_products_are_added_up(layout: conv2d.Layout) -> No
         assert ["into_dots" in str(s.trace) for s in schedules] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("size", "stride", "by_channels"), [(5, 1, True), (12, 1, False), (13, 2, False)]
+)
+def test_filters_larger_than_caches_are_read_in_blocks(
+    size: int, stride: int, by_channels: bool
+) -> None:
+    """Blocks of the image's channels are summed one after the other, and cores share filters."""
+    target = tecomp.Target("small", "", CPU.memories, tecomp.Core(2, 32, 16, (2**14, 2**15)))
+    X = te.placeholder((1, 24, size, size), name="X")
+    W = te.placeholder((64, 24, 3, 3), name="W")
+    p = conv2d.plan(conv2d.define(X, W, padding=1, stride=stride, layout="NCHW"), target)
+    assert p.depth in (8, 16)
+    assert (p.channels is not None) == by_channels
+    check(
+        (1, size, size, 24), (3, 3, 24, 64), target, "NCHW", bias=True, padding=1, stride=stride
+    )
+
+
 def test_a_tile_that_fits_the_image_is_chosen() -> None:
     X, W = te.placeholder((1, 14, 14, 64), name="X"), te.placeholder((3, 3, 64, 64), name="W")
     wide = tecomp.Target("wide", "", CPU.memories, tecomp.Core(1, 64, 32, (2**15, 2**20)))
