@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from tecomp import ScheduleError, Target, accesses, te
+from tecomp import Choices, ScheduleError, Target, accesses, knob, te
 from tecomp.schedules.analysis.convolution import (
     Convolution,
     WindowReduction,
@@ -217,8 +217,10 @@ def _in_caches(
         s[x].compute_inline()
     results = frozenset([group.output for group in groups])
     setup = _ScheduleInput(target, results, strides, bounds, constants)
+    choices, numbers = Choices.active(), {x.op: k for k, x in enumerate(s.stages)}
     for group in groups:
-        s = _schedule_group(s, group, setup)
+        with choices.within(str(numbers[group.output.op])):
+            s = _schedule_group(s, group, setup)
     return s
 
 
@@ -260,7 +262,11 @@ def _schedule_group(s: te.Schedule, group: FusedStages, setup: _ScheduleInput) -
     """
     for x in group.chain[1:-1]:
         s[x].compute_inline()
-    found: te.Schedule | None = first_legal(s, _walks(group, setup))
+    walks = _walks(group, setup)
+    if len(walks) > 1:
+        first = knob("loops", [*walks])
+        walks = {first: walks[first], **walks}
+    found: te.Schedule | None = first_legal(s, walks.values())
     if found is not None:
         return found
     for x in group.rows:
@@ -270,41 +276,59 @@ def _schedule_group(s: te.Schedule, group: FusedStages, setup: _ScheduleInput) -
     return _schedule_group(s, FusedStages(group.output, group.chain), setup)
 
 
-def _walks(group: FusedStages, setup: _ScheduleInput) -> list[Walk]:
-    """Return the scheduling candidates of a group, best first."""
+def _walks(group: FusedStages, setup: _ScheduleInput) -> dict[str, Walk]:
+    """Return the scheduling candidates of a group by name, best first."""
     output, chain, target = group.output, group.chain, setup.target
     if group.rows:
-        return [_rows(group, target)]
+        return {"rows": _rows(group, target)}
     if not chain[-1].op.reduce_axis:
         return _elements(output, setup)
     reduction = reduction_of(output, chain)
     generic = partial(_schedule_any, chain, target)
     row_walk: Walk | None = None if reduction is None else partial(_reduction, reduction, setup)
     if accesses(chain[-1]).reducer is None:
-        # Custom reducers may depend on the order, for example to take the first of equal values.
-        if reduction is not None and reduction.columns:
-            return [partial(_across, reduction, target), generic]
-        is_long = reduction is not None and _is_long(reduction, setup)
-        return [row_walk, generic] if row_walk is not None and is_long else [generic]
-    found: list[Walk] = []
+        return {**_walks_of_search(reduction, row_walk, setup), "generic": generic}
+    found: dict[str, Walk] = {}
     if (product := product_of(output, chain, any_terms=True)) is not None:
-        found.append(partial(_product, product, setup))
+        found["product"] = partial(_product, product, setup)
     if (convolution := convolution_of(output, chain)) is not None:
-        found.append(partial(_convolution, convolution, target))
+        found["convolution"] = partial(_convolution, convolution, target)
     if (windows := windows_of(output, chain)) is not None:
-        found.append(partial(_windows, windows, target))
+        found["windows"] = partial(_windows, windows, target)
     if is_shared_in_tiles(chain[-1]):
-        found.append(generic)
+        found["generic"] = generic
     if row_walk is not None:
-        found.append(row_walk)
-    return [*found, generic]
+        found["reduction"] = row_walk
+    return {**found, "generic": generic}
 
 
-def _is_long(d: ReductionPattern, setup: _ScheduleInput) -> bool:
-    """Return whether rows may be reduced lane by lane, and are long enough for it.
+def _walks_of_search(
+    d: ReductionPattern | None, row_walk: Walk | None, setup: _ScheduleInput
+) -> dict[str, Walk]:
+    """Return the candidates of a custom reducer that come before the generic loops.
+
+    Custom reducers may depend on the order, for example to take the first of equal values.
+    """
+    if d is not None and d.columns:
+        return {"across": partial(_across, d, setup.target)}
+    if d is None or row_walk is None or not _is_by_lanes(d):
+        return {}
+    if _is_long(d, setup):
+        return {"reduction": row_walk}
+    return {"reduction": row_walk} if knob("by_lanes", [False, True]) else {}
+
+
+def _is_by_lanes(d: ReductionPattern) -> bool:
+    """Return whether a custom reducer may reduce rows lane by lane.
 
     A search reducer carries a value that orders equal elements of two lanes.
     """
+    total = accesses(d.total)
+    return bool((total.rising is not None or total.is_apart) and d.adjacent > 0)
+
+
+def _is_long(d: ReductionPattern, setup: _ScheduleInput) -> bool:
+    """Return whether rows are long enough to be reduced lane by lane."""
     total, row = accesses(d.total), d.runs[-1].extent
     width = min(x.dtype.bytes for x in d.total.op.input_tensors)
     vector_bytes = core_of(setup.target).vector_bytes
@@ -318,7 +342,7 @@ def _is_long(d: ReductionPattern, setup: _ScheduleInput) -> bool:
         bound = setup.bounds.get(row, declared_maximum(row))
         is_short = bound is not None and bound * width <= _MAX_TRANSPOSED_BYTES
         is_long = not is_short or total.rising is None or vector_bytes > _MAX_SHUFFLED_BYTES
-    return (total.rising is not None or total.is_apart) and d.adjacent > 0 and is_long
+    return bool(is_long)
 
 
 def _rows(group: FusedStages, target: Target) -> Walk:
@@ -330,15 +354,16 @@ def _rows(group: FusedStages, target: Target) -> Walk:
     return lambda s: walk(s, group.output, group.rows, target)
 
 
-def _elements(output: te.Tensor, setup: _ScheduleInput) -> list[Walk]:
+def _elements(output: te.Tensor, setup: _ScheduleInput) -> dict[str, Walk]:
     """Return the scheduling candidates of a scan or of an element-wise stage."""
     if is_scan(output) and output.shape:
-        return [lambda s: walk_steps(s, output, setup.target, setup.group_results)]
+        return {"steps": lambda s: walk_steps(s, output, setup.target, setup.group_results)}
     if is_pointwise(output) and output.shape:
-        return [
-            lambda s: formula_at_root(s, output, setup.target, setup.group_results, setup.strides)
-        ]
-    return []
+        return {
+            "formula": lambda s: formula_at_root(
+                s, output, setup.target, setup.group_results, setup.strides)
+        }
+    return {}
 
 
 def _product(d: Product, setup: _ScheduleInput, s: te.Schedule) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import TypeAlias
 
-from tecomp import ScheduleError, te
+from tecomp import Choices, ScheduleError, te
 from tecomp.errors import safe_str
 
 Size: TypeAlias = "int | te.Expr"
@@ -33,6 +33,22 @@ def round_up(n: int, multiple: int) -> int:
     (12, 12)
     """
     return ceil_div(n, multiple) * multiple
+
+
+def near(value: int, unit: int = 1, maximum: int | None = None) -> list[int]:
+    """Return the values of a knob around the value that a model chose, which comes first.
+
+    Args:
+        value: Choice of the model.
+        unit: Number of which the other values are multiples. Default: 1.
+        maximum: Largest other value. Default: no limit.
+
+    >>> near(96, 16), near(3), near(8, maximum=16)
+    ([96, 48, 192, 32, 384], [3, 2, 6, 1, 12], [8, 4, 16, 2])
+    """
+    scaled = (value // 2, value * 2, value // 4, value * 4)
+    others = [max(round_up(size, unit), unit) for size in scaled]
+    return [*dict.fromkeys([value, *(n for n in others if maximum is None or n <= maximum)])]
 
 
 def is_one(extent: Size) -> bool:
@@ -77,7 +93,8 @@ def first_legal(s: te.Schedule, walks: Iterable[Walk]) -> te.Schedule | None:
     for walk in walks:
         trial = copy(s)
         try:
-            walk(trial)
+            with Choices.active().attempt():
+                walk(trial)
         except ScheduleError:
             # A primitive raised an error: the surrounding stages do not have the form that this
             # candidate requires.

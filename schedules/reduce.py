@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from tecomp import Core, Target, accesses, te
+from tecomp import Core, Target, accesses, knob, te
 from tecomp.schedules.analysis.reduction import ReductionPattern, need_reduction
 from tecomp.schedules.analysis.stages import create_inlined_schedule
-from tecomp.schedules.common import ceil_div, is_one, product, wide_type
+from tecomp.schedules.common import ceil_div, is_one, near, product, wide_type
 from tecomp.schedules.tiling.reduction import (
     LONG,
     NO_BOUNDS,
@@ -346,7 +346,9 @@ def _side_by_side(
     count = product(x.shape)
     is_few = isinstance(count, int) and count < n_rows * core_of(target).count
     is_narrow = isinstance(row_count, int) and row_count < n_rows
-    return 1 if is_long or is_few or is_narrow else n_rows
+    found = 1 if is_long or is_few or is_narrow else n_rows
+    most = row_count if isinstance(row_count, int) else n_rows
+    return knob("rows", [found, *(n for n in (1, 2, 4, 8) if n != found and n <= most)])
 
 
 def _groups(s: te.Schedule, x: te.Tensor, group_size: int) -> te.IterVar:
@@ -463,7 +465,7 @@ def across_rows(
         columns: Number of trailing axes that are contiguous in memory.
         target: Target whose vector registers and caches decide the sizes.
     """
-    max_elements = _elements_of_a_block(total, columns, target)
+    max_elements = knob("block", near(_elements_of_a_block(total, columns, target)))
     block, inside = _split_into_blocks(s, output, columns, max_elements, target)
     s[output].parallel(block)
     if total is not output:
@@ -472,9 +474,11 @@ def across_rows(
         s[total].compute_at(s[output], block)
         inside = list(s[total].op.axis)
     partial = None
-    if not _are_read_in_order(total, columns, target):
+    update = 1 if _are_read_in_order(total, columns, target) else _ROWS_PER_UPDATE
+    update = knob("rows_per_update", [update, *(n for n in (1, 2, 4, 8, 16) if n != update)])
+    if update > 1:
         *outer, last = s[total].op.reduce_axis
-        steps, _ = s[total].split(last, factor=_ROWS_PER_UPDATE)
+        steps, _ = s[total].split(last, factor=update)
         partial = first_output(s.rfactor(total, s[total].fuse(*outer, steps), factor_axis=0))
     vectors, lane = s[total].split(inside[-1], factor=lanes_of(total, inside[-1], target))
     s[total].reorder(*s[total].op.reduce_axis, *inside[:-1], vectors, lane)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp import ScheduleError, Target, accesses, te
+from tecomp import ScheduleError, Target, accesses, knob, te
 from tecomp.schedules.common import product
 from tecomp.schedules.scratchpad.placement import placement_of
 from tecomp.schedules.scratchpad.rowwise import schedule_blocks
@@ -17,6 +17,8 @@ from tecomp.schedules.tiling.register_blocking import core_of, lanes_of, transpo
 
 _MAX_TRANSPOSED_VECTORS = 4
 """Vectors of a row up to which a horizontal reduction takes longer than transposing rows."""
+_MAX_TRANSPOSED_ROW = 256
+"""Elements of a row up to which tuning may transpose rows; they stay in the first-level cache."""
 
 
 def schedule_rows(output: te.Tensor, target: Target) -> te.Schedule:
@@ -48,7 +50,7 @@ def rows_at_root(
             already be in memory.
         target: Target whose vector registers and caches decide the sizes.
     """
-    if _are_short(output, target):
+    if _is_transposed(output, target):
         _compute_rows_in_lanes(s, output, stages, target)
     else:
         _compute_row_at_a_time(s, output, stages, target)
@@ -100,14 +102,18 @@ def _longest_row_bytes(stages: Sequence[te.Tensor]) -> float:
     return max(size * width if isinstance(size, int) else float("inf") for size, width in sizes)
 
 
-def _are_short(output: te.Tensor, target: Target) -> bool:
-    """Return whether the rows of `output` are short and numerous enough to fill a vector."""
+def _is_transposed(output: te.Tensor, target: Target) -> bool:
+    """Return whether each lane computes another row, as short rows do that fill a vector."""
     if len(output.shape) < 2:
         return False
     count, columns = output.shape[-2:]
     lanes = max(core_of(target).vector_bytes // width_of(output), 1)
     fits = not isinstance(count, int) or count >= lanes
-    return fits and isinstance(columns, int) and columns < _MAX_TRANSPOSED_VECTORS * lanes
+    if not fits or not isinstance(columns, int) or columns > _MAX_TRANSPOSED_ROW:
+        return False
+    is_short = columns < _MAX_TRANSPOSED_VECTORS * lanes
+    transposed: bool = knob("transposed", [is_short, not is_short])
+    return transposed
 
 
 def _compute_rows_in_lanes(

@@ -7,10 +7,11 @@ squares of vectors are transposed in registers inside the block.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from tecomp import Target, copy_schedule, te
+from tecomp import Target, copy_schedule, knob, te
 from tecomp.schedules.analysis.pointwise_chains import (
     NO_STRIDES,
     ChainRead,
@@ -22,7 +23,7 @@ from tecomp.schedules.analysis.pointwise_chains import (
     work_of_chain,
 )
 from tecomp.schedules.analysis.stages import is_result
-from tecomp.schedules.common import same_shape
+from tecomp.schedules.common import near, same_shape
 from tecomp.schedules.tiling.register_blocking import core_of, width_of
 from tecomp.schedules.tiling.traversal import stream, stream_large
 
@@ -125,7 +126,9 @@ def formula_at_root(
         joined = _neighbours(output, roots, strides)
         axes, dims = _taken_together(s[output], _dims(output, read), joined)
         widths = te.const(1, read.tensor.dtype).dtype.bytes, width_of(output)
-        walk = copy_schedule.moves_of(dims, widths, core.vector_bytes)
+        by_source = knob("by_source", [False, True])
+        walk = copy_schedule.moves_of(dims, widths, core.vector_bytes, by_source=by_source)
+        walk = replace(walk, block_bytes=knob("block_bytes", near(walk.block_bytes)))
         copy_schedule.schedule_moves(s[output], axes, walk, core.count)
     elif output.shape:
         row = run_length(output, roots, strides)

@@ -18,10 +18,11 @@ if typing.TYPE_CHECKING:
     from tecomp.constraints.check import Violation, check_constraints
     from tecomp.constraints.user_hints import Hint, hint, relayout_to, restickify
     from tecomp.cost_model.roofline import Roofline
+    from tecomp.driver.auto_schedule import Choices, knob
     from tecomp.driver.build import build
     from tecomp.driver.calibrate import calibrate
     from tecomp.driver.lowering_dump import lower
-    from tecomp.driver.program_api import compile, load
+    from tecomp.driver.program_api import compile, load, tune
     from tecomp.driver.relayout import Relayout, relayout
     from tecomp.errors import (
         CacheError,
@@ -88,6 +89,7 @@ __all__ = [
     "CacheError",
     "CallError",
     "CapacityError",
+    "Choices",
     "Core",
     "DataFormats",
     "DefinitionError",
@@ -144,6 +146,7 @@ __all__ = [
     "get_global_func",
     "hint",
     "intrinsics",
+    "knob",
     "list_global_func_names",
     "list_targets",
     "load",
@@ -160,6 +163,7 @@ __all__ = [
     "strided",
     "te",
     "tir",
+    "tune",
     "xla",
     "xla_text",
 ]

@@ -22,6 +22,8 @@ UPWARD_REFERENCES: Mapping[str, str] = MappingProxyType({
     "array.namespace_2025": "tecomp.array.v2025_12",
     "codegen.emitter": "tecomp.codegen.emit.compile:module_text",
     "driver.scheduler": "tecomp.schedules.auto:auto",
+    "driver.tune": "tecomp.tuning.tuner:tune_subject",
+    "driver.tuning": "tecomp.tuning.database",
     "export.kernel": "tecomp.export.kernel_export:export_kernel",
     "graph.compile": "tecomp.graph.compile:compile_program",
     "graph.load": "tecomp.graph.compile:load_program",

@@ -43,7 +43,7 @@ LAYERS = [
     {"onnx", "torch"},
     {"ptensor"},
     {"array"},
-    {"viz"},
+    {"tuning", "viz"},
     {"demo"},
     {"cli"},
 ]
@@ -154,7 +154,7 @@ OWNERS = {
     "networkx": {"graph"},
     "PIL": {"onnx"},
     "onnx": {"onnx"},
-    "platformdirs": {"codegen"},
+    "platformdirs": {"codegen", "driver"},
     "scipy": {"demo"},
     "torch": {"torch"},
 }

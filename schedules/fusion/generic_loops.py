@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp import Access, Target, accesses, te
-from tecomp.schedules.common import is_one, product
+from tecomp import Access, Target, accesses, knob, te
+from tecomp.schedules.common import is_one, near, product
 from tecomp.schedules.tiling.reduction import first_output
 from tecomp.schedules.tiling.register_blocking import balanced_block_size, lanes_of
 from tecomp.schedules.transpose import formula_at_root
@@ -109,7 +109,8 @@ def _accumulate_in_registers(
     others = [axis for axis in total.op.axis if axis is not lane_axis]
     inside = [lane]
     if (shared := _most_invariant_axis(total, lane_axis)) is not None:
-        tiles, row = stage.split(shared, factor=balanced_block_size(shared.extent, _TILE))
+        size = balanced_block_size(shared.extent, _TILE)
+        tiles, row = stage.split(shared, factor=knob("tile", near(size, 1, 2 * _TILE)))
         others = [tiles if axis is shared else axis for axis in others]
         inside.insert(0, row)
         stage.unroll(row)
@@ -126,7 +127,8 @@ def _accumulate_in_registers(
     # Unrolling long terms gains nothing, and LLVM takes minutes to compile them.
     work = accesses(total).work
     is_short = isinstance(taps, int) and taps <= _TAPS and taps * work <= _WRITTEN_OUT
-    short = accumulator.op.reduce_axis if is_short else ()
+    unrolled = knob("unroll", [True, False]) if is_short else False
+    short = accumulator.op.reduce_axis if unrolled else ()
     for axis in (*short, *last[:-1]):
         part.unroll(axis)
     part.vectorize(last[-1])

@@ -8,7 +8,7 @@ from functools import partial
 from heapq import heappop, heappush
 from math import prod
 
-from tecomp import Access, Target, accesses, te
+from tecomp import Access, Target, accesses, knob, te
 from tecomp.schedules.analysis.convolution import convolution_of, windows_of
 from tecomp.schedules.analysis.matmul import product_of
 from tecomp.schedules.analysis.reduction import has_own_columns, match_grouped_scan
@@ -26,6 +26,8 @@ from tecomp.schedules.tiling.register_blocking import core_of, width_of
 
 _MAX_FREE_OPERATIONS = 4
 """Maximum operations per element that cost no more than storing and loading it."""
+_MAX_EXTRA_OPERATIONS = 64
+"""Maximum operations per element up to which tuning may compute a stage in each of its readers."""
 _FIND = 8
 """Operations to compute the address of a gathered element, as a vector of addresses."""
 _MAX_EXPRESSION_OPERATIONS = 256
@@ -199,7 +201,10 @@ def _stages_to_inline(p: StageGraph) -> set[te.Tensor]:
         if len(readers) > 1 and _is_transposing(x) and not all(_undoes(y, x) for y in readers):
             continue
         repeats = times[x] / max(_count(x.shape), 1)
-        if _work(x) * (repeats - 1) <= _MAX_FREE_OPERATIONS:
+        extra = _work(x) * (repeats - 1)
+        is_cheap = extra <= _MAX_FREE_OPERATIONS
+        options = [is_cheap, not is_cheap] if extra <= _MAX_EXTRA_OPERATIONS else [False]
+        if knob(f"inline_{p.positions[x]}", options):
             found.add(x)
     return _short(p, found)
 

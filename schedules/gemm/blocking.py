@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tecomp import Target, te
+from tecomp import Target, knob, te
 from tecomp.schedules.analysis.matmul import Product
 from tecomp.schedules.analysis.stages import is_computed
-from tecomp.schedules.common import ceil_div, is_one, product, round_up
+from tecomp.schedules.common import ceil_div, is_one, near, product, round_up
 from tecomp.schedules.tiling.register_blocking import (
     OPEN_EXTENT,
     RegisterTile,
@@ -101,7 +101,10 @@ def plan_blocks(
     core, dtype = core_of(target), d.total.dtype
     m, n = d.m, d.n
     is_prepared = d.rows.tensor in constants
-    pack_rows = step_terms > 1 or is_prepared or _packed_rows_pay(d, target)
+    pack_rows = step_terms > 1 or is_prepared or is_computed(d.rows.tensor)
+    if not pack_rows:
+        pays_to_pack = _packed_rows_pay(d, target)
+        pack_rows = knob("pack_rows", [pays_to_pack, not pays_to_pack])
     tile = _tile(d, target, pack_rows)
     k, inner = d.depth[0].extent, product(axis.extent for axis in d.depth[1:])
     if len(d.depth) == 1:
@@ -113,6 +116,7 @@ def plan_blocks(
     min_steps = 64 if is_one(inner) else 1
     approx = max(core.second_cache // 8 // (tile.columns * max(width, 1)), min_steps)
     depth = _depth(k, approx, steps if is_one(inner) else 1)
+    depth = knob("depth", _depths(k, depth, steps if is_one(inner) else 1))
     share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
     block_bytes = max(core.second_cache * 3 // 4, share)
     most_rows = max(block_bytes // max(depth * width, 1) // tile.rows, 1) * tile.rows
@@ -123,12 +127,15 @@ def plan_blocks(
         most_rows = min(most_rows, _open_row_tiles(d, tile, pack_rows) * tile.rows)
     sharers = 1 if batched else core.count
     block_rows = balanced_block_size(m, max(most_rows, tile.rows), tile.rows, share=sharers)
+    block_rows = knob("block_rows", near(block_rows, tile.rows, _maximum(m, tile.rows)))
     blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
     is_few = isinstance(m, int) and m < pays
     read_columns = (
         step_terms == 1 and d.columns.tensor not in constants
         and _are_read(d, tile, target, is_few=is_few)
     )
+    columns = "read" if read_columns else "stream" if is_one(n) or is_few else "pack"
+    columns = knob("columns", _ways_of_columns(d, columns, step_terms))
     return GemmBlocking(
         tile=tile,
         block_rows=block_rows,
@@ -137,9 +144,35 @@ def plan_blocks(
         part_columns=None if batched or blocks >= core.count else _part(d.n, core.count, tile),
         pack_rows=pack_rows,
         steps=steps,
-        pack_columns=not is_one(n) and not is_few and not read_columns,
-        read_columns=read_columns,
+        pack_columns=columns == "pack",
+        read_columns=columns == "read",
     )
+
+
+def _maximum(extent: int | te.Expr, unit: int) -> int | None:
+    """Return the largest block of an axis in units; None if its extent is symbolic."""
+    return int(round_up(extent, unit)) if isinstance(extent, int) else None
+
+
+def _depths(k: int | te.Expr, depth: int, unit: int) -> list[int]:
+    """Return blocks of the depth: the block that was chosen, the full depth, and others."""
+    if not isinstance(k, int):
+        return [depth]
+    full = int(round_up(k, unit))
+    return [*dict.fromkeys([*near(depth, unit, full), full])]
+
+
+def _ways_of_columns(d: Product, usual: str, step_terms: int) -> list[str]:
+    """Return how tiles may get the columns: from a packed copy, unpacked, or as a stream."""
+    others = []
+    if not is_one(d.n):
+        others.append("pack")
+        is_plain = not is_computed(d.columns.tensor) and not d.column_batch_axes
+        if step_terms == 1 and is_plain and d.columns.ends_in(d.column):
+            others.append("read")
+    if isinstance(d.m, int) and d.m <= 2 * STREAMED_ROWS:
+        others.append("stream")
+    return [*dict.fromkeys([usual, *others])]
 
 
 def _open_row_tiles(d: Product, tile: RegisterTile, pack_rows: bool) -> int:
@@ -191,9 +224,7 @@ def _part(n: int | te.Expr, cores: int, tile: RegisterTile) -> int:
 
 
 def _packed_rows_pay(d: Product, target: Target) -> bool:
-    """Return whether the rows are computed, or reused often enough for a packed copy to pay."""
-    if is_computed(d.rows.tensor):
-        return True
+    """Return whether the rows are reused often enough for a packed copy to pay."""
     n, tile = d.n, register_tile(target, d.total.dtype)
     if d.column_batch_axes:
         n = product((n, *(axis.extent for axis in d.column_batch_axes)))
@@ -217,7 +248,20 @@ def _tile(d: Product, target: Target, pack_rows: bool) -> RegisterTile:
         score = usage / (1 + _LOAD * (rows + vectors) / sums)
         if score > best * 1.02:
             best, chosen = score, RegisterTile(rows, tile.columns, tile.lanes)
-    return chosen
+    vectors = knob("tile_vectors", [chosen.vectors, *_other(chosen.vectors, (1, 2, 3, 4))])
+    if vectors != chosen.vectors:
+        tile = register_tile(target, dtype, vectors)
+        rows = _rows_of_a_tile(m, min(tile.rows, max_rows), sharers)
+        chosen = RegisterTile(rows, tile.columns, tile.lanes)
+    shorter = {max(chosen.rows - 1, 1), max(chosen.rows * 3 // 4, 1), max(chosen.rows // 2, 1)}
+    most = min(register_tile(target, dtype, vectors).rows, max_rows)
+    rows = knob("tile_rows", [chosen.rows, *_other(chosen.rows, (*sorted(shorter), most))])
+    return RegisterTile(rows, chosen.columns, chosen.lanes)
+
+
+def _other(chosen: int, values: Sequence[int]) -> list[int]:
+    """Return the values of a knob besides the one that was chosen."""
+    return [value for value in dict.fromkeys(values) if value != chosen]
 
 
 def _used_columns(n: int | te.Expr, tile: RegisterTile) -> float:

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop
 from math import lcm, prod
 from typing import Literal, TypeVar
 
-from tecomp import ScheduleError, Target, TargetError, te
+from tecomp import ScheduleError, Target, TargetError, knob, te
 from tecomp.schedules.common import ceil_div
 
+_MAX_DIVISIONS = 6
+"""Number of divisions that the knob of a result offers, by their modelled cost."""
+_MAX_HALVINGS = 3
+"""Number of times that the knob of a block halves it."""
 _SHARERS = 2  # result axes per grid axis: three make loop extents hard to bound
 
 _Axis = TypeVar("_Axis")
@@ -189,16 +194,20 @@ def cheapest(
     >>> cheapest((4, 8), {"x": 8}, lambda part: (part[0] * part[1], part[0] + part[1])).part
     (2, 2)
     """
-    best: tuple[tuple[object, ...], WorkDivision] | None = None
-    for part in _parts(pieces, prod(grid.values())):
-        found = cost(part)
-        if best is not None and found >= best[0]:
-            continue
+    parts = [(cost(part), k, part) for k, part in enumerate(_parts(pieces, prod(grid.values())))]
+    heapify(parts)
+    found: dict[str, WorkDivision] = {}
+    lowest: object = None
+    while parts and len(found) < _MAX_DIVISIONS:
+        (is_unfit, *_), _, part = heappop(parts)
+        if found and is_unfit != lowest:
+            break
         count = _count(pieces, part)
         if (shares := shares_of(count, grid, sharers)) is not None:
-            best = found, WorkDivision(part, count, shares)
-    assert best is not None  # A single core can always compute the whole result.
-    return best[1]
+            lowest = is_unfit
+            found.setdefault("x".join(map(str, count)), WorkDivision(part, count, shares))
+    # A single core can always compute the whole result, so that `found` is not empty.
+    return found[knob("division", [*found])]
 
 
 def _count(pieces: Sequence[int], part: Sequence[int]) -> tuple[int, ...]:
@@ -406,7 +415,7 @@ def grow_block(
     ...            lambda b: -b["n"])
     {'m': 2, 'n': 3}
     """
-    axes = tuple(axes)
+    axes, smaller = tuple(axes), [block]
     while True:
         longer = [
             {**block, axis: min(2 * block[axis], limit[axis])}
@@ -414,5 +423,7 @@ def grow_block(
         ]
         fitting = [candidate for candidate in longer if fits(candidate)]
         if not fitting:
-            return block
+            halvings: int = knob("halvings", [*range(min(len(smaller), _MAX_HALVINGS + 1))])
+            return smaller[-1 - halvings]
         block = min(fitting, key=cost)
+        smaller.append(block)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tecomp import Target, accesses, te
+from tecomp import Target, accesses, knob, te
 from tecomp.schedules.analysis.stages import match_copy
 from tecomp.schedules.common import Size, ceil_div, wide_type
 from tecomp.schedules.tiling.register_blocking import core_of, lanes_of
@@ -166,6 +166,8 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, loop: te.IterVar,
     if isinstance(run.extent, int):
         accumulators = max(
             min(accumulators, ceil_div(run.extent, _MIN_VECTORS_PER_ACCUMULATOR * lanes)), 1)
+        others = [n for n in (1, 2, 4, 8) if n * lanes <= run.extent and n != accumulators]
+        accumulators = knob("accumulators", [accumulators, *others])
     _, inner = s[result].split(run, factor=accumulators * lanes)
     partial = _combine_later(s, result, inner, loop, order)
     *outer, column = s[partial].op.axis

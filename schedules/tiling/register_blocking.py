@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tecomp import Core, Target, TargetError, te
+from tecomp import Core, Target, TargetError, knob, te
 from tecomp.schedules.analysis.convolution import Convolution
-from tecomp.schedules.common import Size, ceil_div, is_one, product, round_up
+from tecomp.schedules.common import Size, ceil_div, is_one, near, product, round_up
 
 OPEN_EXTENT = 64
 """Assumed extent of an axis whose extent is symbolic."""
@@ -186,6 +186,8 @@ def core_of(target: Target) -> Core:
 
 _ROWS = 4
 """Rows of a block if the extents of the image are symbolic."""
+_MAX_TILES = 8
+"""Number of register tiles that the knob of a convolution offers, by their modelled cost."""
 _LOAD = 0.5
 """Cost of a load relative to a multiplication that it overlaps."""
 
@@ -229,6 +231,7 @@ def plan(d: Convolution, target: Target) -> ConvBlocking:
         # A vector that spans channel groups would gather its inputs.
         while group_channels % lanes:
             lanes //= 2
+    scores: dict[tuple[int, int], float] = {}
     best, chosen = 0.0, (1, 1)
     for vectors in (4, 3, 2, 1):
         if vectors > 1 and isinstance(column_extent, int) and column_extent < vectors * lanes:
@@ -244,17 +247,21 @@ def plan(d: Convolution, target: Target) -> ConvBlocking:
             # distant memory, so they cost twice as much. The products hide a part of the cost.
             work = single * vectors / (single + 2 * vectors)
             score = usage * min(single * vectors / 8, 1.0) / (1 + _LOAD / work)
+            scores[single, vectors] = score
             if score > best * 1.001:
                 best, chosen = score, (single, vectors)
-    single, vectors = chosen
+    tiles = sorted(scores, key=lambda tile: -scores[tile])[:_MAX_TILES]
+    names = [f"{single}x{vectors}" for single, vectors in dict.fromkeys((chosen, *tiles))]
+    single, vectors = map(int, knob("tile", names).split("x"))
     tile = RegisterTile(single, vectors * lanes, lanes)
-    if not transposed:
-        return ConvBlocking(tile, _rows(d, target, transposed))
-    depth = _depth(d, target, tile)
-    if _are_filters_large(d, target):
+    depth = _depth(d, target, tile) if transposed else None
+    if transposed and _are_filters_large(d, target):
         share = round_up(ceil_div(a, core.count), tile.columns)
         return ConvBlocking(tile, b, depth, share)
-    return ConvBlocking(tile, _rows(d, target, transposed), depth)
+    rows = _rows(d, target, transposed)
+    height = total.shape[2 if d.first else 1]
+    rows = knob("block_rows", near(rows, 1, height if isinstance(height, int) else None))
+    return ConvBlocking(tile, rows, depth)
 
 
 def _are_filters_large(d: Convolution, target: Target) -> bool:
@@ -281,8 +288,12 @@ def _depth(d: Convolution, target: Target, tile: RegisterTile) -> int | None:
         return None
     channel_bytes = r * s * tile.columns * d.total.dtype.bytes
     most = core_of(target).cache_bytes[0] // 2 // channel_bytes
-    fitting = [n for n in range(tile.lanes, most + 1, tile.lanes) if channel % n == 0]
-    return max(fitting, default=None) if channel > most else None
+    fitting = [n for n in range(tile.lanes, 2 * most + 1, tile.lanes) if channel % n == 0]
+    default = max((n for n in fitting if n <= most), default=None)
+    if channel <= most or default is None:
+        return None
+    depth: int = knob("channel_block", [default, *(n for n in fitting if n != default)])
+    return depth
 
 
 def _rows(d: Convolution, target: Target, transposed: bool) -> int:

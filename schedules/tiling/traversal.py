@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from math import prod
 
-from tecomp import Accesses, Core, Target, te
+from tecomp import Accesses, Core, Target, knob, te
 from tecomp.schedules.analysis.pointwise_chains import (
     are_counted,
     invariant_cost,
@@ -14,7 +14,7 @@ from tecomp.schedules.analysis.pointwise_chains import (
     work_of_chain,
 )
 from tecomp.schedules.analysis.reduction import has_own_columns
-from tecomp.schedules.common import Size, ceil_div, product, round_up
+from tecomp.schedules.common import Size, ceil_div, near, product, round_up
 from tecomp.schedules.tiling.register_blocking import (
     balanced_block_size,
     core_of,
@@ -171,7 +171,8 @@ def stream(
     # A row of symbolic length may be short and consist mostly of its tail.
     is_open = bool(rows) and not isinstance(loop.extent, int)
     is_short_row = is_open or is_short(loop, _VECTORS * lanes)
-    lanes *= 1 if is_short_row or not _profits_from_two_vectors(output, roots) else _VECTORS
+    many = 1 if is_short_row or not _profits_from_two_vectors(output, roots) else _VECTORS
+    lanes *= knob("vectors", [many, *(n for n in (1, 2, 4) if n != many)])
     if one_by_one:
         lanes = min(lanes, _MIN_SCALAR_LANES)
     limit = max(elements_fitting_l1(output, target), unit * lanes)
@@ -179,11 +180,13 @@ def stream(
     is_repeated = hoisted >= Accesses.FUNCTION_COST
     if not is_repeated and _has_rows_for_all_cores(rows, target) and isinstance(loop.extent, int):
         limit = max(loop.extent, limit)
-    chunk, loop = stage.split(loop, factor=balanced_block_size(loop.extent, limit, unit * lanes))
+    chunk_size = balanced_block_size(loop.extent, limit, unit * lanes)
+    maximum = round_up(loop.extent, unit * lanes) if isinstance(loop.extent, int) else None
+    chunk, loop = stage.split(loop, factor=knob("chunk", near(chunk_size, unit * lanes, maximum)))
     vectors, lane = stage.split(loop, factor=lanes)
     stage.vectorize(lane)
     if is_repeated:
-        rows[-1], row = stage.split(rows[-1], factor=_ROWS)
+        rows[-1], row = stage.split(rows[-1], factor=knob("rows", [_ROWS, 1, 2, 4, 16]))
         stage.reorder(*rows, chunk, vectors, row, lane)
     stage.parallel(stage.fuse(*rows, chunk))
 
@@ -230,7 +233,8 @@ def stream_large(s: te.Schedule, output: te.Tensor, target: Target, count: int =
     row = prod(sizes[-count:]) * width_of(output)
     if row % Core.LINE_BYTES and row < _LONG_ROW_LINES * Core.LINE_BYTES:
         return
-    if prod(sizes) * width_of(output) >= core_of(target).cache_bytes[-1]:
+    is_large = prod(sizes) * width_of(output) >= core_of(target).cache_bytes[-1]
+    if knob("stream", [is_large, not is_large]):
         s[output].set_scope(_STREAM)
 
 

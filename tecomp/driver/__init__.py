@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from tecomp.driver.auto_schedule import build_default_schedule
+    from tecomp.driver.auto_schedule import (
+        Choices,
+        Knob,
+        SchedulingProblem,
+        build_default_schedule,
+    )
     from tecomp.driver.build import ScheduledKernel
     from tecomp.driver.build_cache import BuildRequest, fingerprint, program_keys
     from tecomp.driver.calibrate import rates_of
@@ -21,7 +26,13 @@ if TYPE_CHECKING:
         plan,
     )
     from tecomp.driver.profiling import report_of, specialize_for_cost_model
-    from tecomp.driver.program_api import CompiledProgram
+    from tecomp.driver.program_api import (
+        CompiledProgram,
+        TunedKernel,
+        TuningResult,
+        TuningTrial,
+        cost_text,
+    )
     from tecomp.driver.static_shapes import in_numbers
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
-from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +15,16 @@ import numpy as np
 from tecomp.codegen.dispatch.fast_call import Quick
 from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.codegen.dispatch.parameter import KernelParameter
-from tecomp.codegen.llvm.code_cache import current_store
 from tecomp.codegen.llvm.compiled import CompiledFunction
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.auto_schedule import is_program
+from tecomp.driver.auto_schedule import is_program, schedule_with_record, use_database
 from tecomp.driver.build_cache import (
     DUMP_FOLDER,
     BuildRequest,
     build_kernel,
+    build_unscheduled,
     get_or_build,
-    kernel_or_none,
-    lookup,
-    program_keys,
-    store_build,
 )
 from tecomp.driver.layout_packing import (
     LayoutPacker,
@@ -44,7 +40,6 @@ from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.stages.index_expressions import offsets_of, strides_of
 from tecomp.machine.descriptor import Target
-from tecomp.progress import log_debug
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.schedule.primitive_calls import attach_to_primitives
 from tecomp.scheduling.split_schedule import with_arguments
@@ -443,24 +438,13 @@ class ScheduledKernel(Kernel):
         return self._packing[key]
 
 
-# The following modules are imported lazily: a kernel from the cache needs none of them.
-
-
-def _dump_page(name: str) -> Path | None:
-    if not os.environ.get(DUMP_FOLDER):
-        return None
-    from tecomp.driver.lowering_dump import dump_destination
-
-    return dump_destination(name)
-
-
 def _build_kernel(request: BuildRequest) -> ScheduledKernel:
     return build_kernel(request, partial(ScheduledKernel, request))
 
 
 def build(
-    schedule: Schedule | Tensor | Sequence[Tensor],
-    args: Sequence[object],
+    schedule: Schedule | Tensor | Sequence[Tensor] | Callable[[], Any],
+    args: Sequence[object] = (),
     target: str | Path | Target = "cpu",
     name: str = "main",
     *,
@@ -470,12 +454,15 @@ def build(
     binds: Mapping[Tensor, Buffer] | None = None,
     verify: bool = False,
     bounds: Mapping[Var, int] | None = None,
+    database: str | Path | None = None,
 ) -> ScheduledKernel:
     """Build a kernel from a schedule.
 
     Args:
         schedule: Schedule from `te.create_schedule`; or output tensor or tensors, which
-            `tecomp.schedules.auto` schedules.
+            `tecomp.schedules.auto` schedules; or a function that returns a schedule, or a pair of a
+            schedule and arguments. The knobs of `auto` and of the function get the values that the
+            tuning database records.
         args: Tensors and size variables in the parameter order of the kernel. Arguments that are
             not read or are computed inline are validated like the others, but not accessed.
         target: Target: its name, a description, or a path to a description.
@@ -493,6 +480,8 @@ def build(
             compiler, on small arrays. External functions of the kernel are called twice.
         bounds: Expected upper bounds of symbolic sizes, by which `tecomp.schedules.auto` chooses
             loops. Results are correct for larger sizes too.
+        database: Path of a tuning database. Default: that of the environment variable
+            `TECOMP_TUNING`, or of the user; it is not consulted if it does not exist.
 
     Returns:
         The kernel; call it with arrays: `kernel(a, b, c)`.
@@ -501,6 +490,7 @@ def build(
         LowerError: If the schedule cannot be lowered without changing its meaning.
         TargetError: If the schedule uses a memory, rank or grid axis that the target does not have,
             or cores share data in a memory that belongs to one core.
+        CacheError: If the tuning database is not found or damaged.
         CapacityError: If the buffers that are live at the same time exceed a memory.
 
     >>> from tecomp import te
@@ -517,7 +507,12 @@ def build(
     >>> b
     array([1., 3., 5., 7.], dtype=float32)
     """
-    machine, strides = Target.of(target), strides_of(binds, args, "build")
+    machine = Target.of(target)
+    if callable(schedule) and not isinstance(schedule, Tensor):
+        with use_database(database, "build"):
+            found = schedule_with_record(schedule, machine)
+        schedule, args = found if isinstance(found, tuple) and len(found) == 2 else (found, args)
+    strides = strides_of(binds, args, "build")
     is_unscheduled = isinstance(schedule, Tensor | list | tuple) and is_program(schedule)
     if not is_unscheduled:
         check_kind(
@@ -541,42 +536,31 @@ def build(
         request = BuildRequest(prepared, args, name, machine, options, strided, bool(verify))
         return build_kernel(
             request, partial(ScheduledKernel, request),
-            partial(_build_code, schedule=schedule, page=_dump_page(name)))
-    return _build_unscheduled(
-        BuildRequest(schedule, args, name, machine, options, strided, bool(verify),
-        tuple(expected.items())))
+            partial(build_code, schedule=schedule, page=dump_page(name)))
+    assert not callable(schedule) or isinstance(schedule, Tensor)
+    request = BuildRequest(
+        schedule, args, name, machine, options, strided, bool(verify), tuple(expected.items()))
+    with use_database(database, "build"):
+        choices = request.problem.find_choices()
+    return build_unscheduled(
+        replace(request, choices=tuple(choices.items())), dump_page(name), ScheduledKernel,
+        build_code)
 
 
-def _build_unscheduled(request: BuildRequest) -> ScheduledKernel:
-    """Build a kernel of unscheduled outputs; search a schedule only if no kernel is cached."""
-    page = _dump_page(request.name)
-    is_processor = request.target is not None and request.target.core is not None
-    # For targets with scratchpads, layouts are part of the schedule, so the cache cannot be keyed
-    # by the unscheduled program.
-    is_kept = page is None and is_processor and current_store() is not None
-    lookup_keys, keys = tee(program_keys(request) if is_kept else ())
-    found = lookup(lookup_keys, request)
-    if found is not None:
-        log_debug("build %s: found, as it was built before", request.name)
-        kernel = kernel_or_none(
-            program_keys(request), lambda: ScheduledKernel(request, found))
-        if kernel is not None:
-            return kernel
+def dump_page(name: str) -> Path | None:
+    """Return the file of the page that shows a build, or None if no pages are written."""
+    if not os.environ.get(DUMP_FOLDER):
+        return None
+    # Import lazily: a kernel from the cache needs neither the page nor the warnings.
+    from tecomp.driver.lowering_dump import dump_destination
 
-    scheduled = request.scheduled()
-
-    def stored(compiled: CompiledFunction, lowered: LoweringResult | None) -> ScheduledKernel:
-        kernel = ScheduledKernel(scheduled, compiled, lowered)
-        store_build([*keys], compiled)
-        return kernel
-
-    return build_kernel(
-        scheduled, stored, partial(_build_code, schedule=scheduled.schedule, page=page))
+    return dump_destination(name)
 
 
-def _build_code(
+def build_code(
     request: BuildRequest, lowered: LoweringResult | None, *, schedule: Schedule, page: Path | None
 ) -> tuple[CompiledFunction, LoweringResult | None]:
+    """Return the code of a request, with warnings about its performance; write its page."""
     with attach_to_primitives(schedule):
         if lowered is None and page:
             from tecomp.driver.lowering_dump import dump_build

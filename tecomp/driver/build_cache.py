@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import tee
@@ -33,7 +33,7 @@ from tecomp.codegen.llvm.compiled import (
 )
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.auto_schedule import build_default_schedule
+from tecomp.driver.auto_schedule import Choices, SchedulingProblem, Value, build_default_schedule
 from tecomp.errors import safe_str
 from tecomp.ir.extern.binding import bind
 from tecomp.ir.extern.registry import ArrayType, CallSignature, NumberType
@@ -120,6 +120,7 @@ class BuildRequest:
         strided_buffers: Buffers with the strides and offsets of arguments.
         verify: Whether the interpreter checks each call.
         bounds: Expected upper bounds of symbolic sizes, for the automatic scheduler.
+        choices: Values of knobs that the tuning database records for the automatic scheduler.
     """
 
     program: Schedule | Tensor | Sequence[Tensor]
@@ -130,6 +131,7 @@ class BuildRequest:
     strided_buffers: Mapping[Tensor, Buffer] = field(default_factory=dict)
     verify: bool = False
     bounds: tuple[tuple[Var, int], ...] = ()
+    choices: tuple[tuple[str, Value], ...] = ()
 
     @property
     def is_scheduled(self) -> bool:
@@ -141,20 +143,31 @@ class BuildRequest:
         """Schedule of the request, or the automatic schedule of its outputs."""
         if isinstance(self.program, Schedule):
             return self.program
+        problem = self.problem
+        found = build_default_schedule(
+            problem.outputs, problem.target, strides=problem.strides, bounds=problem.bounds,
+            choices=None if Choices.is_active() else dict(self.choices),
+        )
+        return copy(with_arguments(found, self.args))
+
+    @property
+    def problem(self) -> SchedulingProblem:
+        """Arguments of the automatic scheduler for outputs without a schedule."""
         assert self.target is not None
+        assert not isinstance(self.program, Schedule)
         strides = strides_of(self.strided_buffers, self.args, "build")
         known = {
             arg: stride for arg, stride in zip(self.args, strides, strict=False)
             if isinstance(arg, Tensor) and stride is not None
         }
-        found = build_default_schedule(
-            self.program, self.target, strides=known, bounds=dict(self.bounds)
-        )
-        return copy(with_arguments(found, self.args))
+        outputs = (self.program,) if isinstance(self.program, Tensor) else tuple(self.program)
+        return SchedulingProblem(
+            outputs, self.target, strides=known, bounds=dict(self.bounds))
 
     def scheduled(self) -> BuildRequest:
         """Return the request with its schedule; search the automatic schedule if necessary."""
-        return self if self.is_scheduled else replace(self, program=self.schedule, bounds=())
+        return self if self.is_scheduled else replace(
+            self, program=self.schedule, bounds=(), choices=())
 
     def lowered(self) -> LoweringResult:
         """Return the function after each pass, including the placement in memories of the target.
@@ -241,6 +254,42 @@ def build_kernel(
     return kernel_of(compiled, lowered)
 
 
+def build_unscheduled(
+    request: BuildRequest, page: Path | None,
+    kernel_of: Callable[[BuildRequest, CompiledFunction, LoweringResult | None], BuiltKernel],
+    make_code: Callable[..., tuple[CompiledFunction, LoweringResult | None]],
+) -> BuiltKernel:
+    """Build a kernel of unscheduled outputs; search a schedule only if no kernel is cached.
+
+    Args:
+        request: Build request.
+        page: Page that shows the build, or None; the cache is not searched for a page.
+        kernel_of: Function that constructs the kernel of a request.
+        make_code: Function that builds the code of a request, with its `schedule` and `page`.
+    """
+    is_processor = request.target is not None and request.target.core is not None
+    # For targets with scratchpads, layouts are part of the schedule, so the cache cannot be keyed
+    # by the unscheduled program.
+    is_kept = page is None and is_processor and current_store() is not None
+    lookup_keys, keys = tee(program_keys(request) if is_kept else ())
+    found = lookup(lookup_keys, request)
+    if found is not None:
+        log_debug("build %s: found, as it was built before", request.name)
+        kernel = kernel_or_none(program_keys(request), lambda: kernel_of(request, found, None))
+        if kernel is not None:
+            return kernel
+
+    scheduled = request.scheduled()
+
+    def stored(compiled: CompiledFunction, lowered: LoweringResult | None) -> BuiltKernel:
+        kernel = kernel_of(scheduled, compiled, lowered)
+        store_build([*keys], compiled)
+        return kernel
+
+    return build_kernel(
+        scheduled, stored, partial(make_code, schedule=scheduled.schedule, page=page))
+
+
 def kernel_or_none(keys: Iterable[str], kernel_of: Callable[[], BuiltKernel]) -> BuiltKernel | None:
     """Return a kernel with code from the cache; on failure remove the entries, return None."""
     try:
@@ -313,7 +362,7 @@ def program_keys(request: BuildRequest) -> Iterator[str]:
         outputs = (program,) if isinstance(program, Tensor) else tuple(program)
         yield from keys_of((
             "unscheduled", outputs, tuple(args), request.name, request.target, request.options,
-            strides, offsets, request.bounds,
+            strides, offsets, request.bounds, request.choices,
         ), schedules())
 
 

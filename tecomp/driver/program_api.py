@@ -1,14 +1,17 @@
-"""`compile`, `load`, and the `CompiledProgram` protocol."""
+"""`compile`, `load`, the `CompiledProgram` protocol, `tune` and its results."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.auto_schedule import Knob, Value, use_database
 from tecomp.lazy_imports import load_upward
 from tecomp.machine.descriptor import Target
 
@@ -45,6 +48,10 @@ class CompiledProgram(Protocol):
     @property
     def packed(self) -> Mapping[Tensor, Layout]:
         """Layouts of the inputs and outputs that are passed in their device layout."""
+
+    @property
+    def compile_request(self) -> Any:
+        """Validated arguments of `compile`, with which `tune` compiles the kernels."""
 
     @property
     def details(self) -> Any:
@@ -88,6 +95,126 @@ class CompiledProgram(Protocol):
         """Draw the program as SVG."""
 
 
+@dataclass(frozen=True, slots=True)
+class TuningTrial:
+    """Outcome of one candidate.
+
+    Attributes:
+        key: Digest of the definition.
+        machine: Digest of the target and of the processor.
+        choices: Values of knobs that differ from their default.
+        outcome: "faster", "slower" or "same" than the best candidate before; "equal" if its code
+            was tried before; or "failed".
+        ratio: Time relative to the first candidate; None if it was not measured.
+        message: Reason of a failure.
+        author: User and host.
+        time: Seconds since 1970.
+    """
+
+    key: str
+    machine: str
+    choices: Mapping[str, Value]
+    outcome: str
+    ratio: float | None
+    message: str
+    author: str
+    time: float
+
+
+@dataclass(frozen=True)
+class TunedKernel:
+    """Result of tuning one kernel.
+
+    Attributes:
+        name: Name of the kernel.
+        choices: Values of knobs that differ from their default; none if the default is fastest.
+        space: Knobs of all candidates.
+        first: Time or modelled cycles of a call with the default choices.
+        cost: Time or modelled cycles of a call with `choices`.
+        unit: "seconds" or "cycles".
+        trials: Candidates of this call, in order.
+    """
+
+    name: str
+    choices: Mapping[str, Value]
+    space: tuple[Knob, ...]
+    first: float
+    cost: float
+    unit: str
+    trials: tuple[TuningTrial, ...]
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast the kernel is as with the default choices; at least 1."""
+        return self.first / self.cost
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        counts = {name: 0 for name in ("faster", "slower", "same", "equal", "failed")}
+        for trial in self.trials:
+            counts[trial.outcome] += 1
+        return {
+            "name": self.name, "gain": self.gain, "first": self.first, "cost": self.cost,
+            "unit": self.unit, "choices": dict(self.choices), "candidates": counts,
+            "space": {knob.name: [*knob.values] for knob in self.space},
+        }
+
+
+@dataclass(frozen=True)
+class TuningResult:
+    """Result of `tune`, which prints as a table.
+
+    Attributes:
+        kernels: Tuned kernels, in the order of the program.
+        database: Path of the database with the records.
+        is_interrupted: Whether Ctrl-C ended the search.
+    """
+
+    kernels: tuple[TunedKernel, ...]
+    database: Path
+    is_interrupted: bool = False
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast one call of each kernel is as with the default choices."""
+        before = math.fsum(one.first for one in self.kernels)
+        return before / math.fsum(one.cost for one in self.kernels) if before else 1.0
+
+    @property
+    def choices(self) -> Mapping[str, Value]:
+        """Values of knobs of the first kernel that differ from their default."""
+        return self.kernels[0].choices
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return {
+            "gain": self.gain, "interrupted": self.is_interrupted, "database": str(self.database),
+            "kernels": [one.to_dict() for one in self.kernels],
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        for one in self.kernels:
+            changed = ", ".join(f"{name} = {value}" for name, value in one.choices.items())
+            lines.append(
+                f"{one.name}: {one.gain:.2f} times as fast, {cost_text(one.cost, one.unit)} "
+                f"instead of {cost_text(one.first, one.unit)}, {len(one.trials)} candidates; "
+                f"{changed or 'the default choices'}")
+        return "\n".join(lines)
+
+
+def cost_text(cost: float, unit: str) -> str:
+    """Return a cost with its unit.
+
+    >>> cost_text(1.25e-5, "seconds"), cost_text(1200.0, "cycles")
+    ('12.5 us', '1,200 cycles')
+    """
+    if unit == "cycles":
+        return f"{cost:,.0f} cycles"
+    units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+    scale, name = next((unit for unit in units if cost >= unit[0]), (1e-9, "ns"))
+    return f"{cost / scale:.3g} {name}"
+
 
 def compile(
     outputs: Tensor | Sequence[Tensor],
@@ -100,6 +227,7 @@ def compile(
     relayouts: bool = True,
     packed: Sequence[Tensor] = (),
     name: str = "program",
+    database: str | Path | None = None,
 ) -> CompiledProgram:
     """Compile the operations between input and output tensors into one program.
 
@@ -121,6 +249,9 @@ def compile(
             copies them between host and device. An input needs its layout in `layouts`; the layout
             of an output is in `program.packed`.
         name: Name of the program.
+        database: Path of a tuning database, whose records schedule the kernels. Default: that of
+            the environment variable `TECOMP_TUNING`, or of the user; it is not consulted if it does
+            not exist.
 
     Sizes may be symbolic (`te.var`) on processors: one compilation serves all sizes, which each
     call takes from the shapes of its arrays. Targets with device layouts, and layouts and hints of
@@ -136,6 +267,7 @@ def compile(
         LayoutError: If the target supports no layouts for an operation or no consistent
             combination, or a required hint cannot be satisfied.
         LowerError: If an operation cannot be lowered.
+        CacheError: If the tuning database is not found or damaged.
 
     >>> import numpy as np
     >>> from tecomp import te
@@ -148,10 +280,11 @@ def compile(
     array([[0., 0., 0., 0.],
            [3., 3., 3., 3.]], dtype=float32)
     """
-    program: CompiledProgram = load_upward("graph.compile")(
-        outputs, inputs, target, constants=constants, name=name, layouts=layouts,
-        hints=hints, relayouts=relayouts, packed=packed,
-    )
+    with use_database(database, "compile"):
+        program: CompiledProgram = load_upward("graph.compile")(
+            outputs, inputs, target, constants=constants, name=name, layouts=layouts,
+            hints=hints, relayouts=relayouts, packed=packed,
+        )
     return program
 
 
@@ -182,3 +315,64 @@ def load(folder: str | PathLike[str]) -> CompiledProgram:
     """
     program: CompiledProgram = load_upward("graph.load")(folder)
     return program
+
+
+def tune(
+    subject: Any,
+    args: Sequence[object] | None = None,
+    target: str | Path | Target = "cpu",
+    seconds: float = 60.0,
+    trials: int | None = None,
+    database: str | Path | None = None,
+    *,
+    search: Literal["evolution", "random"] = "evolution",
+    sizes: Mapping[str, int] = MappingProxyType({}),
+    name: str = "main",
+    seed: int = 0,
+) -> TuningResult:
+    """Search for a faster schedule than the default, and record it for later builds.
+
+    Candidates are built in parallel, each in a process of its own with limits of time and memory.
+    They are measured one at a time, alternating with the best one, which they replace only if a
+    paired test is certain and their results agree. The first candidate has the default choices, so
+    the result is never slower than these. For targets that cannot run here, the cost model takes
+    the place of the clock. Ctrl-C ends the search and keeps what was found; another call resumes.
+
+    Args:
+        subject: What is tuned: output tensors; a function without parameters that returns a
+            schedule, or a pair of a schedule and arguments, with `tecomp.knob`; a program of
+            `tecomp.compile`; or a model of `tecomp.onnx.load`.
+        args: Tensors and size variables in the parameter order of the kernel, as for
+            `tecomp.build`; omitted for programs and models.
+        target: Target of tensors and functions.
+        seconds: Time of the search, which the kernels of a program share.
+        trials: Maximum number of candidates per kernel. Default: no limit.
+        database: Path of the tuning database, which is created if necessary. Default: that of the
+            environment variable `TECOMP_TUNING`, or of the user.
+        search: "evolution": change the best candidates, ranked by a model that is fitted to all
+            measurements; or "random": choose all values at random.
+        sizes: Values of symbolic sizes by name, for which candidates are measured.
+        name: Name of the kernel.
+        seed: Seed of the search.
+
+    Returns:
+        The result. `tecomp.build` and `tecomp.compile` find the records from then on.
+
+    Raises:
+        CallError: If an argument is invalid, or the value of a symbolic size is missing.
+        ScheduleError: If a function does not return a schedule.
+        CacheError: If the database is damaged.
+
+    >>> import tempfile
+    >>> from tecomp import te
+    >>> A = te.placeholder((64, 64), name="A")
+    >>> k = te.reduce_axis((0, 64), name="k")
+    >>> B = te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = tune(B, [A, B], trials=2, database=f"{folder}/tuning.sqlite")
+    >>> result.gain >= 1.0, len(result.kernels[0].trials)
+    (True, 2)
+    """
+    found: TuningResult = load_upward("driver.tune")(
+        subject, args, target, seconds, trials, database, search, sizes, name, seed)
+    return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -14,7 +16,7 @@ from tecomp.compute.expression_analysis import substitute_inputs
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint
-from tecomp.driver.auto_schedule import build_default_schedule
+from tecomp.driver.auto_schedule import SchedulingProblem, build_default_schedule
 from tecomp.driver.build_cache import BuildRequest
 from tecomp.driver.program_codegen import ProgramKernel, part_of
 from tecomp.graph.dag import ProgramGraph
@@ -119,6 +121,44 @@ class FusedKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelDefinition:
+    """Definition of a kernel of a program, before it has a schedule.
+
+    Attributes:
+        problem: Arguments of the automatic scheduler.
+        args: Tensors and size variables, in the parameter order of the kernel.
+        name: Name of the kernel.
+    """
+
+    problem: SchedulingProblem
+    args: tuple[object, ...]
+    name: str
+
+    def split(self) -> tuple[BuildRequest, tuple[tuple[BuildRequest, tuple[int, ...]], ...]]:
+        """Schedule the kernel, and split the stages off that depend on constants only."""
+        p = self.problem
+        schedule = build_default_schedule(
+            p.outputs, p.target, p.layouts, p.division, p.strides, p.near, p.bounds, p.constants)
+        request = BuildRequest(schedule, self.args, self.name, p.target, Options())
+        return fold(request, p.constants)
+
+
+_DEFINITIONS: ContextVar[list[KernelDefinition] | None] = ContextVar(
+    "tecomp_kernel_definitions", default=None)
+
+
+@contextmanager
+def collect_definitions() -> Iterator[list[KernelDefinition]]:
+    """Collect the definitions of the kernels that are compiled in this block."""
+    found: list[KernelDefinition] = []
+    token = _DEFINITIONS.set(found)
+    try:
+        yield found
+    finally:
+        _DEFINITIONS.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
 class KernelBuilder:
     """Cache of the kernels of a program, by structural key.
 
@@ -216,13 +256,15 @@ class KernelBuilder:
         intermediates = [x for x in division if x not in results]
         division |= {} if cut is None else {results[0]: cut}
         target = _with_less_room(self.target, self.resident_bytes.get(group.result, 0))
-        known = [inputs[x] for x in border if x in constants]
-        schedule = build_default_schedule(
-            results, target, maps, division, near=intermediates, constants=known
+        definition = KernelDefinition(
+            SchedulingProblem(
+                tuple(results), target, maps, division, near=tuple(intermediates),
+                constants=tuple([inputs[x] for x in border if x in constants])),
+            (*inputs.values(), *results, *_free_sizes(group)), group.result.name,
         )
-        args = [*inputs.values(), *results, *_free_sizes(group)]
-        request = BuildRequest(schedule, args, group.result.name, target, Options())
-        request, folds = fold(request, known)
+        if (collected := _DEFINITIONS.get()) is not None:
+            collected.append(definition)
+        request, folds = definition.split()
         folded = tuple(FoldedOperand(self._part(self._named(x)), sources) for x, sources in folds)
         request = self._named(request)
         reads = tuple(k for k, x in enumerate(inputs.values()) if x in request.args)

@@ -201,6 +201,11 @@ class Program(Pictured):
         self._specializer = Specializer(request, native) if self._sizes else None
 
     @property
+    def compile_request(self) -> CompileRequest:
+        """Arguments of `tecomp.compile`."""
+        return self._asked
+
+    @property
     def details(self) -> ProgramDetails:
         """Inspection data; recomputed if the program was loaded from the cache or a file."""
         if self._details is None:

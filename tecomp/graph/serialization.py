@@ -19,6 +19,7 @@ from tecomp.codegen.dispatch.kernel import SequenceCode
 from tecomp.codegen.llvm.code_cache import compiler_fingerprint, current_store, digest
 from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
 from tecomp.compute.tensor import Tensor
+from tecomp.driver.auto_schedule import records_state
 from tecomp.driver.build_cache import (
     FACES,
     SOURCES,
@@ -126,7 +127,8 @@ def _keys(request: CompileRequest) -> Iterator[str]:
         request.outputs, request.inputs, tuple(request.constants), request.target, request.name,
         dict(request.layouts), request.hints, request.relayouts, request.packed,
     )
-    return keys_of(("program", definitions), schedules())
+    state = records_state()
+    return keys_of(("program", definitions), schedules(), *([state] if state else ()))
 
 
 _HEAD, _CODE, _DEFINITIONS, _CONSTANTS = "program.json", "code", "definitions.json", "constants"
