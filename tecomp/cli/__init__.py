@@ -9,7 +9,7 @@ from click.shell_completion import get_completion_class
 
 from tecomp.cli.diagnostics import cache, doctor, explain
 from tecomp.cli.inspect_commands import check_target, lower, new_target, targets, viz
-from tecomp.cli.run_commands import bench, demo, export, onnx, run
+from tecomp.cli.run_commands import bench, demo, export, onnx, run, tune
 from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
@@ -41,6 +41,6 @@ def main() -> None:
 
 for _command in (
     bench, cache, check_target, completion, demo, doctor, explain, export, lower, new_target, onnx,
-    run, targets, viz,
+    run, targets, tune, viz,
 ):
     main.add_command(_command)

@@ -110,6 +110,24 @@ def load_definitions(spec: str) -> Any:
     Raises:
         click.ClickException: If the script or the name does not exist.
     """
+    value = load_value(spec)
+    return value() if is_function(value) else value
+
+
+def is_function(value: object) -> bool:
+    """Return whether a value is a function; tensors and kernels are callable too."""
+    return callable(value) and type(value).__name__ == "function"
+
+
+def load_value(spec: str) -> Any:
+    """Run a script and return the value of a name.
+
+    Args:
+        spec: `script.py:name`.
+
+    Raises:
+        click.ClickException: If the script or the name does not exist.
+    """
     path, _, name = spec.rpartition(":")
     if not path or not name:
         raise click.BadParameter(f"{spec!r} is not a valid object; pass script.py:name")
@@ -124,9 +142,7 @@ def load_definitions(spec: str) -> Any:
         raise click.BadParameter(
             f"{path} does not define `{name}`" + (f"; it has {', '.join(public)}" if public else "")
         )
-    value = names[name]
-    is_function = callable(value) and type(value).__name__ == "function"
-    return value() if is_function else value
+    return names[name]
 
 
 def format_error(error: TecompError, spec: str) -> str:

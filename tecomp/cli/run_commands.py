@@ -1,4 +1,4 @@
-"""`tecomp run`, `tecomp onnx`, `tecomp export`, `tecomp demo` and `tecomp bench`."""
+"""`tecomp run`, `tecomp tune`, `tecomp onnx`, `tecomp export`, `tecomp demo` and `tecomp bench`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 import click
 import numpy as np
@@ -17,7 +17,9 @@ from tecomp import demo as demonstration
 from tecomp import te, topi
 from tecomp.cli.common import (
     format_error,
+    is_function,
     load_definitions,
+    load_value,
     machines,
     parse_schedule_value,
     show,
@@ -25,7 +27,10 @@ from tecomp.cli.common import (
 )
 from tecomp.codegen.dispatch.kernel import time_call
 from tecomp.dist.launch import launch_ranks, most_processes
+from tecomp.driver.auto_schedule import database_path
+from tecomp.driver.program_api import cost_text
 from tecomp.errors import MissingLibraryError, TeamError, TecompError
+from tecomp.tuning import TuningDatabase
 
 Array = np.ndarray[Any, Any]
 
@@ -319,6 +324,149 @@ def run_model(
     show(rows, as_json=as_json)
 
 
+def _sizes_of(texts: Sequence[str]) -> dict[str, int]:
+    """Parse values of symbolic sizes, `NAME=NUMBER`."""
+    values = {}
+    for text in texts:
+        key, _, number = text.partition("=")
+        if not key or not number.isdecimal():
+            raise click.BadParameter(f"{text!r} is not NAME=NUMBER", param_hint="'--size'")
+        values[key] = int(number)
+    return values
+
+
+def _fail(error: TecompError, source: str, *, as_json: bool) -> NoReturn:
+    """End with the exit status 1, and print an error as text or as JSON."""
+    if not as_json:
+        raise click.ClickException(format_error(error, source)) from error
+    record = {"code": error.code, "kind": error.kind, "message": error.message}
+    click.echo(json.dumps({"error": record}, indent=2))
+    raise click.exceptions.Exit(1) from error
+
+
+def _subject_of(source: str, target: tecomp.Target) -> tuple[Any, Sequence[Any] | None]:
+    """Return what is tuned, and the arguments of its kernel, if any."""
+    if source.endswith(".onnx"):
+        if not Path(source).is_file():
+            raise click.BadParameter(f"file not found: {source}")
+        return _onnx_module().load(Path(source), target), None
+    value = load_value(source)
+    if is_function(value) and isinstance(found := value(), tuple | list) and len(found) == 2:
+        # Each call of a function may define new tensors, which belong to its schedule.
+        return (value, None) if isinstance(found[0], te.Schedule) else (found[0], found[1])
+    value = found if is_function(value) else value
+    if hasattr(value, "compile_request") or hasattr(value, "programs"):
+        return value, None
+    if isinstance(value, tuple | list) and len(value) == 2 and isinstance(value[1], list | tuple):
+        return value[0], value[1]
+    raise click.BadParameter(
+        f"{source} is {type(value).__name__}; expected a program, a pair of tensors and the list "
+        "of arguments, or a function that returns a schedule and the list of arguments")
+
+
+def _tuning_rows(database: TuningDatabase) -> list[dict[str, object]]:
+    """Return a row for each record: what was tuned, by whom, and how much it gained."""
+    rows: list[dict[str, object]] = []
+    for record in database.records():
+        trials = database.trials(record.key, record.machine)
+        failed = sum(trial.outcome == "failed" for trial in trials)
+        rows.append({
+            "kernel": record.name, "processor": record.processor,
+            "gain": round(record.first / record.cost, 3) if record.cost else 1.0,
+            "cost": cost_text(record.cost, record.unit), "candidates": len(trials),
+            "failed": failed, "choices": [f"{k}={v}" for k, v in record.choices.items()],
+            "author": record.author,
+        })
+    return rows
+
+
+def _positive(context: click.Context, option: click.Parameter, value: float) -> float:
+    del context, option
+    if value != value or value == float("inf"):  # the range check accepts them
+        raise click.BadParameter("must be a finite number.")
+    return value
+
+
+@click.command()
+@click.argument("source", required=False, metavar="[SCRIPT:NAME | MODEL.onnx | show]")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True,
+    callback=_positive, help="Time of the search.")
+@click.option("--trials", type=click.IntRange(1),
+    help="Maximum number of candidates per kernel. Default: no limit.")
+@click.option("--database", type=click.Path(dir_okay=False, path_type=Path),
+    help="Tuning database. Default: TECOMP_TUNING, or a file of the user.")
+@click.option("--target", "name", default="cpu", show_default=True, shell_complete=machines,
+    help="Target: a name listed by `tecomp targets`, or the path of a TOML file.")
+@click.option("--search", type=click.Choice(["evolution", "random"]), default="evolution",
+    show_default=True, help="Search strategy.")
+@click.option("--size", "sizes", multiple=True, metavar="NAME=NUMBER",
+    help="Value of a symbolic size to measure with.")
+@click.option("--merge", "merged", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Add the records of a file before anything else.")
+@click.option("--export", "exported", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write all records to a JSON file at the end.")
+@with_json
+def tune(
+    source: str | None, seconds: float, trials: int | None, database: Path | None, name: str,
+    search: Literal["evolution", "random"], sizes: Sequence[str], merged: Path | None,
+    exported: Path | None, as_json: bool,
+) -> None:
+    """Search for faster schedules, and record them for later builds.
+
+    NAME in SCRIPT is a program of tecomp.compile; a pair as for tecomp.build, of tensors and the
+    list of arguments; or a function that returns a schedule with knobs, and the list of arguments.
+    `tecomp tune show` lists the records. Ctrl-C ends the search and keeps what was found; the same
+    command resumes.
+    """
+    if source is None and merged is None and exported is None:
+        raise click.UsageError("Missing argument 'SOURCE'; or pass show, --merge or --export.")
+    known = _sizes_of(sizes)
+    path = database or database_path()
+    if path is None:
+        raise click.UsageError("The tuning database is off; set TECOMP_TUNING, or pass --database.")
+    output: dict[str, Any] = {"database": str(path)}
+    try:
+        if merged is not None:
+            with TuningDatabase(path, create=True) as records:
+                output["merged"] = records.merge(merged)
+        if source not in (None, "show"):
+            target = tecomp.Target.load(name)
+            subject, args = _subject_of(str(source), target)
+            result = tecomp.tune(
+                subject, args, target, seconds, trials, path, search=search, sizes=known)
+            output |= {"text": str(result), **result.to_dict()}
+        if exported is not None or source == "show":
+            output |= _contents(path, exported, is_shown=source == "show")
+    except TecompError as error:
+        _fail(error, source or "", as_json=as_json)
+    _show_tuning(output, as_json=as_json)
+
+
+def _contents(path: Path, exported: Path | None, *, is_shown: bool) -> dict[str, Any]:
+    """Export the records of a database, and return them for `tecomp tune show`."""
+    found: dict[str, Any] = {}
+    with TuningDatabase(path, create=not path.exists()) as records:
+        if exported is not None:
+            found["exported"] = records.export(exported)
+        if is_shown:
+            found["records"] = _tuning_rows(records)
+    return found
+
+
+def _show_tuning(output: dict[str, Any], *, as_json: bool) -> None:
+    text = output.pop("text", "")
+    if as_json:
+        click.echo(json.dumps(output, indent=2))
+        return
+    if "merged" in output:
+        click.echo(f"{output['merged']} records are new or better")
+    if text:
+        click.echo(text)
+    if "exported" in output:
+        click.echo(f"{output['exported']} records are exported")
+    show(output.get("records", ()))
+
+
 @click.group()
 def onnx() -> None:
     """Inspect ONNX models."""
@@ -342,12 +490,7 @@ def check_model(
     The exit status is 0 only if all targets run the model.
     """
     module = _onnx_module()
-    values = {}
-    for text in sizes:
-        key, _, number = text.partition("=")
-        if not number.isdecimal():
-            raise click.BadParameter(f"{text!r} is not NAME=NUMBER", param_hint="'--size'")
-        values[key] = int(number)
+    values = _sizes_of(sizes)
     try:
         reports = [
             module.check(model, tecomp.Target.load(name), sizes=values, measured=measured)
