@@ -121,3 +121,13 @@ def test_rows_in_any_memory_order(order: str) -> None:
     for program in (softmax, normalized):
         found = program(xp, xp.asarray(view[order]))
         assert_close(np.asarray(found), program(np, view[order]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", ["sum", "max", "argmin"])
+def test_a_computed_row_next_to_a_square_matrix_is_not_taken_for_a_result(name: str, axis: int) -> None:
+    """A row of a square matrix has the shape of its sums, along another axis."""
+    x, row = np.random.default_rng(0).uniform(-1, 1, (6, 6)), np.arange(6.0)
+    found = getattr(xp, name)((xp.asarray(x) + 1) * (xp.asarray(row) * 3 - 1), axis=axis)
+    wanted = getattr(np, name)((x + 1) * (row * 3 - 1), axis=axis)
+    assert_close(np.asarray(found), wanted, 1e-14, magnitude=100)

@@ -334,6 +334,13 @@ def _parts(work: PendingGraph) -> _Parts | None:
     shapes = [shape if level else result for level in levels]
     if [node.type.shape for node in work.nodes] != shapes:
         return None
+    kept_axes = result_loops(op, axes, len(shape))
+    trailing = tuple(range(len(shape) - len(result), len(shape)))
+    if len(result) < len(shape) and kept_axes != trailing:
+        # A vector that is broadcast to square matrices has the shape of a result along other axes.
+        small = {k for k, level in enumerate(levels) if not level} - {*anchors}
+        if any(small.intersection(work.steps[k][1]) for k in {*full, *anchors}):
+            return None
     is_single = len(anchors) == 1 and not any(k > anchors[0] for k in full)
     if isinstance(op, Cumulative):
         is_single, full = True, {*range(anchors[0] + 1)}
@@ -344,7 +351,6 @@ def _parts(work: PendingGraph) -> _Parts | None:
             return None
     elif not _is_row(work, anchors, shape, axes):
         return None
-    kept_axes = result_loops(op, axes, len(shape))
     leaves = tuple(sorted(read)), tuple(sorted(others - read))
     return _Parts(anchors, levels, shape, axes, kept_axes, *leaves)
 
