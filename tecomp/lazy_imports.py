@@ -28,6 +28,7 @@ UPWARD_REFERENCES: Mapping[str, str] = MappingProxyType({
     "graph.compile": "tecomp.graph.compile:compile_program",
     "graph.load": "tecomp.graph.compile:load_program",
     "layout.copies": "tecomp.driver.relayout",
+    "numpy.methods": "tecomp.numpy.arrays:array_method",
 })
 """Modules, and functions `module:name`, that modules of lower layers load when they call them."""
 
@@ -41,6 +42,24 @@ def load_upward(name: str) -> Any:
     module, _, attribute = UPWARD_REFERENCES[name].partition(":")
     found = import_module(module)
     return getattr(found, attribute) if attribute else found
+
+
+class LazyMethod:
+    """Method or property of a class that is loaded on first use, and then replaces this object.
+
+    Args:
+        name: Name of the method.
+        reference: Entry of `UPWARD_REFERENCES`, a function that returns the method for a name.
+    """
+
+    __slots__ = ("name", "reference")
+
+    def __init__(self, name: str, reference: str) -> None:
+        self.name, self.reference = name, reference
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        setattr(owner, self.name, load_upward(self.reference)(self.name))
+        return getattr(owner if instance is None else instance, self.name)
 
 
 def lazy_names(

@@ -43,7 +43,7 @@ LAYERS = [
     {"onnx", "torch"},
     {"ptensor"},
     {"array"},
-    {"tuning", "viz"},
+    {"numpy", "tuning", "viz"},
     {"demo"},
     {"cli"},
 ]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from tecomp.array.graph.evaluate import MIN_OPERATIONS, data_of, flush_if_long
-from tecomp.array.graph.node import Buffer, Node, local_type, materialized_node, record
+from tecomp.array.graph.node import Buffer, Node, local_type, materialized_node, record, tracing
 from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.aliasing import (
     IndexedView,
@@ -35,14 +35,23 @@ from tecomp.array.interop.exports import (
     text_of,
 )
 from tecomp.array.interop.numpy_dispatch import (
+    METHODS,
     call_numpy_function,
     ufunc_of,
     unsupported_method_error,
 )
 from tecomp.array.validation import check_of_one_process
-from tecomp.array.weak_scalars import POWER, Scalar, record_with_scalar, simplify_power, weak_scalar
+from tecomp.array.weak_scalars import (
+    POWER,
+    Scalar,
+    record_with_booleans,
+    record_with_scalar,
+    simplify_power,
+    weak_scalar,
+)
 from tecomp.drawing.drawable import Drawable
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.lazy_imports import LazyMethod
 from tecomp.ptensor.devices import device_name, is_apart
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
@@ -54,17 +63,43 @@ Methods: TypeAlias = "tuple[Callable[[Array, Any], Array], ...]"
 
 
 def _binary(op: PTensorOp) -> Methods:
+    forward = _forward(op)
+    return forward, _reflected(op), _inplace(op, forward)
+
+
+def _forward(op: PTensorOp) -> Callable[[Array, Any], Any]:
     where = op.where
 
     def forward(self: Array, other: object) -> Any:
-        if isinstance(other, Array):
-            return _create(record(op, self._node, other._node))
-        node = record_with_scalar(op, self._node, other, where)
-        return _foreign(other, where) if node is None else _create(node)
+        try:
+            if isinstance(other, Array):
+                return _create(record(op, self._node, other._node))
+            node = record_with_scalar(op, self._node, other, where)
+        except ArrayTypeError as error:
+            second = node_or_weak_scalar(self._node.type, other, where, "x2")
+            node = record_with_booleans(op, self._node, second, error)
+        return _foreign(self, other, where, forward) if node is None else _create(node)
+
+    return forward
+
+
+def _reflected(op: PTensorOp) -> Callable[[Array, Any], Any]:
+    where = op.where
 
     def reflected(self: Array, other: object) -> Any:
         node = weak_scalar(self._node.type, other, where)
-        return _foreign(other, where) if node is None else _create(record(op, node, self._node))
+        if node is None:
+            return _foreign(self, other, where, reflected)
+        try:
+            return _create(record(op, node, self._node))
+        except ArrayTypeError as error:
+            return _create(record_with_booleans(op, node, self._node, error))
+
+    return reflected
+
+
+def _inplace(op: PTensorOp, forward: Callable[[Array, Any], Any]) -> Callable[[Array, Any], Any]:
+    where = op.where
 
     def inplace(self: Array, other: object) -> Any:
         while True:
@@ -79,14 +114,17 @@ def _binary(op: PTensorOp) -> Methods:
                     "write x = x + y instead of x += y",
                     where=where, new=new, old=old,
                 )
+            is_own = not tracing.depth or id(self) in tracing.created
+            if not old.shape and self._place is None and is_own:
+                return result  # a number: other names for it keep its value, as in NumPy
             if replace_node(self, before, result._node):  # False after a concurrent write
                 return self
 
-    return forward, reflected, inplace
+    return inplace
 
 
-def _foreign(other: object, where: str) -> Any:
-    """Return NotImplemented for an operand that is neither an array nor a number.
+def _foreign(self: Array, other: object, where: str, operator: Callable[..., Any]) -> Any:
+    """Apply an operator to a sequence; return NotImplemented for all other foreign operands.
 
     Raises:
         ArrayTypeError: If the operand is a NumPy array, which would otherwise compute the result.
@@ -97,12 +135,16 @@ def _foreign(other: object, where: str) -> Any:
             "{shape}; convert it with xp.asarray(y), or use NumPy for both operands, np.asarray(x)",
             kind="not-an-array", where=where, dtype=other.dtype, shape=other.shape,
         )
+    if isinstance(other, list | tuple):
+        return operator(self, _like(self, other))
     return NotImplemented
 
 
-def _test(op: PTensorOp) -> Callable[[Array, object], Array]:
-    method: Callable[[Array, object], Array] = _binary(op)[0]
-    return method
+def _like(array: Array, values: object) -> Array:
+    """Convert a sequence or a NumPy array to an array on the device and the team of an array."""
+    device, team = array._node.type.device, array._node.type.team
+    converted: Array = namespace_of(None).asarray(values, device=device, team=team)
+    return converted
 
 
 def _unary(op: PTensorOp) -> Callable[[Array], Array]:
@@ -143,7 +185,6 @@ class Array(Drawable):
     _drawn_by: ClassVar[str] = "array:draw_array"
     _node: Node
     _place: Place | None
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self) -> None:
         raise ArrayTypeError(
@@ -257,78 +298,28 @@ class Array(Drawable):
     def __format__(self, spec: str) -> str:
         return format(self._scalar("format"), spec) if spec else str(self)
 
+    def __hash__(self) -> int:
+        if self.shape:
+            raise TypeError(f"unhashable array of shape {self.shape}; convert it with x.tolist()")
+        return hash(self._scalar("hash"))
+
+    def __contains__(self, value: object) -> bool:
+        found = self == value
+        return bool(namespace_of(None).any(found)) if isinstance(found, Array) else found
+
+    def __round__(self, digits: int = 0) -> Any:
+        return self.round(digits)
+
+    def __divmod__(self, other: Any) -> tuple[Array, Array]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Array, Array]:
+        return other // self, other % self
+
     def __getattr__(self, name: str) -> Any:
         # Called only for attributes that do not exist. NumPy probes `__array_interface__` and other
         # protocols on each conversion, so the names of the namespace are listed once.
         raise unsupported_method_error(name, _functions())
-
-    @property
-    def itemsize(self) -> int:
-        """Size of an element in bytes.
-
-        >>> import tecomp.array as xp
-        >>> xp.ones(3).itemsize
-        8
-        """
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Size of all elements in bytes, without the padding of a device layout.
-
-        >>> import tecomp.array as xp
-        >>> xp.ones(3).nbytes
-        24
-        """
-        return self.size * self.itemsize
-
-    def astype(self, dtype: Any, /, *, copy: bool = True) -> Array:
-        """Cast the array to a dtype.
-
-        Args:
-            dtype: dtype of the result.
-            copy: If True, copy the elements even if the dtype is unchanged.
-
-        Raises:
-            ArrayTypeError: If the dtype is unsupported, or a complex array is cast to a real dtype.
-
-        >>> import tecomp.array as xp
-        >>> xp.ones(2).astype("int8")
-        Array([1, 1], dtype=int8)
-        """
-        cast: Array = namespace_of(None).astype(self, dtype, copy=copy)
-        return cast
-
-    def item(self) -> bool | int | float | complex:
-        """Return the only element as a Python number.
-
-        Raises:
-            ArrayTypeError: If the array has no element or more than one.
-
-        >>> import tecomp.array as xp
-        >>> xp.asarray([[2.5]]).item()
-        2.5
-        """
-        if self.size != 1:
-            raise ArrayTypeError(
-                "item(x): x has shape {shape} with {size} elements, expected 1 element; select an "
-                "element, x[0], or convert all elements, x.tolist()",
-                shape=self.shape, size=self.size,
-            )
-        number: bool | int | float | complex = data_of(self._node).item()
-        return number
-
-    def tolist(self) -> Any:
-        """Return the elements as nested lists of Python numbers.
-
-        Returns:
-            List, nested once per further axis; a number for an array without axes.
-
-        >>> import tecomp.array as xp
-        >>> xp.asarray([[1, 2], [3, 4]]).tolist()
-        [[1, 2], [3, 4]]
-        """
-        return data_of(self._node).tolist()
 
     def __len__(self) -> int:
         if not self.shape:
@@ -342,29 +333,25 @@ class Array(Drawable):
 
     def __getitem__(self, key: Any, /) -> Array:
         base_node = self._node
-        frozen_key = freeze_key(key, Array)
+        frozen_key = freeze_key(key, Array, base_node.type)
         node = select_at(base_node, frozen_key)
         if is_plain(frozen_key) and (node.type.shape or has_ellipsis(frozen_key)):
             return part_of(self, base_node, IndexedView(frozen_key, base_node.type), node)
         return _create(node)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
+        if isinstance(value, list | tuple | np.ndarray):
+            value = _like(self, value)
         value_node = node_or_weak_scalar(self._node.type, value, "x[...] = value", "value")
-        frozen_key = freeze_key(key, Array)
+        frozen_key = freeze_key(key, Array, self._node.type)
         write_through(self, lambda holder: assign(holder, frozen_key, value_node))
         if self._node.pending > MIN_OPERATIONS:
             flush_if_long(self._node)
 
     @property
     def T(self) -> Array:  # noqa: N802  the standard's name
-        """Matrix with its two axes exchanged, as a view."""
-        if self.ndim != 2:
-            raise ArrayValueError(
-                "x.T: x must have 2 axes, got shape {shape}; use x.mT for stacks of matrices, or "
-                "permute_dims for other permutations",
-                kind="array-shapes", shape=self.shape,
-            )
-        return permuted_view(self, PermuteDims((1, 0)))
+        """Array with its axes in reverse order, as a view."""
+        return permuted_view(self, PermuteDims(tuple(range(self.ndim))[::-1]))
 
     @property
     def mT(self) -> Array:  # noqa: N802  the standard's name
@@ -421,14 +408,14 @@ class Array(Drawable):
         return dlpack_device_of(self.device)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Buffer:
-        if copy is None and self.nbytes <= COPIED_BYTES:
+        if copy is None and self.size * self.dtype.itemsize <= COPIED_BYTES:
             copy = True
         return as_numpy(self._node, dtype, copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         for value in inputs:
             if isinstance(value, np.ndarray):
-                _foreign(value, ufunc.__name__)
+                _foreign(self, value, ufunc.__name__, ufunc)
         return ufunc_of(ufunc, method, options, namespace_of(None))(*inputs)
 
     def __array_function__(
@@ -451,10 +438,11 @@ class Array(Drawable):
     def __repr__(self) -> str:
         return text_of(data_of(self._node), self.device)
 
+    def __str__(self) -> str:
+        return str(data_of(self._node))
+
     def _repr_html_(self) -> str:
         return html_of(data_of(self._node), self.device)
-
-    __str__ = __repr__
 
     __neg__ = _unary(FUNCTIONS["negative"])
     __pos__ = _unary(FUNCTIONS["positive"])
@@ -473,12 +461,16 @@ class Array(Drawable):
     __xor__, __rxor__, __ixor__ = _binary(FUNCTIONS["bitwise_xor"])
     __lshift__, __rlshift__, __ilshift__ = _binary(FUNCTIONS["bitwise_left_shift"])
     __rshift__, __rrshift__, __irshift__ = _binary(FUNCTIONS["bitwise_right_shift"])
-    __eq__ = _test(FUNCTIONS["equal"])  # type: ignore[assignment]
-    __ne__ = _test(FUNCTIONS["not_equal"])  # type: ignore[assignment]
-    __lt__ = _test(FUNCTIONS["less"])
-    __le__ = _test(FUNCTIONS["less_equal"])
-    __gt__ = _test(FUNCTIONS["greater"])
-    __ge__ = _test(FUNCTIONS["greater_equal"])
+    __eq__ = _forward(FUNCTIONS["equal"])
+    __ne__ = _forward(FUNCTIONS["not_equal"])
+    __lt__ = _forward(FUNCTIONS["less"])
+    __le__ = _forward(FUNCTIONS["less_equal"])
+    __gt__ = _forward(FUNCTIONS["greater"])
+    __ge__ = _forward(FUNCTIONS["greater_equal"])
+
+
+for _name in METHODS:
+    setattr(Array, _name, LazyMethod(_name, "numpy.methods"))
 
 
 @cache
@@ -563,7 +555,11 @@ def apply_binary(op: PTensorOp, x1: Array | Scalar, x2: Array | Scalar) -> Array
     """
     if op is POWER and isinstance(x1, Array) and (shorter := simplify_power(x1._node, x2)):
         return _create(shorter)
-    return _create(record(op, *nodes_of_pair(x1, x2, op.where)))
+    nodes = nodes_of_pair(x1, x2, op.where)
+    try:
+        return _create(record(op, *nodes))
+    except ArrayTypeError as error:
+        return _create(record_with_booleans(op, *nodes, error))
 
 
 def nodes_of_pair(x1: Array | Scalar, x2: Array | Scalar, where: str) -> tuple[Node, Node]:

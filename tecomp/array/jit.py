@@ -161,12 +161,12 @@ class _Recording:
             if _Recording.count == 1:
                 type.__setattr__(Array, "_node", _WatchedNode())
         _watch.outer_arrays, _watch.created = {}, set()
-        tracing.outer_nodes = set()
+        tracing.outer_nodes, tracing.created = set(), _watch.created
         tracing.__enter__()
 
     def __exit__(self, *_: object) -> None:
         tracing.__exit__()
-        tracing.outer_nodes = frozenset()
+        tracing.outer_nodes = tracing.created = frozenset()
         _watch.outer_arrays = None
         with self.lock:
             _Recording.count -= 1

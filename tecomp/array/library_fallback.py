@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from tecomp.array.graph.evaluate import check_recordable, data_of
 from tecomp.array.graph.node import (
@@ -10,15 +13,16 @@ from tecomp.array.graph.node import (
     LibraryCallRecord,
     Node,
     distributed_hooks,
+    materialized_node,
     record_call,
     tracing,
 )
 from tecomp.array.statistics import costs_of, counters
 from tecomp.errors import ArrayMemoryError
-from tecomp.ptensor.devices import is_apart, on_its_device
+from tecomp.ptensor.devices import CPU, default_dtype, dtypes_of, is_apart, on_its_device
 from tecomp.ptensor.library_functions import compute
 from tecomp.ptensor.operations.base import LibraryOperation
-from tecomp.ptensor.types import PTensorType, numpy_dtype
+from tecomp.ptensor.types import ALL, PTensorType, check_same_device_and_team, numpy_dtype
 
 
 def call_library(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
@@ -71,6 +75,69 @@ def call_library(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
     ])
     return distributed_hooks().like_operands(results, operands) if types[
         0].team is not None else results
+
+
+def call_numpy(name: str, arguments: Any, options: Mapping[str, Any]) -> Any:
+    """Call a NumPy function with the elements of nodes in place of the nodes.
+
+    Args:
+        name: Name of the function, such as `linalg.lstsq`.
+        arguments: Positional arguments; nodes also within lists and tuples.
+        options: Keyword arguments.
+
+    Returns:
+        Result of the function with nodes in place of arrays, on the device and the team of the
+        operands.
+
+    Raises:
+        DataDependentShapeError: If a function is being recorded.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
+    """
+    check_recordable(f"numpy.{name}")
+    operands: list[Node] = []
+    library = f"numpy.{name}"
+
+    def elements(value: Any) -> Any:
+        if isinstance(value, Node):
+            operands.append(value)
+            return data_of(value, library)
+        if type(value) in (list, tuple):
+            return type(value)([elements(part) for part in value])
+        return value
+
+    values = [elements(value) for value in arguments]
+    named = {key: elements(value) for key, value in options.items()}
+    if operands:
+        check_same_device_and_team([node.type for node in operands], library)
+    function: Any = np
+    for part in name.split("."):
+        function = getattr(function, part)
+    counters.libraries[library] += 1
+    if operands and is_apart(operands[0].type.device):
+        costs_of(operands[0].type.device).libraries[library] += 1
+    return _as_nodes(function(*values, **named), operands)
+
+
+def _as_nodes(result: Any, operands: Sequence[Node]) -> Any:
+    """Return a result of NumPy with nodes in place of arrays and numbers, like the operands."""
+    if isinstance(result, tuple | list):
+        parts = [_as_nodes(part, operands) for part in result]
+        return parts if isinstance(result, list) else tuple(parts)
+    if not isinstance(result, np.ndarray | np.number | np.bool):
+        return result
+    data = np.asarray(result)
+    dtype = data.dtype.name
+    if dtype not in ALL:
+        return result
+    template = operands[0].type if operands else PTensorType((), dtype, CPU)
+    if dtype not in dtypes_of(template.device):
+        dtype = default_dtype(dtype, template.device)
+    node = materialized_node(
+        data.astype(numpy_dtype(dtype), copy=False), template.like(data.shape, dtype))
+    if template.team is None:
+        return node
+    return distributed_hooks().like_operands((node,), tuple(operands))[0]
 
 
 def _library_call_later(

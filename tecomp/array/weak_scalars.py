@@ -12,7 +12,7 @@ from tecomp.caches import LRUCache
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.devices import default_dtype, dtypes_of
 from tecomp.ptensor.operation import PTensorOp
-from tecomp.ptensor.operations.elementwise import FUNCTIONS, POWERS, ElementwisePower
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, POWERS, CastOp, ElementwisePower
 from tecomp.ptensor.types import (
     FLOATING,
     FLOATS,
@@ -105,6 +105,49 @@ def _create(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
     # Numbers out of range become infinite, like results of operations.
     with np.errstate(over="ignore"):
         return np.array(value, dtype)
+
+
+_OF_BOOLEANS: Mapping[str, str] = {
+    "add": "logical_or", "maximum": "logical_or", "multiply": "logical_and",
+    "minimum": "logical_and",
+}
+"""Operations on numbers, and the equivalent operations on booleans."""
+
+
+def record_with_booleans(
+    op: PTensorOp, first: Node, second: Node, error: ArrayTypeError
+) -> Node:
+    """Record an operation of numbers on operands of which one or both are boolean, as NumPy does.
+
+    Next to numbers, booleans are the numbers 0 and 1 of their dtype. For two booleans, a sum is a
+    disjunction and a product a conjunction, and other operations except the difference take int8.
+
+    Args:
+        op: Operation.
+        first: First operand.
+        second: Second operand.
+        error: Error of the operation on these operands.
+
+    Raises:
+        ArrayTypeError: If no operand is boolean, or the operation does not support the numbers.
+    """
+    types = first.type.dtype, second.type.dtype
+    if "bool" not in types:
+        raise error
+    if types == ("bool", "bool"):
+        logical = FUNCTIONS.get(_OF_BOOLEANS.get(op.where, ""))
+        if logical is not None:
+            return record(logical, first, second)
+        name = "bool" if op.where == "subtract" else "int8"
+    else:
+        name = types[0] if types[1] == "bool" else types[1]
+    try:
+        return record(op, *[
+            record(CastOp(name), node) if node.type.dtype == "bool" else node
+            for node in (first, second)
+        ])
+    except ArrayTypeError:
+        raise error from None
 
 
 POWER = FUNCTIONS["pow"]

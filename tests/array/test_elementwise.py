@@ -68,6 +68,13 @@ def test_elements_match_numpy(kind: str) -> None:
         np.testing.assert_array_equal(np.signbit(result[zeros]), np.signbit(wanted[zeros]), dtype)
 
 
+OF_BOOLEANS = {("bool", kind) for kind in (
+    "add", "bitwise_left_shift", "bitwise_right_shift", "divide", "floor_divide", "greater",
+    "greater_equal", "less", "less_equal", "maximum", "minimum", "multiply", "pow", "remainder",
+)}
+"""Functions of numbers that take two booleans as numbers, as in NumPy."""
+
+
 @pytest.mark.exhaustive(keep=31)
 @pytest.mark.parametrize("kind", sorted(FUNCTIONS))
 def test_unsupported_dtypes_are_refused_with_supported_ones(kind: str) -> None:
@@ -77,8 +84,9 @@ def test_unsupported_dtypes_are_refused_with_supported_ones(kind: str) -> None:
         if dtype in taken:
             continue
         data = [xp.asarray(np.ones(2, dtype))] * op.arity
-        if kind.startswith("logical_"):
-            wanted = getattr(np, kind)(*[np.ones(2, "bool")] * op.arity)
+        if kind.startswith("logical_") or (dtype, kind) in OF_BOOLEANS:
+            of_numpy = getattr(np, ROWS[kind].numpy_name or kind)
+            wanted = of_numpy(*[np.ones(2, "bool")] * op.arity)
             np.testing.assert_array_equal(np.asarray(getattr(xp, kind)(*data)), wanted)
             continue
         with pytest.raises(ArrayTypeError) as caught:

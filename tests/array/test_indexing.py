@@ -301,7 +301,8 @@ REFUSED: list[tuple[type[TecompError], Any, Diagnostic]] = [
     (ArrayIndexError, (..., 0, ...), Diagnostic("array-index", dot_count=2)),
     (ArrayIndexError, 1.5, Diagnostic("array-index", part=1.5, type="float", forms=FORMS)),
     (ArrayIndexError, "a", Diagnostic("array-index", part="a", type="str", forms=FORMS)),
-    (ArrayIndexError, [0, 1], Diagnostic("array-index", part=[0, 1], type="list", forms=FORMS)),
+    (ArrayIndexError, [0.5], Diagnostic("array-index", part=[0.5], type="list", forms=FORMS)),
+    (ArrayIndexError, [0, [1]], Diagnostic("array-index", part=[0, [1]], type="list", forms=FORMS)),
     (ArrayIndexError, slice(None, None, 0), Diagnostic(
         "array-index", part="slice(None, None, 0)", reason="slice step cannot be zero",
     )),
@@ -333,7 +334,7 @@ VALUES: list[tuple[type[TecompError], Any, Any, Diagnostic]] = [
         type_dtype="complex128",
     )),
     (ArrayTypeError, 0, "a", Diagnostic("not-an-array", subject="value", class_="str")),
-    (ArrayTypeError, 0, [1, 2], Diagnostic("not-an-array", subject="value", class_="list")),
+    (ArrayTypeError, 0, {1, 2}, Diagnostic("not-an-array", subject="value", class_="set")),
     (ArrayValueError, 0, xp.zeros(3), Diagnostic("array-shapes", shape=(3,), target=(4,))),
     (ArrayValueError, (0, 0), xp.zeros(1), Diagnostic("array-shapes", shape=(1,), target=())),
     (ArrayValueError, xp.asarray([0, 1]), xp.zeros(3), Diagnostic(

@@ -226,7 +226,8 @@ def test_lengths_and_elements() -> None:
     ([1 + 2j], "Array([1.+2.j], dtype=complex128)"),
 ])
 def test_texts(obj: object, text: str) -> None:
-    assert repr(xp.asarray(obj)) == str(xp.asarray(obj)) == text
+    assert repr(xp.asarray(obj)) == text
+    assert str(xp.asarray(obj)) == f"{xp.asarray(obj)}" == str(np.asarray(obj))
 
 
 def test_texts_name_the_device() -> None:

@@ -270,7 +270,6 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
         "array-index", where="unstack", subject="axis", value=0, rank=0,
         numbers="none (the array has no axes)",
     )),
-    (ArrayValueError, lambda: X[0].T, Diagnostic("array-shapes", shape=(3,))),
     (ArrayValueError, lambda: X[0].mT, Diagnostic("array-shapes", shape=(3,))),
 ]
 

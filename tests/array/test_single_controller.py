@@ -23,6 +23,8 @@ CHOSEN: dict[str, Pair] = {
     "concat": lambda a, b: xp.concat([a, b]),
     "diff prepend": lambda a, b: xp.diff(a, prepend=b),
     "diff append": lambda a, b: xp.diff(a, append=b),
+    "einsum": lambda a, b: xp.einsum("ij,jk", a, b),
+    "interp": lambda a, b: xp.interp(a[0], a[0], b[0]),
     "full": lambda a, b: xp.full((2, 2), a, device=b.device) + b,
     "full_like": lambda a, b: xp.full_like(a, b),
     "meshgrid": lambda a, b: xp.meshgrid(a[0], b[0]),
@@ -125,7 +127,7 @@ def test_devices_are_not_mixed(name: str, *, turned: bool) -> None:
 
 
 _CONVERTED = {
-    "linalg.cross", "repeat", "searchsorted sorter", "take", "take_along_axis", "where choices",
+    "linalg.cross", "interp", "repeat", "searchsorted sorter", "take", "take_along_axis", "where choices",
     "where condition", "x[i]", "x[index] = v", "x[mask]", "x[mask] = v",
 }
 """Cases that convert an array first, which requires a team with processes; see tests/dist."""

@@ -15,8 +15,9 @@ from tests.messages import Diagnostic, diagnostic
 @pytest.mark.parametrize(
     ("holder", "name", "expected"),
     [
-        ("x", "sum", Diagnostic("unsupported-name", name="sum")),
-        ("x", "ravel", Diagnostic("unsupported-name", name="ravel", remedy="write xp.reshape(x, (-1,))")),
+        ("x", "exp", Diagnostic("unsupported-name", name="exp")),
+        ("x", "outer", Diagnostic(
+            "unsupported-name", name="outer", remedy="write xp.linalg.outer(a, b)")),
         ("xp", "concatenate", Diagnostic(
             "unsupported-name", name="concatenate", remedy="write xp.concat(arrays, axis=...)",
         )),
@@ -64,7 +65,7 @@ def test_unknown_names_without_a_near_match(holder: str, name: str, text: str) -
 
 def test_probed_protocol_attributes_are_missing() -> None:
     x = xp.ones(3)
-    assert not any(hasattr(x, name) for name in ("iloc", "sum", "__cuda_array_interface__", "values"))
+    assert not any(hasattr(x, name) for name in ("iloc", "exp", "__cuda_array_interface__", "values"))
 
 
 def test_a_conversion_by_numpy_does_not_list_the_namespace() -> None:
@@ -81,4 +82,4 @@ def test_a_conversion_by_numpy_does_not_list_the_namespace() -> None:
 
 def test_numbers_are_formatted() -> None:
     assert f"{xp.asarray(2.5):.2f} {xp.asarray(3):d}" == "2.50 3"
-    assert f"{xp.ones(2)}" == "Array([1., 1.], dtype=float64)"
+    assert f"{xp.ones(2)}" == "[1. 1.]"

@@ -1,15 +1,18 @@
-"""Matrix products, and norms of matrices and vectors."""
+"""Matrix products, contractions, and norms of matrices and vectors."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from math import inf
+from math import inf, prod
 from typing import Literal, SupportsIndex
 
 import numpy as np
 
 from tecomp.array.array_object import Array, from_node, node_of, permuted_view
+from tecomp.array.functions.data_types import astype
+from tecomp.array.functions.manipulation import expand_dims, moveaxis, permute_dims, reshape
+from tecomp.array.functions.reductions import sum
 from tecomp.array.graph.node import Node, record
 from tecomp.array.library_fallback import call_library
 from tecomp.array.validation import (
@@ -282,3 +285,144 @@ def vector_norm(
     total = from_node(
         record(ReduceOp("sum", axes, keep), node_of(from_node(magnitudes) ** power, where)))
     return total ** (1 / power)
+
+
+def einsum(subscripts: str, /, *arrays: Array) -> Array:
+    """Sum products of elements over the axes that have equal letters, as `numpy.einsum` does.
+
+    Several arrays are contracted in pairs, in an order that `numpy.einsum_path` chooses. A pair is
+    a product of matrices, or an element-wise product that is summed as it is computed.
+
+    Args:
+        subscripts: Letters for the axes of each array, and of the result: `"ij,jk->ik"`. Without
+            `->`, the result has the letters that occur once, in alphabetical order. `...` stands
+            for axes that are broadcast.
+        arrays: Operands.
+
+    Raises:
+        ArrayTypeError: If the dtypes are not numeric.
+        ArrayValueError: If the letters do not match the operands.
+
+    >>> import tecomp.array as xp
+    >>> x = xp.reshape(xp.arange(6), (2, 3))
+    >>> einsum("ij,kj->ik", x, x), einsum("ij->j", x)
+    (Array([[ 5, 14],
+           [14, 50]], dtype=int64), Array([3, 5, 7], dtype=int64))
+    """
+    inputs, output = _letters(subscripts, arrays)
+    operands = [_simplify(x, letters, output) for x, letters in zip(arrays, inputs, strict=True)]
+    order: Sequence[tuple[int, ...]] = [tuple(range(len(operands)))]
+    if len(operands) > 2:
+        samples = [np.broadcast_to(np.empty(()), x.shape) for x, _ in operands]
+        text = ",".join(letters for _, letters in operands) + "->" + output
+        order = np.einsum_path(text, *samples, optimize="greedy")[0][1:]
+    for step in order:
+        chosen = [operands.pop(k) for k in sorted(step, reverse=True)]
+        while len(chosen) > 1:
+            rest = {*output}.union(*[letters for _, letters in [*operands, *chosen[:-2]]])
+            second, first = chosen.pop(), chosen.pop()
+            chosen.append(_contract(first, second, rest))
+        operands.append(chosen[0])
+    result, letters = operands[0]
+    surplus = tuple([k for k, letter in enumerate(letters) if letter not in output])
+    if surplus:
+        result = sum(result, axis=surplus)
+        letters = "".join([letter for letter in letters if letter in output])
+    return permute_dims(result, tuple([letters.index(letter) for letter in output]))
+
+
+def _letters(subscripts: str, arrays: Sequence[Array]) -> tuple[list[str], str]:
+    """Return the letters of each operand and of the result, with letters in place of `...`."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    inputs = left.split(",")
+    ranks = [x.ndim - len(part.replace("...", "")) for x, part in zip(arrays, inputs, strict=False)]
+    matches = len(inputs) == len(arrays) and all(
+        rank == 0 or (rank > 0 and "..." in part) for rank, part in zip(ranks, inputs, strict=True))
+    letters = text.replace("...", "").replace(",", "").replace("->", "")
+    if not matches or (letters and not letters.isalpha()) or not {*right.replace("...", "")} <= {
+            *left}:
+        raise ArrayValueError(
+            "einsum: {subscripts!r} does not match operands of shapes {shapes}; write a letter for "
+            "each axis, as in 'ij,jk->ik'",
+            kind="array-shapes", subscripts=subscripts, shapes=[x.shape for x in arrays],
+        )
+    rest = [chr(k) for k in range(ord("A"), ord("z") + 1) if chr(k).isalpha()]
+    free = [letter for letter in rest if letter not in letters]
+    dots = "".join(free[: max(ranks, default=0)])
+    inputs = [
+        part.replace("...", dots[len(dots) - rank :] if rank else "")
+        for part, rank in zip(inputs, ranks, strict=True)
+    ]
+    if not arrow:
+        once = sorted({letter for letter in letters if letters.count(letter) == 1})
+        right = ("..." if dots else "") + "".join(once)
+    return inputs, right.replace("...", dots)
+
+
+def _simplify(x: Array, letters: str, output: str) -> tuple[Array, str]:
+    """Replace axes with equal letters by their diagonal."""
+    for letter in sorted({*letters}):
+        while letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            x = moveaxis(x, (first, second), (-2, -1))
+            extent = x.shape[-1]
+            if x.shape[-2] != extent:
+                raise ArrayValueError(
+                    "einsum: letter {letter!r} stands for axes of sizes {rows} and {extent}",
+                    kind="array-shapes", letter=letter, rows=x.shape[-2], extent=extent,
+                )
+            x = reshape(x, (*x.shape[:-2], extent * extent))[..., :: extent + 1]
+            letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letter
+    if x.dtype == bool:
+        x = astype(x, np.int64)
+    return x, letters
+
+
+def _contract(
+    first: tuple[Array, str], second: tuple[Array, str], rest: set[str]
+) -> tuple[Array, str]:
+    """Contract two operands over the letters that neither the result nor other operands have."""
+    first, second = (
+        _sum_over(x, letters, {*letters} - rest - {*other})
+        for (x, letters), (_, other) in ((first, second), (second, first))
+    )
+    (a, left), (b, right) = first, second
+    shared = [letter for letter in left if letter in right]
+    summed = [letter for letter in shared if letter not in rest]
+    batch = [letter for letter in shared if letter in rest]
+    rows = [letter for letter in left if letter not in shared]
+    columns = [letter for letter in right if letter not in shared]
+    sizes = dict(zip(right, b.shape, strict=True))
+    sizes.update({k: n for k, n in zip(left, a.shape, strict=True) if n != 1 or k not in sizes})
+    is_matmul = summed and (rows or columns) and all(
+        x.shape[letters.index(k)] == sizes[k] for x, letters in (first, second) for k in shared)
+    if is_matmul:
+        groups = [prod([sizes[k] for k in names]) for names in (batch, rows, summed, columns)]
+        a3 = reshape(_align(a, left, [*batch, *rows, *summed]), (groups[0], groups[1], groups[2]))
+        b3 = reshape(_align(b, right, [*batch, *summed, *columns]), (
+            groups[0], groups[2], groups[3]))
+        product = matmul(a3, b3) if batch else matmul(a3[0], b3[0])
+        names = [*batch, *rows, *columns]
+        return reshape(product, [sizes[k] for k in names]), "".join(names)
+    names = [*batch, *rows, *columns, *summed]
+    product = _align(a, left, names) * _align(b, right, names)
+    return _sum_over(product, "".join(names), {*summed})
+
+
+def _align(x: Array, letters: str, names: Sequence[str]) -> Array:
+    """Permute the axes to the order of the names; names that the array lacks get axes of size 1."""
+    present = [name for name in names if name in letters]
+    order = tuple([letters.index(name) for name in present])
+    x = x if order == tuple(range(x.ndim)) else permute_dims(x, order)
+    if len(present) == len(names):
+        return x
+    return expand_dims(x, axis=tuple([k for k, name in enumerate(names) if name not in letters]))
+
+
+def _sum_over(x: Array, letters: str, names: set[str]) -> tuple[Array, str]:
+    axes = tuple([k for k, letter in enumerate(letters) if letter in names])
+    if not axes:
+        return x, letters
+    return sum(x, axis=axes), "".join([k for k in letters if k not in names])

@@ -113,9 +113,11 @@ class TraceState(threading.local):
         depth: Number of nested functions that are being recorded.
         outer_nodes: `id`s of the nodes of arrays outside the function, whose elements can differ in
             later runs.
+        created: `id`s of the arrays that the function has created.
     """
 
     depth = 0
+    created: frozenset[int] | set[int] = frozenset()
     outer_nodes: frozenset[int] | set[int] = frozenset()
 
     def __enter__(self) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, materialized_node, record, tracing
 from tecomp.errors import ArrayIndexError
+from tecomp.ptensor.devices import default_dtype, is_apart
 from tecomp.ptensor.operations.manipulation import BroadcastOp
-from tecomp.ptensor.types import INTEGERS, PTensorType, Shape
+from tecomp.ptensor.types import BOOLEAN, INTEGERS, PTensorType, Shape, numpy_dtype
 
 FORMS = "use integers, slices, `...`, None, or integer or boolean arrays of this namespace"
 
@@ -65,7 +66,7 @@ Entry: TypeAlias = SliceKey | IntegerKey | NewAxisKey | IntegerArrayKey | Boolea
 _NUMBERS = (int, type(None))
 
 
-def freeze_key(key: Any, array_type: type[Any]) -> Any:
+def freeze_key(key: Any, array_type: type[Any], ptype: PTensorType) -> Any:
     """Return an index with nodes in place of arrays and Python integers in place of index objects.
 
     A view stores its index, so the index must not change when an object in it is modified.
@@ -73,6 +74,7 @@ def freeze_key(key: Any, array_type: type[Any]) -> Any:
     Args:
         key: Index of `x[...]`.
         array_type: Class of arrays, with their node as the attribute `_node`.
+        ptype: Type of the indexed array. Lists and NumPy arrays become arrays on its device.
     """
     kind = key.__class__
     if kind is slice:
@@ -85,8 +87,27 @@ def freeze_key(key: Any, array_type: type[Any]) -> Any:
     if isinstance(key, array_type):
         return key._node
     if isinstance(key, tuple):
-        return tuple([freeze_key(part, array_type) for part in key])
+        return tuple([freeze_key(part, array_type, ptype) for part in key])
+    if isinstance(key, list) or (isinstance(key, np.ndarray) and key.ndim):
+        return _index_of(key, ptype)
     return key if isinstance(key, bool | np.bool) else _integer(key)
+
+
+def _index_of(values: Any, ptype: PTensorType) -> Any:
+    """Return a list or a NumPy array as the node of an index array, if it has a dtype of one."""
+    if ptype.team is not None:
+        return values
+    try:
+        data = np.array(values, order="C")
+    except (TypeError, ValueError):  # not a rectangle, or not of numbers
+        return values
+    if not data.size and isinstance(values, list):
+        data = data.astype("int64")
+    if data.dtype.name not in (*INTEGERS, *BOOLEAN):
+        return values
+    if data.dtype.kind in "iu" and is_apart(ptype.device):
+        data = data.astype(numpy_dtype(default_dtype("int64", ptype.device)))
+    return materialized_node(data, ptype.like(data.shape, data.dtype.name))
 
 
 def _integer(value: Any) -> Any:

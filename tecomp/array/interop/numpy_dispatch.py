@@ -22,6 +22,12 @@ from tecomp.errors import ArrayTypeError, MissingError
 from tecomp.operations.elementwise import elementwise_in
 from tecomp.operations.reductions import COMBINERS, CUMULATIVE
 
+
+def split_names(text: str) -> list[str]:
+    """Return the names of a table of words."""
+    return text.split()
+
+
 _REPLACEMENTS: Mapping[str, str] = {
     "array": "write xp.asarray(data), or xp.asarray(data, copy=True)",
     "concatenate": "write xp.concat(arrays, axis=...)",
@@ -63,6 +69,14 @@ _REPLACEMENTS: Mapping[str, str] = {
 }
 """Replacements of NumPy names that neither the namespace nor `Array` has."""
 
+METHODS = tuple(split_names("""
+    all any argmax argmin argpartition argsort astype clip compress conj conjugate copy cumprod
+    cumsum diagonal dot fill flat flatten imag item itemsize max mean min nbytes nonzero
+    partition prod ptp ravel real repeat reshape round searchsorted sort squeeze std sum
+    swapaxes take tolist trace transpose var
+    """))
+"""Methods and attributes of NumPy's arrays that `tecomp.numpy` defines."""
+
 _UFUNCS: Mapping[str, str] = {
     **{row.numpy_name: name for name, row in elementwise_in("array").items() if row.numpy_name},
     "matmul": "matmul", "vecdot": "vecdot",
@@ -80,7 +94,7 @@ _ALIASES: Mapping[str, str] = {
 }
 """Equivalents of NumPy functions that have another name in the namespace."""
 
-_RENAMED: Mapping[str, str] = {"ddof": "correction", "a_min": "min", "a_max": "max"}
+_RENAMED: Mapping[str, str] = {"ddof": "correction", "a_min": "min", "a_max": "max", "N": "n"}
 """Parameters that have another name in the namespace. The first parameters match by position."""
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
@@ -168,6 +182,33 @@ def call_numpy_function(
     bound_args = _bind_arguments(name, parameters.names, args, options, xp_name)
     target = partial(adapter, xp) if adapter else target
     return _call(target, bound_args, parameters, f"np.{name}", xp_name)
+
+
+def bind_to_function(
+    function: Callable[..., Any], target: Callable[..., Any], name: str,
+    convert: Callable[[Any], Any],
+) -> Callable[..., Any]:
+    """Return a function of the namespace with the parameters of a NumPy function.
+
+    Args:
+        function: NumPy function.
+        target: Function of the namespace.
+        name: Name in NumPy.
+        convert: Function that returns an array for an operand that may be a number or a sequence.
+    """
+    parameters = _parameters(function, target)
+    operands = parameters.positional
+
+    def apply(*args: Any, **options: Any) -> Any:
+        values = _bind_arguments(name, parameters.names, args, options, target.__name__)
+        for key in operands:
+            if key in values and values[key] is not None:
+                values[key] = convert(values[key])
+        return _call(target, values, parameters, f"np.{name}", target.__name__)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = target.__doc__
+    return apply
 
 
 def equivalent_of(name: str, xp: ModuleType) -> Callable[..., Any] | None:
