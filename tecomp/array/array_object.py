@@ -8,7 +8,13 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tecomp.array.graph.evaluate import MIN_OPERATIONS, data_of, flush_if_long
+from tecomp.array.graph.evaluate import (
+    MIN_OPERATIONS,
+    SLICED,
+    data_of,
+    flush_before_slicing,
+    flush_if_long,
+)
 from tecomp.array.graph.node import Buffer, Node, local_type, materialized_node, record, tracing
 from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.aliasing import (
@@ -333,6 +339,8 @@ class Array(Drawable):
 
     def __getitem__(self, key: Any, /) -> Array:
         base_node = self._node
+        if base_node.pending > SLICED:
+            flush_before_slicing(base_node)
         frozen_key = freeze_key(key, Array, base_node.type)
         node = select_at(base_node, frozen_key)
         if is_plain(frozen_key) and (node.type.shape or has_ellipsis(frozen_key)):

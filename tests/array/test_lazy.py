@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tecomp.array.array_object import Array, from_node
 from tecomp.array.graph import Node, data_of, materialized_node, record
@@ -58,3 +59,15 @@ def test_numbers_take_the_type_of_the_array() -> None:
 def test_complex_numbers() -> None:
     z = np.array([1 + 2j, -0.5j, 3.0])
     np.testing.assert_array_equal(np.asarray(array(z) + array(z)[0]), z + z[0])
+
+
+@pytest.mark.numbers_alone
+def test_loops_over_shrinking_slices_have_small_kernels() -> None:
+    """The work for each element does not double with each slice of a slice."""
+    data = np.random.default_rng(0).uniform(size=40)
+    x, expected = array(data), data
+    before = counters.compiled
+    for _ in range(30):
+        x, expected = 0.5 * x[1:] + 0.25 * x[:-1], 0.5 * expected[1:] + 0.25 * expected[:-1]
+    assert_close(np.asarray(x), expected, 1e-14)
+    assert counters.compiled - before < 5

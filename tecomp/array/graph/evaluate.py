@@ -271,6 +271,20 @@ MIN_OPERATIONS = MOST // 2
 _places: LRUCache[tuple[CodeType, int], bool] = LRUCache("array.evaluation_points")
 
 
+SLICED = 16
+"""Number of pending operations from which a sliced result is evaluated."""
+
+
+def flush_before_slicing(node: Node) -> None:
+    """Evaluate a node of which parts are read, if it is the result of several operations.
+
+    A kernel computes the elements again for each part. In a loop such as
+    `x = x[1:] + x[:-1]`, the work and the size of the kernel would double in each iteration.
+    """
+    if not tracing.depth and node.type.team is None:
+        evaluate((node,))
+
+
 def flush_if_long(node: Node) -> None:
     """Evaluate a node if it is the result of many operations.
 
