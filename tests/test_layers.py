@@ -116,7 +116,7 @@ INSIDE = {
         {"interop"},
         {"array_object"},
         {"executor", "functions", "jit", "reporting"},
-        {"fft", "linalg"},
+        {"fft", "linalg", "random"},
         {"__init__"},
         {"v2025_12"},
     ],

@@ -130,7 +130,7 @@ from tecomp.lazy_imports import lazy_names as _lazy_names
 
 __array_api_version__ = "2024.12"
 
-_MODULES = {"statistics", "fft", "linalg"}
+_MODULES = {"statistics", "fft", "linalg", "random"}
 
 
 def _is_shown(name: str, value: object) -> object:
@@ -139,7 +139,7 @@ def _is_shown(name: str, value: object) -> object:
 
 if not TYPE_CHECKING:
     __getattr__ = _lazy_names(
-        __name__, renamed={"counters": "tecomp.array.statistics"},
+        __name__, submodules=frozenset({"random"}), renamed={"counters": "tecomp.array.statistics"},
         missing=lambda name: _missing_error(
             name, [n for n, value in globals().items() if callable(value)]
         ),

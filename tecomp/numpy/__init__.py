@@ -19,7 +19,7 @@ from functools import cache, partial
 from importlib import import_module
 from inspect import isfunction
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as _numpy
 
@@ -291,20 +291,21 @@ ndarray = Array
 linalg = _Submodule("linalg", _load_linalg)
 fft = _Submodule("fft", _load_fft)
 
-if not TYPE_CHECKING:
-    def __getattr__(name: str) -> Any:
-        if name == "random":
-            return import_module("tecomp.numpy.random")
-        if name in ("mgrid", "ogrid", "r_", "c_"):
-            found = _Grid(name)
-        elif name in _IO:
-            found = _named(name, _IO[name]())
-        else:
-            found = _MISSING if name.startswith("_") else _load(name)
-        if found is _MISSING:
-            raise _absent(name)
-        setattr(sys.modules[__name__], name, found)
-        return found
+def __getattr__(name: str) -> Any:
+    found: Any
+    if name == "random":
+        return import_module("tecomp.numpy.random")
+    if name in ("mgrid", "ogrid", "r_", "c_"):
+        found = _Grid(name)
+    elif name in _IO:
+        found = _named(name, _IO[name]())
+    else:
+        found = _MISSING if name.startswith("_") else _load(name)
+    if found is _MISSING:
+        raise _absent(name)
+    setattr(sys.modules[__name__], name, found)
+    return found
 
-    def __dir__() -> list[str]:
-        return [*_names(), "fft", "linalg", "ndarray", "random"]
+
+def __dir__() -> list[str]:
+    return [*_names(), "fft", "linalg", "ndarray", "random"]

@@ -405,7 +405,7 @@ def flip_axis(axis: int) -> Callable[[Any], Array]:
     return reverse
 
 
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """Rotate a plane of two axes by quarters of a turn."""
     m = to_array(m)
     first, second = axes
@@ -416,8 +416,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
         return m
     if turns == 1:
         return swapaxes(xp.flip(m, axis=second), first, second)
-    turned: Array = xp.flip(swapaxes(m, first, second), axis=second)
-    return turned
+    return xp.flip(swapaxes(m, first, second), axis=second)
 
 
 def tile(A: Any, reps: Any) -> Array:  # noqa: N803

@@ -5,6 +5,7 @@ Each function takes the module and a size, and returns the results that a script
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -572,7 +573,7 @@ def strided_views(np: Any, n: int) -> Any:
     return A[:4], A.sum(axis=1), np.trace(A), flat[:5], A.T[0], np.diag(A, 1)[:4]
 
 
-SCRIPTS = {
+SCRIPTS: dict[Callable[[Any, int], Any], tuple[int, int]] = {
     gaussian_elimination: (8, 120), power_iteration: (10, 1000), gram_schmidt: (6, 60),
     cholesky_by_hand: (6, 40), lorenz: (20, 400), heat: (16, 800), life: (12, 700),
     image_filter: (24, 600), mandelbrot: (12, 400), signal_spectrum: (1000, 200_000),

@@ -57,10 +57,10 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "pad": lambda m, a: m.pad(a(MATRIX), ((1, 2), (0, 3)), constant_values=7),
     "pad empty": lambda m, a: m.pad(a(MATRIX[:0]), 1),
     "pad ramp": lambda m, a: m.pad(a(VECTOR), 3, mode="linear_ramp", end_values=1.0),
-    **{
-        f"pad {mode}": lambda m, a, mode=mode: m.pad(a(MATRIX), (2, 3), mode=mode)
-        for mode in ("edge", "reflect", "symmetric", "wrap")
-    },
+    "pad edge": lambda m, a: m.pad(a(MATRIX), (2, 3), mode="edge"),
+    "pad reflect": lambda m, a: m.pad(a(MATRIX), (2, 3), mode="reflect"),
+    "pad symmetric": lambda m, a: m.pad(a(MATRIX), (2, 3), mode="symmetric"),
+    "pad wrap": lambda m, a: m.pad(a(MATRIX), (2, 3), mode="wrap"),
     "percentile": lambda m, a: m.percentile(a(MATRIX), [10, 50, 90], axis=0),
     "percentile method": lambda m, a: m.percentile(a(VECTOR), 30, method="nearest"),
     "quantile": lambda m, a: m.quantile(a(MATRIX), 0.3),
@@ -192,5 +192,6 @@ def test_calls_of_numpy_are_counted_and_not_recorded() -> None:
 
 def test_calls_of_numpy_keep_the_device() -> None:
     x = xp.asarray(VECTOR.astype("float32"), device="stick128")
-    assert (xp.median(x).device, xp.median(x).dtype) == ("stick128", np.float32)
+    assert xp.median(x).device == "stick128"
+    assert xp.median(x).dtype.name == "float32"
     assert xp.bincount(xp.asarray(COUNTS.astype("int32"), device="stick128")).dtype == np.int32

@@ -57,7 +57,6 @@ _REPLACEMENTS: Mapping[str, str] = {
     "trace": "write xp.linalg.trace(x)",
     "diagonal": "write xp.linalg.diagonal(x)",
     "cross": "write xp.linalg.cross(a, b)",
-    "random": "generate values with numpy.random and pass them to xp.asarray",
     "to": "write x.to_device(device) or xp.astype(x, dtype)",
     "cpu": "write x.to_device('cpu')",
     "to_with_layout": "write x.to_device(device, layout=layout)",
