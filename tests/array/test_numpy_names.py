@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,8 +14,11 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
+import tecomp.array.array_object as array_object
 import tecomp.numpy as tnp
 from tecomp import MissingError
+from tecomp.array.interop.numpy_dispatch import METHODS
+from tests.array.numpy_table import DOCUMENT, document
 from tests.messages import Diagnostic, diagnostic
 
 pytestmark = pytest.mark.numbers_alone
@@ -176,3 +181,16 @@ def test_files_round_trip(tmp_path: Path) -> None:
     found = tnp.load(tmp_path / "both.npz")
     assert {name: value.tolist() for name, value in found.items()} == {
         "arr_0": x.tolist(), "second": [1.5, 2.5]}
+
+
+def test_the_page_lists_the_names() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == document()
+
+
+def test_methods_replace_nothing_that_arrays_define() -> None:
+    defined = {
+        node.name for node in ast.walk(ast.parse(inspect.getsource(array_object)))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert not defined.intersection(METHODS)
+    assert all(hasattr(tnp.ones((2, 2)), name) for name in METHODS)

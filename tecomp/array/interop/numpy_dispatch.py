@@ -69,10 +69,10 @@ _REPLACEMENTS: Mapping[str, str] = {
 """Replacements of NumPy names that neither the namespace nor `Array` has."""
 
 METHODS = tuple(split_names("""
-    all any argmax argmin argpartition argsort astype clip compress conj conjugate copy cumprod
-    cumsum diagonal dot fill flat flatten imag item itemsize max mean min nbytes nonzero
-    partition prod ptp ravel real repeat reshape round searchsorted sort squeeze std sum
-    swapaxes take tolist trace transpose var
+    all any argmax argmin argsort astype clip compress conj conjugate copy cumprod cumsum
+    diagonal dot fill flat flatten imag item itemsize max mean min nbytes nonzero prod ptp ravel
+    real repeat reshape round searchsorted sort squeeze std sum swapaxes take tolist trace
+    transpose var
     """))
 """Methods and attributes of NumPy's arrays that `tecomp.numpy` defines."""
 

@@ -51,6 +51,16 @@ def makes() -> None:
         equal(x, np.arange(15).reshape(5, 3))
 
 
+def draws() -> None:
+    """Random numbers are those of one process."""
+    key = xp.random.key(3)
+    equal(xp.random.uniform(key, (7, 3), team=TEAM), np.asarray(xp.random.uniform(key, (7, 3))))
+    for cut in (dist.Shard(0), dist.Shard(0, block=1), dist.Replicate()):
+        x = xp.random.integers(key, 11, high=100, team=TEAM, placements=[cut])
+        assert x.partition.placements == (cut,)
+        equal(x, np.asarray(xp.random.integers(key, 11, high=100)))
+
+
 def parts() -> None:
     """Local arrays become distributed arrays and vice versa."""
     x = xp.from_local(np.full((RANK, 2), float(RANK)), TEAM)
@@ -178,7 +188,7 @@ def refuses() -> None:
     refused(TeamError, Diagnostic("team", team=77, known="1, 2"), lambda: xp.ones(3, team=77))
 
 
-for part in (makes, parts, meshes, counts, views, refuses):
+for part in (makes, draws, parts, meshes, counts, views, refuses):
     part()
 if RANK == 0:
     print("all right")
