@@ -28,7 +28,7 @@ UPWARD_REFERENCES: Mapping[str, str] = MappingProxyType({
     "graph.compile": "tecomp.graph.compile:compile_program",
     "graph.load": "tecomp.graph.compile:load_program",
     "layout.copies": "tecomp.driver.relayout",
-    "numpy.methods": "tecomp.numpy.arrays:array_method",
+    "numpy.methods": "tecomp.numpy:array_method",
 })
 """Modules, and functions `module:name`, that modules of lower layers load when they call them."""
 
@@ -49,16 +49,15 @@ class LazyMethod:
 
     Args:
         name: Name of the method.
-        reference: Entry of `UPWARD_REFERENCES`, a function that returns the method for a name.
+        load: Function that returns the method for a name.
+        doc: Docstring of the method.
     """
 
-    __slots__ = ("name", "reference")
-
-    def __init__(self, name: str, reference: str) -> None:
-        self.name, self.reference = name, reference
+    def __init__(self, name: str, load: Callable[[str], Any], doc: str) -> None:
+        self.name, self.load, self.__doc__ = name, load, doc
 
     def __get__(self, instance: object, owner: type) -> Any:
-        setattr(owner, self.name, load_upward(self.reference)(self.name))
+        setattr(owner, self.name, self.load(self.name))
         return getattr(owner if instance is None else instance, self.name)
 
 

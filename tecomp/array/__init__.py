@@ -148,3 +148,5 @@ if not TYPE_CHECKING:
     def __dir__() -> list[str]:
         """Return the public names of the namespace, without the modules of the package."""
         return [name for name, value in sorted(globals().items()) if _is_shown(name, value)]
+else:
+    from tecomp.array import random as random

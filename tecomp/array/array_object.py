@@ -8,14 +8,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tecomp.array.graph.evaluate import (
-    MIN_OPERATIONS,
-    SLICED,
-    data_of,
-    flush_before_slicing,
-    flush_if_long,
-)
-from tecomp.array.graph.node import Buffer, Node, local_type, materialized_node, record, tracing
+from tecomp.array.graph.evaluate import MIN_OPERATIONS, SLICED, data_of, flush_if_long, flush_parts
+from tecomp.array.graph.node import Buffer, Node, is_created, local_type, materialized_node, record
 from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.aliasing import (
     IndexedView,
@@ -43,6 +37,7 @@ from tecomp.array.interop.exports import (
 from tecomp.array.interop.numpy_dispatch import (
     METHODS,
     call_numpy_function,
+    describe_method,
     ufunc_of,
     unsupported_method_error,
 )
@@ -57,7 +52,7 @@ from tecomp.array.weak_scalars import (
 )
 from tecomp.drawing.drawable import Drawable
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.lazy_imports import LazyMethod
+from tecomp.lazy_imports import LazyMethod, load_upward
 from tecomp.ptensor.devices import device_name, is_apart
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
@@ -120,8 +115,7 @@ def _inplace(op: PTensorOp, forward: Callable[[Array, Any], Any]) -> Callable[[A
                     "write x = x + y instead of x += y",
                     where=where, new=new, old=old,
                 )
-            is_own = not tracing.depth or id(self) in tracing.created
-            if not old.shape and self._place is None and is_own:
+            if not old.shape and self._place is None and is_created(self):
                 return result  # a number: other names for it keep its value, as in NumPy
             if replace_node(self, before, result._node):  # False after a concurrent write
                 return self
@@ -340,7 +334,7 @@ class Array(Drawable):
     def __getitem__(self, key: Any, /) -> Array:
         base_node = self._node
         if base_node.pending > SLICED:
-            flush_before_slicing(base_node)
+            flush_parts(base_node)
         frozen_key = freeze_key(key, Array, base_node.type)
         node = select_at(base_node, frozen_key)
         if is_plain(frozen_key) and (node.type.shape or has_ellipsis(frozen_key)):
@@ -478,7 +472,8 @@ class Array(Drawable):
 
 
 for _name in METHODS:
-    setattr(Array, _name, LazyMethod(_name, "numpy.methods"))
+    setattr(Array, _name, LazyMethod(
+        _name, lambda name: load_upward("numpy.methods")(name), describe_method(_name)))
 
 
 @cache

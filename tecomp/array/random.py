@@ -27,6 +27,17 @@ from tecomp.array.jit import jit
 from tecomp.array.validation import Extents, check_choice, dtype_name, integer, shape_of
 from tecomp.errors import ArrayValueError
 
+__all__ = [
+    "binomial", "bits", "choice", "exponential", "fold_in", "gamma", "integers", "key", "normal",
+    "permutation", "poisson", "split", "uniform",
+]
+
+
+def __dir__() -> list[str]:
+    """Return the public names of the module."""
+    return sorted(__all__)
+
+
 MASK = 2**32 - 1
 MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 WEYL = 0x9E3779B9, 0xBB67AE85

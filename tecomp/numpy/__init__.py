@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache, partial
-from importlib import import_module
 from inspect import isfunction
 from types import ModuleType
 from typing import Any
@@ -26,6 +25,7 @@ import numpy as _numpy
 import tecomp.array as _xp
 from tecomp.array import Array
 from tecomp.array.interop.numpy_dispatch import bind_to_function as _bind
+from tecomp.array.interop.numpy_dispatch import describe_method as _describe_method
 from tecomp.array.interop.numpy_dispatch import split_names as _split_names
 from tecomp.errors import ArrayValueError as _ArrayValueError
 from tecomp.errors import MissingError as _MissingError
@@ -135,12 +135,23 @@ _INSTEAD: Mapping[str, str] = {
 """What takes the place of names that neither NumPy 2 nor this namespace has."""
 
 
-def _named(name: str, function: Any) -> Any:
+def _name_function(name: str, function: Any) -> Any:
     """Set the name and the docstring of a function that a table defines."""
     if isfunction(function) and function.__module__.startswith("tecomp.numpy"):
         function.__name__ = function.__qualname__ = name
         function.__doc__ = getattr(_find(_numpy, name), "__doc__", None) or function.__doc__
     return function
+
+
+def array_method(name: str) -> Any:
+    """Return a method or property of arrays: by default, the function of the same name.
+
+    >>> array_method("ravel").__name__
+    'ravel'
+    """
+    method = _arrays.METHODS.get(name) or __getattr__(name)
+    method.__doc__ = _describe_method(name)
+    return method
 
 
 def _find(module: Any, name: str) -> Any:
@@ -161,7 +172,7 @@ def _load(name: str) -> Any:
         return FUNCTIONS[name]()
     row = _ufuncs().get(name)
     if row is not None:
-        return _named(name, _computation.elementwise(name, row))
+        return _name_function(name, _computation.elementwise(name, row))
     if name in ON_HOST:
         return _on_host(name)
     if name in UNCHANGED:
@@ -294,11 +305,13 @@ fft = _Submodule("fft", _load_fft)
 def __getattr__(name: str) -> Any:
     found: Any
     if name == "random":
-        return import_module("tecomp.numpy.random")
+        import tecomp.numpy.random as random
+
+        return random
     if name in ("mgrid", "ogrid", "r_", "c_"):
         found = _Grid(name)
     elif name in _IO:
-        found = _named(name, _IO[name]())
+        found = _name_function(name, _IO[name]())
     else:
         found = _MISSING if name.startswith("_") else _load(name)
     if found is _MISSING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -501,7 +500,7 @@ def _sort(self: Array, axis: int = -1, kind: Any = None, order: Any = None) -> N
 
 
 def elements_of(x: Array) -> np.ndarray[Any, Any]:
-    """Return the elements of an array, which nobody may write to."""
+    """Return the elements of an array, which must not be written to."""
     return data_of(x._node)
 
 
@@ -521,21 +520,10 @@ def _imag(self: Array) -> Array:
     return xp.imag(self) if self.dtype.kind == "c" else xp.zeros_like(self)
 
 
-_METHODS: Mapping[str, Any] = {
+METHODS: Mapping[str, Any] = {
     "astype": _astype, "fill": _fill, "flat": property(ravel), "flatten": _flatten,
     "imag": property(_imag), "item": _item, "itemsize": property(_itemsize),
     "nbytes": property(_nbytes), "real": property(_real), "reshape": _reshape, "sort": _sort,
     "tolist": _tolist, "transpose": _transpose,
 }
 """Methods and properties that are not functions of the same name."""
-
-
-def array_method(name: str) -> Any:
-    """Return a method of arrays: by default, the function of the same name.
-
-    >>> array_method("ravel").__name__
-    'ravel'
-    """
-    if name in _METHODS:
-        return _METHODS[name]
-    return getattr(import_module("tecomp.numpy"), name)

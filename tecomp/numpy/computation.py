@@ -23,6 +23,7 @@ from tecomp.numpy.arrays import (
     to_number,
     with_axes,
 )
+from tecomp.operations.elementwise import elementwise_in
 from tecomp.operations.rows import Op
 
 
@@ -53,8 +54,8 @@ def reduction(name: str) -> Callable[..., Any]:
         if initial is not None and name in ("max", "min"):
             pairwise = xp.maximum if name == "max" else xp.minimum
             if 0 in a.shape:
-                kept = xp.sum(a, axis=axis, keepdims=keepdims)
-                return store(xp.full(kept.shape, initial, dtype=a.dtype), out)
+                total = xp.sum(a, axis=axis, keepdims=keepdims)
+                return store(xp.full(total.shape, initial, dtype=a.dtype), out)
             return store(pairwise(reduce(a, axis=axis, keepdims=keepdims), initial), out)
         found = reduce(a, axis=axis, keepdims=keepdims, **options)
         if initial is not None:
@@ -406,16 +407,13 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
         return np.clip(a, low, high)
     a = to_array(a)
     if low is not None:
-        a = elementwise_of("maximum")(a, low)
-    return store(a if high is None else elementwise_of("minimum")(a, high), out)
+        a = elementwise("maximum", _ROWS["maximum"])(a, low)
+    if high is not None:
+        a = elementwise("minimum", _ROWS["minimum"])(a, high)
+    return store(a, out)
 
 
-def elementwise_of(name: str) -> Callable[..., Any]:
-    """Return an element-wise function of `tecomp.numpy`."""
-    import tecomp.numpy
-
-    function: Callable[..., Any] = getattr(tecomp.numpy, name)
-    return function
+_ROWS = elementwise_in("array")
 
 
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:

@@ -12,11 +12,11 @@ from scipy import stats
 
 import tecomp.array as xp
 import tecomp.numpy as tnp
-from tecomp.array import random
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tests.messages import Diagnostic, diagnostic
 
 pytestmark = pytest.mark.numbers_alone
+random = xp.random
 
 # Random123, tests/kat_vectors: philox4x32, 10 rounds.
 VECTORS = [

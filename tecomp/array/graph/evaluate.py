@@ -275,7 +275,7 @@ SLICED = 16
 """Number of pending operations from which a sliced result is evaluated."""
 
 
-def flush_before_slicing(node: Node) -> None:
+def flush_parts(node: Node) -> None:
     """Evaluate a node of which parts are read, if it is the result of several operations.
 
     A kernel computes the elements again for each part. In a loop such as

@@ -131,6 +131,11 @@ tracing = TraceState()
 """Recording state of this thread."""
 
 
+def is_created(array: object) -> bool:
+    """Return whether an array is not one from outside of the function that is being recorded."""
+    return not tracing.depth or id(array) in tracing.created
+
+
 def empty(ptype: PTensorType) -> Buffer:
     """Allocate uninitialized memory for the elements of a value.
 

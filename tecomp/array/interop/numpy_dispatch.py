@@ -68,13 +68,53 @@ _REPLACEMENTS: Mapping[str, str] = {
 }
 """Replacements of NumPy names that neither the namespace nor `Array` has."""
 
-METHODS = tuple(split_names("""
-    all any argmax argmin argsort astype clip compress conj conjugate copy cumprod cumsum
-    diagonal dot fill flat flatten imag item itemsize max mean min nbytes nonzero prod ptp ravel
-    real repeat reshape round searchsorted sort squeeze std sum swapaxes take tolist trace
-    transpose var
-    """))
-"""Methods and attributes of NumPy's arrays that `tecomp.numpy` defines."""
+METHODS: Mapping[str, tuple[str, str]] = {
+    "all": ("x.all()", "Array(True, dtype=bool)"),
+    "any": ("x.any()", "Array(True, dtype=bool)"),
+    "argmax": ("x.argmax()", "Array(1, dtype=int64)"),
+    "argmin": ("x.argmin()", "Array(0, dtype=int64)"),
+    "argsort": ("x.argsort()", "Array([0, 2, 1], dtype=int64)"),
+    "astype": ('x.astype("int8")', "Array([1, 3, 2], dtype=int8)"),
+    "clip": ("x.clip(2, 3)", "Array([2., 3., 2.], dtype=float64)"),
+    "compress": ("x.compress([True, False, True])", "Array([1., 2.], dtype=float64)"),
+    "conj": ("x.conj()", "Array([1., 3., 2.], dtype=float64)"),
+    "conjugate": ("x.conjugate()", "Array([1., 3., 2.], dtype=float64)"),
+    "copy": ("x.copy()", "Array([1., 3., 2.], dtype=float64)"),
+    "cumprod": ("x.cumprod()", "Array([1., 3., 6.], dtype=float64)"),
+    "cumsum": ("x.cumsum()", "Array([1., 4., 6.], dtype=float64)"),
+    "diagonal": ("xp.eye(2).diagonal()", "Array([1., 1.], dtype=float64)"),
+    "dot": ("x.dot(x)", "Array(14., dtype=float64)"),
+    "fill": ("x.fill(0)", ""),
+    "flat": ("x.flat", "Array([1., 3., 2.], dtype=float64)"),
+    "flatten": ("x.flatten()", "Array([1., 3., 2.], dtype=float64)"),
+    "imag": ("x.imag", "Array([0., 0., 0.], dtype=float64)"),
+    "item": ("x.item(0)", "1.0"),
+    "itemsize": ("x.itemsize", "8"),
+    "max": ("x.max()", "Array(3., dtype=float64)"),
+    "mean": ("x.mean()", "Array(2., dtype=float64)"),
+    "min": ("x.min()", "Array(1., dtype=float64)"),
+    "nbytes": ("x.nbytes", "24"),
+    "nonzero": ("x.nonzero()", "(Array([0, 1, 2], dtype=int64),)"),
+    "prod": ("x.prod()", "Array(6., dtype=float64)"),
+    "ptp": ("x.ptp()", "Array(2., dtype=float64)"),
+    "ravel": ("x.ravel()", "Array([1., 3., 2.], dtype=float64)"),
+    "real": ("x.real", "Array([1., 3., 2.], dtype=float64)"),
+    "repeat": ("x.repeat(2)", "Array([1., 1., 3., 3., 2., 2.], dtype=float64)"),
+    "reshape": ("x.reshape(3, 1).shape", "(3, 1)"),
+    "round": ("x.round()", "Array([1., 3., 2.], dtype=float64)"),
+    "searchsorted": ("x.searchsorted(2.0)", "Array(1, dtype=int64)"),
+    "sort": ("x.sort()", ""),
+    "squeeze": ("x.squeeze()", "Array([1., 3., 2.], dtype=float64)"),
+    "std": ("x.std()", "Array(0.81649658, dtype=float64)"),
+    "sum": ("x.sum()", "Array(6., dtype=float64)"),
+    "swapaxes": ("xp.ones((2, 3)).swapaxes(0, 1).shape", "(3, 2)"),
+    "take": ("x.take([0, 2])", "Array([1., 2.], dtype=float64)"),
+    "tolist": ("x.tolist()", "[1.0, 3.0, 2.0]"),
+    "trace": ("xp.eye(2).trace()", "Array(2., dtype=float64)"),
+    "transpose": ("x.transpose()", "Array([1., 3., 2.], dtype=float64)"),
+    "var": ("x.var()", "Array(0.66666667, dtype=float64)"),
+}
+"""Methods and attributes of NumPy's arrays that `tecomp.numpy` defines, with an example of each."""
 
 _UFUNCS: Mapping[str, str] = {
     **{row.numpy_name: name for name, row in elementwise_in("array").items() if row.numpy_name},
@@ -351,6 +391,26 @@ def _refuse_argument(label: str, argument: str, xp_name: str) -> NoReturn:
         "{argument}; omit it, call xp.{function} directly, or convert to NumPy with np.asarray(x)",
         where=label, function=xp_name, argument=argument,
     )
+
+
+def describe_method(name: str) -> str:
+    """Return the docstring of a method.
+
+    >>> print(describe_method("nbytes"))
+    Method or attribute of NumPy's arrays, with the parameters of NumPy.
+    <BLANKLINE>
+    >>> import tecomp.array as xp
+    >>> x = xp.asarray([1.0, 3.0, 2.0])
+    >>> x.nbytes
+    24
+    """
+    example, shown = METHODS[name]
+    lines = [
+        "Method or attribute of NumPy's arrays, with the parameters of NumPy.", "",
+        ">>> import tecomp.array as xp", ">>> x = xp.asarray([1.0, 3.0, 2.0])", f">>> {example}",
+        shown,
+    ]
+    return "\n".join(lines).rstrip()
 
 
 def unsupported_method_error(name: str, known: Collection[str]) -> AttributeError:
