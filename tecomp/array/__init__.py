@@ -128,6 +128,19 @@ from tecomp.array.reporting import reset as reset
 from tecomp.array.reporting import timeline as timeline
 from tecomp.lazy_imports import lazy_names as _lazy_names
 
+if TYPE_CHECKING:  # loaded on first use
+    from tecomp.array.batching import vmap
+    from tecomp.array.derivatives import (
+        custom_vjp,
+        grad,
+        hessian,
+        jacobian,
+        jvp,
+        stop_gradient,
+        value_and_grad,
+        vjp,
+    )
+
 __array_api_version__ = "2024.12"
 
 _MODULES = {"statistics", "fft", "linalg", "random"}
@@ -138,15 +151,16 @@ def _is_shown(name: str, value: object) -> object:
     return not is_inside and name not in {"ModuleType", "TYPE_CHECKING"}
 
 if not TYPE_CHECKING:
-    __getattr__ = _lazy_names(
+    __getattr__, _names = _lazy_names(
         __name__, submodules=frozenset({"random"}), renamed={"counters": "tecomp.array.statistics"},
         missing=lambda name: _missing_error(
             name, [n for n, value in globals().items() if callable(value)]
         ),
-    )[0]
+    )
 
     def __dir__() -> list[str]:
         """Return the public names of the namespace, without the modules of the package."""
-        return [name for name, value in sorted(globals().items()) if _is_shown(name, value)]
+        values = globals()
+        return [name for name in _names() if _is_shown(name, values.get(name))]
 else:
     from tecomp.array import random as random

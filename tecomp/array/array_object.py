@@ -9,7 +9,15 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from tecomp.array.graph.evaluate import MIN_OPERATIONS, SLICED, data_of, flush_if_long, flush_parts
-from tecomp.array.graph.node import Buffer, Node, is_created, local_type, materialized_node, record
+from tecomp.array.graph.node import (
+    Buffer,
+    Node,
+    is_created,
+    local_type,
+    materialized_node,
+    record,
+    traces,
+)
 from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.aliasing import (
     IndexedView,
@@ -501,6 +509,8 @@ def _create(node: Node) -> Array:
     array = _new(Array)
     array._node = node
     array._place = None
+    if traces:
+        traces.note_array(array)
     return array
 
 

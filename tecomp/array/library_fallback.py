@@ -149,4 +149,4 @@ def _library_call_later(
     def run(*inputs: Node) -> tuple[Node, ...]:
         return call_library(op, *inputs)
 
-    return record_call(run, types, *operands)
+    return record_call(run, op, types, *operands)

@@ -18,6 +18,61 @@ def zero(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     return m.constant(0.0, x)
 
 
+def absolute(m: Algebra, g: Any, y: Any, x: Any) -> Any:
+    """Return the cotangent of the operand of `abs`; the derivative at 0 is 0."""
+    return g * m.function("conj", m.function("sign", x))
+
+
+def conj(m: Algebra, g: Any, y: Any, x: Any) -> Any:
+    """Return the cotangent of the operand of `conj`."""
+    return m.function("conj", g)
+
+
+def imag(m: Algebra, g: Any, y: Any, x: Any) -> Any:
+    """Return the cotangent of the operand of `imag`."""
+    return -1j * g if m.is_complex(x) else m.constant(0.0, x)
+
+
+def negative(m: Algebra, g: Any, y: Any, x: Any) -> Any:
+    """Return the cotangent of the operand of `negative`."""
+    return -g
+
+
+def identity(m: Algebra, g: Any, y: Any, x: Any) -> Any:
+    """Return the cotangent of the operand of a function that returns its real part or itself."""
+    return g
+
+
+def reciprocal(m: Algebra, g: Any, y: Any, x: Any) -> Any:
+    """Return the cotangent of the operand of `reciprocal`."""
+    return -g * y * y
+
+
+def sign(m: Algebra, g: Any, y: Any, x: Any) -> Any:
+    """Return the cotangent of the operand of `sign`, which is `x / abs(x)` if `x` is complex."""
+    if not m.is_complex(x):
+        return m.constant(0.0, x)
+    size = m.function("abs", x)
+    inverse = 1.0 / m.where(size == 0.0, m.constant(1.0, size), size)
+    return g * inverse - m.function("real", g * y) * m.function("conj", y) * inverse
+
+
+def square(m: Algebra, g: Any, y: Any, x: Any) -> Any:
+    """Return the cotangent of the operand of `square`."""
+    return 2.0 * g * x
+
+
+def copysign(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the cotangents of the operands of `copysign`."""
+    signs = m.function("copysign", m.constant(1.0, x), x)
+    return g * signs * m.function("copysign", m.constant(1.0, x), y), m.constant(0.0, x)
+
+
+def logaddexp(m: Algebra, g: Any, z: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """Return the cotangents of the operands of `logaddexp`."""
+    return g * m.exp(x - z), g * m.exp(y - z)
+
+
 def acos(m: Algebra, g: Any, y: Any, x: Any) -> Any:
     """Return the cotangent of the operand of `acos`."""
     return -g / m.sqrt((1.0 - x) * (1.0 + x))

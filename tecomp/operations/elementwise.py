@@ -23,7 +23,8 @@ UNARY = (
     Op(
         "abs", "Compute the absolute value element-wise; the result of a complex array is real.",
         NUMERIC, example="[-1.5, 2.0]", shown="Array([1.5, 2. ], dtype=float64)", gives=TO_PART,
-        numpy="absolute", surfaces="topi array",
+        numpy="absolute", derivative=derivatives.absolute,
+        surfaces="topi array",
         texts={"topi": "Compute the absolute value element-wise."},
     ),
     Op(
@@ -100,6 +101,7 @@ UNARY = (
     Op(
         "conj", "Compute the complex conjugate element-wise; real arrays are returned unchanged.",
         NUMERIC, example="[1 + 2j]", shown="Array([1.-2.j], dtype=complex128)", numpy="conjugate",
+        derivative=derivatives.conj,
         surfaces="array",
     ),
     Op(
@@ -170,7 +172,8 @@ UNARY = (
     ),
     Op(
         "imag", "Return the imaginary part element-wise.", NUMERIC, example="[1 + 2j]",
-        shown="Array([2.], dtype=float64)", gives=TO_PART, surfaces="array",
+        shown="Array([2.], dtype=float64)", gives=TO_PART, derivative=derivatives.imag,
+        surfaces="array",
     ),
     Op(
         "isfinite", "Test element-wise for values that are neither infinite nor NaN.", NUMERIC,
@@ -250,21 +253,25 @@ UNARY = (
     Op(
         "negative", "Negate element-wise; unsigned integers wrap around.", NUMERIC,
         example="[1, -2]", shown="Array([-1,  2], dtype=int64)",
-        formula=lambda m, x: -x, surfaces="topi array",
+        formula=lambda m, x: -x, derivative=derivatives.negative,
+        surfaces="topi array",
         texts={"topi": "Negate element-wise; bool gives int32."},
     ),
     Op(
         "positive", "Return the elements unchanged.", NUMERIC, example="[1, -2]",
         shown="Array([ 1, -2], dtype=int64)",
-        formula=lambda m, x: x, surfaces="topi:identity array",
+        formula=lambda m, x: x, derivative=derivatives.identity,
+        surfaces="topi:identity array",
     ),
     Op(
         "real", "Return the real part element-wise.", NUMERIC, example="[1 + 2j]",
-        shown="Array([1.], dtype=float64)", gives=TO_PART, surfaces="array",
+        shown="Array([1.], dtype=float64)", gives=TO_PART, derivative=derivatives.identity,
+        surfaces="array",
     ),
     Op(
         "reciprocal", "Compute `1 / x` element-wise.", FLOATING, example="[0.5, 4.0]",
-        shown="Array([2.  , 0.25], dtype=float64)", cost=8, surfaces="array",
+        shown="Array([2.  , 0.25], dtype=float64)", cost=8, derivative=derivatives.reciprocal,
+        surfaces="array",
     ),
     Op(
         "round",
@@ -280,7 +287,7 @@ UNARY = (
         "round",
         "Round to the nearest integer element-wise, with ties to even; the dtype is kept.",
         NUMERIC, example="[0.5, 1.5, 2.6]", shown="Array([0., 2., 3.], dtype=float64)",
-        numpy="rint", surfaces="array",
+        numpy="rint", derivative=derivatives.zero, surfaces="array",
     ),
     Op(
         "rsqrt", "Compute the reciprocal square root element-wise.", FLOATS, numpy=None,
@@ -297,6 +304,7 @@ UNARY = (
         "sign",
         "Return the sign element-wise: -1, 0 or 1 for real, `x / abs(x)` for complex values.",
         NUMERIC, example="[-3.0, 0.0, 2.0]", shown="Array([-1.,  0.,  1.], dtype=float64)",
+        derivative=derivatives.sign,
         surfaces="array",
     ),
     Op(
@@ -327,7 +335,8 @@ UNARY = (
     ),
     Op(
         "square", "Compute the square element-wise.", NUMERIC, example="[3, -2]",
-        shown="Array([9, 4], dtype=int64)", formula=lambda m, x: x * x, surfaces="array",
+        shown="Array([9, 4], dtype=int64)", formula=lambda m, x: x * x,
+        derivative=derivatives.square, surfaces="array",
     ),
     Op(
         "tan", "Compute the tangent of angles in radians element-wise.", FLOATING,
@@ -393,6 +402,7 @@ BINARY = (
     Op(
         "copysign", "Combine the magnitude of `x1` with the sign of `x2` element-wise.", FLOATS,
         example="[1.0, 2.0], [-0.0, 3.0]", shown="Array([-1.,  2.], dtype=float64)", arity=2,
+        derivative=derivatives.copysign,
         surfaces="array",
     ),
     Op(
@@ -460,6 +470,7 @@ BINARY = (
         example="[0.0, 1000.0], [0.0, 1000.0]",
         shown="Array([6.93147181e-01, 1.00069315e+03], dtype=float64)", arity=2, cost=8,
         formula=formulas.logaddexp, ulps=(1.5, 1.5),
+        derivative=derivatives.logaddexp,
         surfaces="te topi:log_add_exp array",
         texts={"te": "Compute `log(exp(x) + exp(y))` without intermediate overflow."},
     ),

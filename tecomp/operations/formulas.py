@@ -21,6 +21,10 @@ class Algebra(ABC):
     def is_double(self, x: Any) -> bool:
         """Return whether a value has dtype float64."""
 
+    def is_complex(self, x: Any) -> bool:
+        """Return whether a value has a complex dtype."""
+        return False
+
     @abstractmethod
     def where(self, condition: Any, a: Any, b: Any) -> Any:
         """Select `a` where the condition holds, and `b` elsewhere."""

@@ -16,6 +16,7 @@ from tecomp.ptensor.operations.library_ops import (
     Rank,
     Solve,
 )
+from tecomp.ptensor.operations.manipulation import ScatterAdd
 from tecomp.ptensor.operations.sorting import (
     Argsort,
     IsIn,
@@ -108,6 +109,16 @@ def find_invalid_sorter(index: int, size: int) -> ArrayIndexError:
         "xp.argsort(x1)",
         index=index, size=size,
     )
+
+
+@_compute.register
+def _(op: ScatterAdd, terms: Buffer, *indices: Buffer) -> Any:
+    found = np.zeros(op.shape, terms.dtype)
+    count = np.broadcast_shapes(*[index.shape for index in indices])
+    first = terms if not count else np.moveaxis(
+        terms, [*range(op.place, op.place + len(count))], [*range(len(count))])
+    np.add.at(np.moveaxis(found, op.axis, [*range(len(op.axis))]), indices, first)
+    return found
 
 
 @_compute.register

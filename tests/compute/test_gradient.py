@@ -18,7 +18,7 @@ from tests.strategies.functions import reference
 Array: TypeAlias = np.ndarray[Any, Any]
 
 ROWS = {name: row for name, row in elementwise_in("te").items() if row.derivative}
-WITHOUT = {"digamma", "isfinite", "isinf", "isnan", "logaddexp"}
+WITHOUT = {"digamma", "isfinite", "isinf", "isnan"}
 """Functions without a derivative, and with a formula in place of an intrinsic."""
 
 

@@ -50,10 +50,9 @@ def _running(op: Any, x: Any) -> Any:
 
 
 def _taken(op: Any, x: Any, *indices: Any) -> Any:
-    key: list[Any] = [slice(None)] * x.ndim
-    for axis, index in zip(op.axis, indices, strict=True):
-        key[axis] = index
-    return x[tuple(key)]
+    found = np.moveaxis(x, op.axis, range(len(op.axis)))[indices]
+    rank = np.broadcast(*indices).ndim
+    return np.moveaxis(found, range(rank), range(op.place, op.place + rank))
 
 
 def _linspace(op: Any) -> Any:

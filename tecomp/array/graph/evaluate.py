@@ -18,6 +18,7 @@ from tecomp.array.graph.node import (
     looking,
     no_memory,
     parts_of,
+    traces,
     tracing,
 )
 from tecomp.array.graph.pending import (
@@ -127,10 +128,11 @@ def computable(nodes: Sequence[Node]) -> PendingGraph:
 
 def no_elements() -> ArrayTypeError:
     """Return the error for element access while a function is recorded."""
+    trace = traces.current()
     return ArrayTypeError(
-        "jit: the value of an element is not available during recording; use where instead of if, "
-        "or access the value outside the recorded function",
-        kind="recording",
+        "{where}: the value of an element is not available during recording; use where instead of "
+        "if, or access the value outside the recorded function",
+        kind="recording", where="jit" if trace is None else trace.where,
     )
 
 

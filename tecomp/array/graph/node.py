@@ -17,6 +17,7 @@ from tecomp.fork_gate import leaf_lock
 from tecomp.ptensor.devices import CPU, on_its_device
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
+from tecomp.source_locations import Location, user_location
 
 if TYPE_CHECKING:
     from tecomp.dist.partition.partition import Partition
@@ -136,6 +137,62 @@ def is_created(array: object) -> bool:
     return not tracing.depth or id(array) in tracing.created
 
 
+class FunctionTrace:
+    """Record of a function that is transformed, such as differentiated.
+
+    Attributes:
+        where: Name of the transformation, for error messages.
+        differentiates: Whether the derivatives of the function are computed.
+        outer: Trace of the function that applies the transformation.
+        locations: Location in user code of each recorded operation.
+        arrays: `id`s of the arrays that the function creates.
+    """
+
+    def __init__(self, where: str, *, differentiates: bool) -> None:
+        self.where = where
+        self.differentiates = differentiates
+        self.outer: FunctionTrace | None = None
+        self.locations: dict[Node, Location | None] = {}
+        self.arrays: set[int] = set()
+
+    def __enter__(self) -> FunctionTrace:
+        self.outer = traces.get(threading.get_ident())
+        traces[threading.get_ident()] = self
+        tracing.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        tracing.__exit__()
+        if self.outer is None:
+            del traces[threading.get_ident()]
+        else:
+            traces[threading.get_ident()] = self.outer
+
+
+class TraceTable(dict[int, FunctionTrace]):
+    """Innermost traces by thread."""
+
+    def current(self) -> FunctionTrace | None:
+        """Return the innermost trace of this thread, or None."""
+        return self.get(threading.get_ident())
+
+    def note(self, *nodes: Node) -> None:
+        """Add recorded operations to the trace of this thread."""
+        trace = self.current()
+        if trace is not None:
+            trace.locations.update(dict.fromkeys(nodes, user_location()))
+
+    def note_array(self, array: object) -> None:
+        """Add a new array to the trace of this thread."""
+        trace = self.current()
+        if trace is not None:
+            trace.arrays.add(id(array))
+
+
+traces = TraceTable()
+"""Innermost trace of each thread that transforms a function."""
+
+
 def empty(ptype: PTensorType) -> Buffer:
     """Allocate uninitialized memory for the elements of a value.
 
@@ -241,7 +298,10 @@ def record(op: PTensorOp, *operands: Node) -> Node:
     for operand in operands:
         if operand.op is not None and operand.since < since:
             since = operand.since
-    return Node(ptype, op, operands, None, since, serial - since + 1)
+    node = Node(ptype, op, operands, None, since, serial - since + 1)
+    if traces:
+        traces.note(node)
+    return node
 
 
 class HostCall:
@@ -249,12 +309,14 @@ class HostCall:
 
     Attributes:
         run: Function that returns nodes of the recorded types.
+        op: Description of the function, by which its derivative is found.
     """
 
-    __slots__ = ("run",)
+    __slots__ = ("op", "run")
 
-    def __init__(self, run: Callable[..., tuple[Node, ...]]) -> None:
+    def __init__(self, run: Callable[..., tuple[Node, ...]], op: Any) -> None:
         self.run = run
+        self.op = op
 
 
 @dataclass(frozen=True)
@@ -274,21 +336,25 @@ class HostResult(PTensorOp):
 
 
 def record_call(
-    run: Callable[..., tuple[Node, ...]], types: Sequence[PTensorType], *operands: Node
+    run: Callable[..., tuple[Node, ...]], op: Any, types: Sequence[PTensorType], *operands: Node
 ) -> tuple[Node, ...]:
     """Record a host function of nodes while a function is recorded.
 
     Args:
         run: Function of the operands.
+        op: Description of the function, by which its derivative is found.
         types: Types of its results.
         operands: Nodes that are passed to the function.
     """
-    call, serial = HostCall(run), next(_serial)
+    call, serial = HostCall(run, op), next(_serial)
     since = min([serial, *[operand.since for operand in operands if operand.op is not None]])
-    return tuple([
+    results = tuple([
         Node(ptype, HostResult(call, k), operands, None, since, serial - since + 1)
         for k, ptype in enumerate(types)
     ])
+    if traces:
+        traces.note(*results)
+    return results
 
 
 class DistributedHooks(NamedTuple):

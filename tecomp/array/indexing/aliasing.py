@@ -19,13 +19,14 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 from weakref import ref
 
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, looking, materialized_node, tracing
+from tecomp.array.graph.node import Buffer, Node, looking, materialized_node, traces, tracing
 from tecomp.array.graph.pending import WriteInProgress, wait, wake, writers
 from tecomp.array.graph.views import apply_view, view_of
 from tecomp.array.indexing.data_dependent import copy_to
 from tecomp.array.indexing.getitem import WHERE, slice_view, spans_of
 from tecomp.array.indexing.keys import NewAxisKey, SliceKey, entries_of
 from tecomp.array.indexing.setitem import NodeHolder, PartHolder, assign, private_memory
+from tecomp.errors import ArrayTypeError
 from tecomp.fork_gate import no_fork
 from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
@@ -352,7 +353,13 @@ def write_through(array: Any, change: Callable[[Any], None], expected: NodeHolde
 
     Returns:
         Whether the array has the expected node. Otherwise, nothing is changed.
+
+    Raises:
+        ArrayTypeError: If a function that is transformed, such as differentiated, did not create
+            the array.
     """
+    if traces:
+        _check_created(outermost(array))
     if array._node.type.team is not None:
         _write_together(array, change)
         return True
@@ -423,6 +430,8 @@ def replace_node(array: Any, expected: NodeHolder, node: Node) -> bool:
     Returns:
         Whether the array had the expected node. Otherwise, nothing is changed.
     """
+    if traces:
+        _check_created(outermost(array))
     with looking:
         if array._place is None and not isinstance(expected._node, WriteInProgress):
             if array._node is not expected._node:
@@ -430,6 +439,22 @@ def replace_node(array: Any, expected: NodeHolder, node: Node) -> bool:
             array._node = node
             return True
     return write_through(array, partial(_replace, node), expected)
+
+
+def _check_created(array: Any) -> None:
+    """Reject a write to an array that the transformed function did not create.
+
+    Raises:
+        ArrayTypeError: If there is such a function.
+    """
+    trace = traces.current()
+    if trace is not None and id(array) not in trace.arrays:
+        raise ArrayTypeError(
+            "{where}: the function changes an array of shape {shape} in place that it did not "
+            "create; write x = x + y instead of x += y, or change a copy, "
+            "xp.asarray(x, copy=True)",
+            kind="recording", where=trace.where, shape=array._node.type.shape,
+        )
 
 
 def _replace(node: Node, holder: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from sys import getrefcount
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -301,16 +301,40 @@ def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
 def _record_indexed_assignment(node: Node, key: Any, value: Node) -> Node:
     """Record an assignment to array indices; the indices are checked at replay."""
     parts = key if isinstance(key, tuple) else (key,)
-    positions = [k for k, part in enumerate(parts) if isinstance(part, Node)]
-
-    def run(target: Node, new_value: Node, *indices: Node) -> tuple[Node, ...]:
-        by_position = dict(zip(positions, indices, strict=True))
-        holder = NodeHolder(target)
-        assign(holder, tuple([by_position.get(k, part) for k, part in enumerate(parts)]), new_value)
-        return (holder._node,)
-
-    (result,) = record_call(run, [node.type], node, value, *[parts[k] for k in positions])
+    positions = tuple([k for k, part in enumerate(parts) if isinstance(part, Node)])
+    indices = [parts[k] for k in positions]
+    assignment = IndexedAssignment(
+        tuple([None if k in positions else part for k, part in enumerate(parts)]), positions)
+    (result,) = record_call(assignment.run, assignment, [node.type], node, value, *indices)
     return result
+
+
+class IndexedAssignment(NamedTuple):
+    """Assignment to index arrays, without its operands: target, value and index arrays.
+
+    Attributes:
+        parts: Key of the subscript.
+        positions: Positions of the index arrays in the key.
+    """
+
+    parts: tuple[Any, ...]
+    positions: tuple[int, ...]
+
+    @property
+    def where(self) -> str:
+        """Name for error messages."""
+        return WHERE
+
+    def key(self, indices: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the key with index arrays at their positions."""
+        by_position = dict(zip(self.positions, indices, strict=True))
+        return tuple([by_position.get(k, part) for k, part in enumerate(self.parts)])
+
+    def run(self, target: Node, value: Node, *indices: Node) -> tuple[Node, ...]:
+        """Return the target with the elements at the indices replaced."""
+        holder = NodeHolder(target)
+        assign(holder, self.key(indices), value)
+        return (holder._node,)
 
 
 def _scatter_to_owners(node: Node, entries: list[Entry], value: Node) -> Node:

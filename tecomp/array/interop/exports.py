@@ -7,7 +7,7 @@ from functools import cache
 from html import escape
 from sys import getrefcount
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,24 @@ def device_buffer_of(node: Node) -> Any:
     return storage().device_buffer_of(node)
 
 
+class DeviceTransfer(NamedTuple):
+    """Copy of an array to a device and a layout.
+
+    Attributes:
+        device: Name of the device.
+        layout: Layout in device memory; None for the default layout.
+        where: Function name for error messages.
+    """
+
+    device: str
+    layout: Any
+    where: str
+
+    def run(self, node: Node) -> tuple[Node, ...]:
+        """Return the array on the device."""
+        return (on_device(node, self.device, self.layout, self.where),)
+
+
 def on_device(
     node: Node, device: str, layout: Any = None, where: str = "to_device"
 ) -> Node:
@@ -54,7 +72,8 @@ def on_device(
     if layout is not None:
         layout = storage().layout_of(to_type, layout, where)
     if tracing.depth:
-        (result,) = record_call(lambda x: (on_device(x, device, layout, where),), [to_type], node)
+        transfer = DeviceTransfer(device, layout, where)
+        (result,) = record_call(transfer.run, transfer, [to_type], node)
         return result
     if layout is not None and device == ptype.device:
         return in_layout(node, layout)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import AttributeOperand, PTensorOp, Several
-from tecomp.ptensor.operations.base import Kinded
+from tecomp.ptensor.operations.base import Kinded, LibraryOperation
 from tecomp.ptensor.types import (
     INTEGERS,
     PTensorType,
@@ -155,6 +155,44 @@ class Take(PTensorOp):
         index_shape = broadcast_shapes([index.shape for index in indices], self.name)
         others = [extent for axis, extent in enumerate(x.shape) if axis not in self.axis]
         return x.like((*others[: self.place], *index_shape, *others[self.place :]))
+
+
+@dataclass(frozen=True)
+class ScatterAdd(LibraryOperation):
+    """Sums of elements at equal indices, the adjoint of `Take`; zeros at other indices.
+
+    The terms of each sum are added in row-major order of the index arrays.
+
+    Attributes:
+        axis: Indexed axes of the result.
+        place: Position of the index axes in the first operand.
+        shape: Shape of the result.
+
+    >>> g, i = PTensorType((4, 2, 3, 6), "float32"), PTensorType((2, 3), "int64")
+    >>> print(ScatterAdd((1,), 1, (4, 5, 6)).infer(g, i))
+    ptensor<4x5x6xfloat32>
+    """
+
+    name = "scatter_add"
+    counts = True
+    takes = (2, None)
+    library = "numpy.add.at"
+
+    axis: tuple[int, ...]
+    place: int
+    shape: Shape
+
+    def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
+        """Return the type with the shape of the result."""
+        g, *indices = operands
+        taken = Take(self.axis, self.place).infer(g.like(self.shape), *indices)
+        if taken.shape != g.shape:
+            raise ArrayValueError(
+                "{name}: the terms have shape {shape}, but the indices select elements of shape "
+                "{taken}; make the shapes equal",
+                kind="array-shapes", name=self.name, shape=g.shape, taken=taken.shape,
+            )
+        return (g.like(self.shape),)
 
 
 @dataclass(frozen=True)
