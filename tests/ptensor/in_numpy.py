@@ -23,8 +23,11 @@ def in_numpy(op: PTensorOp, *args: Any) -> tuple[Any, ...]:
     return tuple(found) if isinstance(found, tuple | list) and op.name != "shape" else (found,)
 
 
+_ROWS = elementwise_in("array")
+
+
 def _elementwise(op: Any, *args: Any) -> Any:
-    return reference(elementwise_in("array")[op.kind], *args)
+    return reference(_ROWS[op.kind], *args)
 
 
 def _spans(op: Any) -> tuple[slice, ...]:
