@@ -157,8 +157,7 @@ def gradient(
     Raises:
         TypeMismatchError: If an argument is not a tensor of floating-point dtype.
         DefinitionError: If `head` does not have the shape of the output, or an operation between
-            the inputs and the output has no derivative, such as a scan or a read with an index that
-            is not affine.
+            the inputs and the output has no derivative, such as a scan.
 
     >>> import tecomp
     >>> from tecomp import te
@@ -297,14 +296,11 @@ class _Adjoints:
         local: list[_Part] = []
         variables = [Var(f"a{k}") for k in range(len(tensor.shape))]
         for part in parts:
-            where = f"te.gradient: {part.read}"
-            found = preimage(part.read.indices, part.axes, variables, tensor.shape, where)
+            found = preimage(part.read.indices, part.axes, variables, tensor.shape)
             (reduced if found.axes else local).append(part)
 
         def value(part: _Part, *index: Var) -> Expr:
-            where = f"te.gradient: {part.read}"
-            found = preimage(
-                part.read.indices, part.axes, index[rank:], tensor.shape, where)
+            found = preimage(part.read.indices, part.axes, index[rank:], tensor.shape)
             return _term(part, found, index[:rank], index[rank:])
 
         if len(parts) == 1 and seed is None:
@@ -349,6 +345,11 @@ def _term(
     """Return the sum of cotangents over the iterations that read an element."""
     value = substitute(_at_element(part.cotangent(prefix), part.read, element), found.values)
     conditions = [*found.conditions, *(substitute(c, found.values) for c in part.conditions)]
+    if found.compared:  # read tensors at iterations of the operation only
+        inside = if_then_else(logical_and(*found.compared), value, const(0, value.dtype))
+        value = if_then_else(
+            logical_and(*conditions), inside, const(0, value.dtype)) if conditions else inside
+        conditions = []
     if found.axes:
         where = logical_and(*conditions) if conditions else None
         result: Expr = sum(value, axis=list(found.axes), where=where)

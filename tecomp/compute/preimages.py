@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 from typing import Any
 
 from tecomp.compute.affine_index import Affine, simplify_affine
 from tecomp.compute.iter_var import IterKind, IterVar, make_axis
-from tecomp.errors import DefinitionError
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
@@ -29,7 +28,7 @@ from tecomp.ir.nodes.expr import (
     match_types,
 )
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.traversal.rewrite import children, fold, replace_children
+from tecomp.ir.traversal.rewrite import children, fold, replace_children, substitute
 
 _UNKNOWN = 1 << 20
 """Number of iterations that a symbolic extent counts as."""
@@ -42,41 +41,50 @@ class Preimage:
     Attributes:
         axes: Reduction axes over all candidates.
         values: Value of each axis of the operation at a candidate.
-        conditions: Conditions for a candidate to read the element.
+        conditions: Conditions for a candidate to be an iteration, and to read the element.
+        compared: Further conditions, which may read tensors at an iteration of the operation.
     """
 
     axes: tuple[IterVar, ...]
     values: dict[Var, Expr]
     conditions: tuple[Expr, ...]
+    compared: tuple[Expr, ...] = ()
 
 
 def preimage(
     indices: Sequence[Expr], axes: Sequence[IterVar], element: Sequence[Var],
-    shape: Sequence[Extent], where: str,
+    shape: Sequence[Extent],
 ) -> Preimage:
-    """Solve affine index equations for the axes of an operation.
+    """Solve index equations for the axes of an operation.
 
-    Equations determine as many axes as possible; reduction axes iterate over the values of the
-    others. Digits, which are quotients and remainders by constants, are further unknowns.
+    Affine equations determine as many axes as possible; reduction axes iterate over the values of
+    the others. Digits, which are quotients and remainders by constants, are further unknowns. All
+    other indices, such as values of tensors, are compared with the index of the element.
 
     Args:
         indices: Index expressions of a read.
         axes: All axes of the operation that reads.
         element: Variables of the indices of the element.
         shape: Shape of the tensor.
-        where: Beginning of error messages.
-
-    Raises:
-        DefinitionError: If an index is not affine.
     """
-    system = _System(axes, where)
     affines = [simplify_affine(index) for index in indices]
-    for index, affine in zip(indices, affines, strict=True):
-        system.find_digits(affine, index)
-    system.define_digits()
-    for affine, variable, extent in zip(affines, element, shape, strict=True):
-        system.add(affine, system.wide(variable, 0, extent))
-    return system.solve()
+    solved: list[int] = []
+    system = _System(axes)
+    for k in range(len(indices)):
+        tried = _System(axes)
+        chosen = [*solved, k]
+        if all(tried.find_digits(affines[j]) for j in chosen) and tried.define_digits():
+            system, solved = tried, chosen
+    if not solved:
+        system = _System(axes)
+    for k in solved:
+        system.add(affines[k], system.wide(element[k], 0, shape[k]))
+    found = system.solve()
+    compared = tuple([
+        substitute(indices[k], found.values).equal(element[k])
+        for k in range(len(indices)) if k not in solved
+    ])
+    return replace(found, compared=compared)
 
 
 @dataclass
@@ -93,13 +101,11 @@ class _Digits:
 
     Attributes:
         base: Expression.
-        index: Index that contains it.
         weights: Weights of the digits, ascending from 1.
         unknowns: Digits, the last of which is the quotient by the greatest weight.
     """
 
     base: Affine
-    index: Expr
     weights: set[int]
     unknowns: dict[int, IterVar] = field(default_factory=dict)
 
@@ -107,7 +113,6 @@ class _Digits:
 @dataclass
 class _System:
     axes: Sequence[IterVar]
-    where: str
     names: dict[Var, Var] = field(default_factory=dict)
     ranges: dict[Var, Any] = field(default_factory=dict)
     equations: list[_Equation] = field(default_factory=list)
@@ -123,34 +128,33 @@ class _System:
         self.ranges[found] = (low, low + extent - 1)
         return found
 
-    def find_digits(self, affine: Affine, index: Expr) -> None:
-        """Collect the quotients and remainders in an index."""
+    def find_digits(self, affine: Affine) -> bool:
+        """Collect the quotients and remainders in an index; return whether it has no other terms."""
         for term, _ in affine.terms:
             if isinstance(term, Var):
                 continue
             digit = _digit(term)
             if digit is None:
-                raise DefinitionError(
-                    "{where}: the index {index} is not affine in the axes, so the elements that an "
-                    "iteration reads cannot be inverted; read with affine indices",
-                    kind="not-differentiable", where=self.where, index=index,
-                )
+                return False
             base, low, high = digit
-            self.find_digits(base, index)
-            known = self.digits.setdefault(_key(base), _Digits(base, index, {1}))
+            if not self.find_digits(base):
+                return False
+            known = self.digits.setdefault(_key(base), _Digits(base, {1}))
             known.weights |= {low, *([high] if high else [])}
+        return True
 
-    def define_digits(self) -> None:
-        """Define the digits of expressions, and the equations of their sums."""
+    def define_digits(self) -> bool:
+        """Define the digits of expressions, and the equations of their sums.
+
+        Returns:
+            Whether all divisors of an expression are multiples of each other, and its bounds are
+            constant.
+        """
         for digits in self.digits.values():
             weights = sorted(digits.weights)
             bounds = self._bounds(digits.base)
             if bounds is None or any(b % a for a, b in pairwise(weights)):
-                raise DefinitionError(
-                    "{where}: {index} divides by constants that are not multiples of each other, "
-                    "or an expression without constant bounds; divide by one constant",
-                    kind="not-differentiable", where=self.where, index=digits.index,
-                )
+                return False
             first, last = bounds
             for weight, following in zip(weights, [*weights[1:], None], strict=True):
                 low: Extent = 0 if following else first // weight
@@ -161,6 +165,7 @@ class _System:
             for weight, digit in digits.unknowns.items():
                 equation.terms[digit] = -weight
             self.equations.append(equation)
+        return True
 
     def _bounds(self, base: Affine) -> tuple[Extent, Extent] | None:
         """Return the minimum and the maximum of an expression; symbolic only for a single axis."""

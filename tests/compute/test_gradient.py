@@ -373,6 +373,39 @@ STEPS = te.placeholder((5, 3), name="A")
 PLACES = te.placeholder((4,), "int32", name="places")
 
 
+def _gather(A: te.Tensor) -> te.Tensor:
+    j = axis(3, "j")
+    rows = te.compute((4, 3), lambda i, j: te.exp(A[PLACES[i], j]), name="rows")
+    return te.compute((4,), lambda i: te.sum(te.if_then_else(
+        i < 3, rows[i, j] * A[PLACES[i + 1], PLACES[i] % 3], 0.0), axis=j), name="G")
+
+
+def test_reads_at_indices_that_depend_on_data() -> None:
+    A = te.placeholder((5, 3), "float64", name="A")
+    head = te.placeholder((4,), "float64", name="head")
+    (gradient,) = te.gradient(_gather(A), [A], head)
+    places = np.array([4, 1, 4, 0], "int32")
+
+    def function(a: Array) -> Array:
+        total = [np.sum(np.exp(a[places[i]])) * a[places[i + 1], places[i] % 3] for i in range(3)]
+        return np.array([*total, 0.0])
+
+    a, h = uniform(5, 3), uniform(4, seed=1)
+    schedule = te.create_schedule(gradient)
+    kernel = tecomp.build(schedule, [A, PLACES, head, gradient], check_bounds=True)
+    found = np.empty((5, 3))
+    kernel(a, places, h, found)
+
+    np.testing.assert_allclose(found, differences(function, [a], h)[0], rtol=1e-6, atol=1e-8)
+
+
+def test_reads_at_indices_without_inverse() -> None:
+    check(lambda A: te.compute((4,), lambda i: te.exp(A[i * i])), lambda a: np.exp(a[[0, 1, 4, 9]]),
+          uniform(10))
+    check(lambda A: te.compute((7,), lambda i: te.exp(A[i // 2, i // 3])),
+          lambda a: np.exp(a[np.arange(7) // 2, np.arange(7) // 3]), uniform(4, 3))
+
+
 def _scan() -> te.Tensor:
     state = te.placeholder((5, 3), name="state")
     first = te.compute((1, 3), lambda t, i: STEPS[0, i], name="first")
@@ -393,12 +426,6 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], Diagnostic]] = {
              Diagnostic("not-differentiable", where="te.gradient: sums")),
     "custom reducer": (lambda: te.gradient(_custom(), [STEPS]), DefinitionError,
                        Diagnostic("not-differentiable", where="te.gradient: last")),
-    "gather": (
-        lambda: te.gradient(
-            te.compute((4,), lambda i: STEPS[PLACES[i], 0], name="G"), [STEPS]),
-        DefinitionError,
-        Diagnostic("not-differentiable", where="te.gradient: A[places[i], int32(0)]",
-                   index="places[i]")),
     "no derivative": (
         lambda: te.gradient(te.compute((3,), lambda i: te.digamma(STEPS[0, i]), name="D"), [STEPS]),
         DefinitionError,

@@ -103,7 +103,7 @@ def check(seed: int) -> None:
     shape = [int(place.max()) + 1 + dice.randint(0, 2) for place in places]
     element = [te.var(f"a{d}") for d in range(len(indices))]
 
-    inverse = preimage(indices, axes, element, shape, "test")
+    inverse = preimage(indices, axes, element, shape)
 
     known = points([*element, *inverse.axes], [*((0, n) for n in shape), *bounds_of(inverse.axes)])
     candidates = len(next(iter(known.values())))
