@@ -129,7 +129,7 @@ class _System:
         return found
 
     def find_digits(self, affine: Affine) -> bool:
-        """Collect the quotients and remainders in an index; return whether it has no other terms."""
+        """Collect the quotients and remainders in an index; return if it has no other terms."""
         for term, _ in affine.terms:
             if isinstance(term, Var):
                 continue
