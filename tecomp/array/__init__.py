@@ -47,7 +47,6 @@ from tecomp.array.functions.data_types import from_dlpack as from_dlpack
 from tecomp.array.functions.data_types import iinfo as iinfo
 from tecomp.array.functions.data_types import isdtype as isdtype
 from tecomp.array.functions.data_types import result_type as result_type
-from tecomp.array.functions.elementwise import *  # noqa: F403
 from tecomp.array.functions.extensions import empty_strided as empty_strided
 from tecomp.array.functions.extensions import eval as eval
 from tecomp.array.functions.extensions import explain as explain
@@ -93,7 +92,6 @@ from tecomp.array.functions.numerical import pad as pad
 from tecomp.array.functions.numerical import trapezoid as trapezoid
 from tecomp.array.functions.numerical import tri as tri
 from tecomp.array.functions.numerical import vander as vander
-from tecomp.array.functions.reductions import *  # noqa: F403
 from tecomp.array.functions.searching import clip as clip
 from tecomp.array.functions.searching import nonzero as nonzero
 from tecomp.array.functions.searching import searchsorted as searchsorted
@@ -121,6 +119,7 @@ from tecomp.array.functions.statistical import nansum as nansum
 from tecomp.array.functions.statistical import nanvar as nanvar
 from tecomp.array.functions.statistical import percentile as percentile
 from tecomp.array.functions.statistical import quantile as quantile
+from tecomp.array.functions.table_functions import *  # noqa: F403
 from tecomp.array.interop.numpy_dispatch import unsupported_function_error as _missing_error
 from tecomp.array.jit import jit as jit
 from tecomp.array.reporting import report as report

@@ -150,8 +150,8 @@ def _pull_slices(
     """Apply the derivative of a user to each slice."""
     is_none: list[bool] = []
 
-    def back(held: Sequence[Array], rest: Sequence[Array]) -> list[Array]:
-        parts = call.pull_back(held, rest)
+    def back(saved: Sequence[Array], rest: Sequence[Array]) -> list[Array]:
+        parts = call.pull_back(saved, rest)
         is_none[:] = [part is None for part in parts]
         return [part for part in parts if part is not None]
 
@@ -162,7 +162,7 @@ def _pull_slices(
 def _apply_to_slices(
     step: Step, size: int, flags: Sequence[bool], nodes: Sequence[Node]
 ) -> Sequence[Node]:
-    """Apply an operation to one slice after another, and stack the results."""
+    """Apply an operation to each slice separately, and stack the results."""
     arrays = [from_node(node) for node in nodes]
     rows = []
     for k in range(size):
@@ -191,7 +191,7 @@ def _with_axis(x: Array, is_batched: bool, size: int) -> Array:
     return x if is_batched else apply(BroadcastOp((size, *x.shape)), x)
 
 
-def _aligned(flags: Sequence[bool], arrays: Sequence[Array], rank: int = 0) -> list[Array]:
+def _align(flags: Sequence[bool], arrays: Sequence[Array], rank: int = 0) -> list[Array]:
     """Insert axes of size 1 after the new axis, so that operands of all ranks broadcast."""
     ranks = [x.ndim - flag for x, flag in zip(arrays, flags, strict=True)]
     most = max(*ranks, rank) if len(ranks) > 1 else max(ranks[0], rank)
@@ -206,7 +206,7 @@ def _aligned(flags: Sequence[bool], arrays: Sequence[Array], rank: int = 0) -> l
     ElementwiseBinaryTest, CastOp, WhereOp,
 )
 def _elementwise(op: Any, size: int, flags: Sequence[bool], *xs: Array) -> Array:
-    return apply(op, *_aligned(flags, xs))
+    return apply(op, *_align(flags, xs))
 
 
 @rule_for(Create)
@@ -278,7 +278,7 @@ def _insert(op: InsertSlice, size: int, flags: Sequence[bool], *xs: Array) -> Ar
 
 @rule_for(BroadcastOp)
 def _broadcast(op: BroadcastOp, size: int, flags: Sequence[bool], x: Array) -> Array:
-    (x,) = _aligned(flags, [x], len(op.shape))
+    (x,) = _align(flags, [x], len(op.shape))
     return apply(BroadcastOp((size, *op.shape)), x)
 
 
@@ -290,7 +290,7 @@ def _reshape(op: Reshape, size: int, flags: Sequence[bool], x: Array) -> Array:
 @rule_for(TileOp)
 def _tile(op: TileOp, size: int, flags: Sequence[bool], x: Array) -> Array:
     rank = max(x.ndim - 1, len(op.repetitions))
-    (x,) = _aligned(flags, [x], rank)
+    (x,) = _align(flags, [x], rank)
     missing = rank + 1 - len(op.repetitions)
     return apply(TileOp((*(1,) * missing, *op.repetitions)), x)
 
@@ -309,7 +309,7 @@ def _combine(op: Combine, size: int, flags: Sequence[bool], *xs: Array) -> Array
 def _take(op: Take, size: int, flags: Sequence[bool], x: Array, *indices: Array) -> Array:
     if not any(flags[1:]):
         return apply(Take(tuple([k + 1 for k in op.axis]), op.place + 1), x, *indices)
-    indices = tuple(_aligned(flags[1:], indices))
+    indices = tuple(_align(flags[1:], indices))
     rank = max([i.ndim for i in indices]) - 1
     if flags[0]:
         numbers = _numbers(indices, size, rank)
@@ -337,7 +337,7 @@ def _scatter(op: ScatterAdd, size: int, flags: Sequence[bool], g: Array, *indice
     axes = tuple([k + 1 for k in op.axis])
     if not any(flags[1:]):
         return apply(ScatterAdd(axes, op.place + 1, shape), g, *indices)
-    indices = tuple(_aligned(flags[1:], indices))
+    indices = tuple(_align(flags[1:], indices))
     rank = max([i.ndim for i in indices]) - 1
     g = _with_axis(g, flags[0], size)
     order = (0, *range(1 + op.place, 1 + op.place + rank), *range(1, 1 + op.place),
@@ -361,14 +361,14 @@ def _matmul(op: MatMul, size: int, flags: Sequence[bool], a: Array, b: Array) ->
     ranks = [x.ndim - flag for x, flag in zip((a, b), flags, strict=True)]
     first = expand(a, -2) if ranks[0] == 1 else a
     second = expand(b, -1) if ranks[1] == 1 else b
-    found = apply(op, *_aligned(flags, [first, second]))
+    found = apply(op, *_align(flags, [first, second]))
     dropped = [found.ndim - 2] * (ranks[0] == 1) + [found.ndim - 1] * (ranks[1] == 1)
     return apply(Squeeze(tuple(dropped)), found) if dropped else found
 
 
 @rule_for(VecDot, Cross)
 def _vectors(op: Any, size: int, flags: Sequence[bool], *xs: Array) -> Array:
-    return apply(op, *_aligned(flags, xs))
+    return apply(op, *_align(flags, xs))
 
 
 @rule_for(Outer)
@@ -413,7 +413,7 @@ def _solve(op: Solve, size: int, flags: Sequence[bool], a: Array, b: Array) -> A
     is_vector = b.ndim - flags[1] == 1
     if is_vector:
         b = expand(b, -1)
-    found = apply(op, *_aligned(flags, [a, b]))
+    found = apply(op, *_align(flags, [a, b]))
     return apply(Squeeze((found.ndim - 1,)), found) if is_vector else found
 
 

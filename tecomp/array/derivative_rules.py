@@ -204,7 +204,7 @@ def fit(part: Array, ptype: PTensorType) -> Array:
             part = total(part, repeated, keepdims=True)
         if new:
             part = total(part, range(new))
-        if part.shape != ptype.shape:  # a number stands for equal cotangents
+        if part.shape != ptype.shape:  # a number represents equal cotangents
             part = apply(BroadcastOp(ptype.shape), part)
     if part._node.type.dtype == ptype.dtype:
         return part
@@ -328,7 +328,7 @@ def _create(op: Any, g: Array, y: Array, *xs: Array) -> Cotangents:
 # Reductions.
 
 
-def _kept(op: Any, g: Array, shape: Shape) -> Array:
+def _keep_axes(op: Any, g: Array, shape: Shape) -> Array:
     """Return a cotangent, or a result, with the axes of a reduction of size 1."""
     axes = axes_of(op.axis, len(shape), op.where)
     return reshape(g, tuple([1 if k in axes else n for k, n in enumerate(shape)]))
@@ -337,7 +337,7 @@ def _kept(op: Any, g: Array, shape: Shape) -> Array:
 @rule_for(ReduceOp)
 def _reduction(op: ReduceOp, g: Array, y: Array, x: Array) -> Any:
     if op.kind == "sum":
-        return apply(BroadcastOp(x.shape), _kept(op, g, x.shape))
+        return apply(BroadcastOp(x.shape), _keep_axes(op, g, x.shape))
     if op.kind in ("max", "min"):
         return _of_extreme(op, g, x)
     formula = _product if op.kind == "prod" else _by_formula
@@ -347,7 +347,7 @@ def _reduction(op: ReduceOp, g: Array, y: Array, x: Array) -> Any:
 def _of_extreme(op: ReduceOp, g: Array, x: Array) -> Array:
     """Return the cotangent for the first of equal extremes, and 0 for other elements."""
     axes = axes_of(op.axis, x.ndim, op.kind)
-    g = _kept(op, g, x.shape)
+    g = _keep_axes(op, g, x.shape)
     if not axes:
         return g
     order = [*[k for k in range(x.ndim) if k not in axes], *axes]

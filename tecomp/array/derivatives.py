@@ -453,7 +453,7 @@ class custom_vjp:  # noqa: N801  a decorator, named as in JAX
         Args:
             fwd: Function of the same arguments that returns the result and residuals.
             bwd: Function of the residuals and of the cotangent of the result that returns a tuple
-                with the cotangent of each argument; None stands for zeros.
+                with the cotangent of each argument; None means zeros.
 
         >>> import tecomp.array as xp
         >>> double = xp.custom_vjp(lambda x: 2.0 * x)
@@ -476,14 +476,14 @@ class custom_vjp:  # noqa: N801  a decorator, named as in JAX
             self._running.discard(thread)
         fixed = [args[k] for k in self.nondiff_argnums]
         rest = [arg for k, arg in enumerate(args) if k not in self.nondiff_argnums]
-        saved = leaves_of(residuals)
+        saved_leaves = leaves_of(residuals)
         outputs, inputs = leaves_of(result), leaves_of(rest)
         arrays = [leaf for leaf in inputs if isinstance(leaf, Array)]
-        held = [leaf for leaf in saved if isinstance(leaf, Array)]
+        saved = [leaf for leaf in saved_leaves if isinstance(leaf, Array)]
 
         def back(values: Sequence[Array], gs: Sequence[Array]) -> list[Array | None]:
             remaining = iter(values)
-            known = [next(remaining) if isinstance(leaf, Array) else leaf for leaf in saved]
+            known = [next(remaining) if isinstance(leaf, Array) else leaf for leaf in saved_leaves]
             found = bwd(*fixed, replace_leaves(residuals, known), replace_leaves(result, gs))
             if not isinstance(found, tuple | list) or len(found) != len(rest):
                 raise ArrayTypeError(
@@ -497,13 +497,13 @@ class custom_vjp:  # noqa: N801  a decorator, named as in JAX
                 parts += [g for g, x in pairs if isinstance(x, Array)]
             return parts
 
-        call = CustomCall(back, len(outputs), len(held))
-        nodes = [x._node for x in (*outputs, *held, *arrays)]
+        call = CustomCall(back, len(outputs), len(saved))
+        nodes = [x._node for x in (*outputs, *saved, *arrays)]
         return replace_leaves(result, map(from_node, record_custom(call, nodes)))
 
 
 def _spread(part: Any, tree: Any) -> list[Any]:
-    """Return the cotangent of each leaf of an argument; None stands for zeros of a part."""
+    """Return the cotangent of each leaf of an argument; None means zeros of a part."""
     if part is None:
         return [None] * len(leaves_of(tree))
     if isinstance(tree, dict):

@@ -173,12 +173,8 @@ def _slogdet(gs: Cotangents, ys: Mapping[int, Array], x: Array) -> Array:
     scale = zeros(x._node.type.like(x.shape[:-2])) if of_logarithm is None else of_logarithm
     if of_sign is not None and x._node.type.dtype in COMPLEX:
         sign = ys[0] if 0 in ys else _matrices_of("slogdet", x)[0]
-        scale = scale + apply(FUNCTIONS["imag"], of_sign * sign) * 1j * _one(x)
+        scale = scale + apply(FUNCTIONS["imag"], of_sign * sign) * 1j * constant(1, x._node.type)
     return expand(scale, -2, -1) * transpose(inverse)
-
-
-def _one(x: Array) -> Array:
-    return constant(1, x._node.type)
 
 
 _HOLOMORPHIC: Mapping[str, Any] = {"inv": _inv, "det": _det, "slogdet": _slogdet}
@@ -330,13 +326,13 @@ def _fourier(op: FourierTransformOp, g: Array, y: Array, x: Array) -> Any:
         if len(op.axes) > 1:
             g = apply(FourierTransformOp(
                 "ifftn", tuple(sizes[:-1]), op.axes[:-1], op.norm), g)
-        return _resized(g, x, op)
+        return _resize(g, x, op)
     if op.kind in ("rfft", "rfftn"):
         sizes[-1] = op.sizes[-1] or x.shape[axis]
-        g = _padded(g, axis, sizes[-1])
+        g = _pad(g, axis, sizes[-1])
     kind = {"fft": "fft", "ifft": "ifft", "fftn": "fftn", "ifftn": "ifftn", "rfft": "fft",
             "rfftn": "fftn"}[op.kind]
-    return _resized(apply(FourierTransformOp(kind, tuple(sizes), op.axes, op.norm), g), x, op)
+    return _resize(apply(FourierTransformOp(kind, tuple(sizes), op.axes, op.norm), g), x, op)
 
 
 def _of_real_result(g: Array, count: int, axis: int, norm: str) -> Array:
@@ -350,7 +346,7 @@ def _of_real_result(g: Array, count: int, axis: int, norm: str) -> Array:
     return halved * constant(weights.reshape(shape), g._node.type)
 
 
-def _padded(g: Array, axis: int, count: int) -> Array:
+def _pad(g: Array, axis: int, count: int) -> Array:
     """Append zeros along an axis, or drop its last elements."""
     extent = g.shape[axis]
     if count <= extent:
@@ -360,9 +356,9 @@ def _padded(g: Array, axis: int, count: int) -> Array:
     return apply(InsertSlice(spans), zeros(g._node.type.like(shape)), g)
 
 
-def _resized(g: Array, x: Array, op: FourierTransformOp) -> Array:
+def _resize(g: Array, x: Array, op: FourierTransformOp) -> Array:
     """Return a cotangent with the extents of the operand, which was padded or cut."""
     for k in op.axes:
         axis = axis_of(k, x.ndim, op.where)
-        g = _padded(g, axis, x.shape[axis])
+        g = _pad(g, axis, x.shape[axis])
     return g

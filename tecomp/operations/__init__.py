@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tecomp.operations.reductions import (
         COMBINERS,
         CUMULATIVE,
+        REDUCTIONS,
         TO_WIDE,
         Reduction,
         kinds_of,

@@ -13,18 +13,17 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from tecomp.operations import ELEMENTWISE
+from tecomp.operations import ELEMENTWISE, REDUCTIONS
 
 ROOT = Path(__file__).parents[2]
 
 TABLES = {
-    "tecomp.array.functions.elementwise": "tecomp/operations/elementwise.py",
-    "tecomp.array.functions.reductions": "tecomp/operations/reductions.py",
+    "tecomp.array.functions.table_functions": "tecomp/operations/elementwise.py",
     "tecomp.compute.elementwise": "tecomp/operations/elementwise.py",
     "tecomp.topi.elementwise": "tecomp/operations/elementwise.py",
     "tecomp.topi.reductions": "tecomp/operations/reductions.py",
 }
-"""Table of the rows of each module that has a stub."""
+"""Table of the rows of each module that has a stub; reductions have their own table."""
 
 ORIGINS = {
     "Any": "typing",
@@ -82,7 +81,9 @@ def declaration(module: ModuleType, name: str) -> str:
     signature = signature_of(function)
     cases = OVERLOADS.get(signature, (signature,))
     mark = "@overload\n" if len(cases) > 1 else ""
-    head = f'# {TABLES[module.__name__]}: "{row_name(name)}"\n{mark}{line_of(name, cases[0])}'
+    row = row_name(name)
+    table = "tecomp/operations/reductions.py" if row in REDUCTIONS else TABLES[module.__name__]
+    head = f'# {table}: "{row}"\n{mark}{line_of(name, cases[0])}'
     text = (inspect.getdoc(function) or "").replace("\n", "\n    ").replace("\n    \n", "\n\n")
     others = "".join(f"{mark}{line_of(name, case)} ...\n" for case in cases[1:])
     return f'{head}\n    """{text}\n    """\n{others}'

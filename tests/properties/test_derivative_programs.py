@@ -86,12 +86,13 @@ def view(draw: Draw, x: Any, y: Any) -> Any:
     if not x.ndim:
         return x[None, None]
     axis = int(draw.integers(x.ndim))
-    return [
+    views: list[Callable[[], Any]] = [
         lambda: x[..., ::-1], lambda: xp.permute_dims(x, tuple(map(int, draw.permutation(x.ndim)))),
         lambda: xp.reshape(x, (-1,)), lambda: xp.expand_dims(x, axis=axis),
         lambda: x[0], lambda: xp.flip(x, axis=axis), lambda: xp.moveaxis(x, axis, 0),
         lambda: xp.broadcast_to(x, (2, *x.shape)),
-    ][draw.integers(8)]()
+    ]
+    return views[draw.integers(len(views))]()
 
 
 def along(draw: Draw, x: Any, y: Any) -> Any:
@@ -103,7 +104,7 @@ def along(draw: Draw, x: Any, y: Any) -> Any:
         return x
     index = xp.asarray(draw.integers(-extent, extent, 3))
     other = xp.sum(y)
-    return [
+    functions: list[Callable[[], Any]] = [
         lambda: xp.cumulative_sum(x, axis=axis), lambda: xp.cumulative_prod(x, axis=axis),
         lambda: xp.prod(x, axis=axis), lambda: xp.sort(x, axis=axis), lambda: xp.diff(x, axis=axis),
         lambda: xp.concat([x, 2.0 * x], axis=axis), lambda: xp.stack([x, x * other], axis=axis),
@@ -111,7 +112,8 @@ def along(draw: Draw, x: Any, y: Any) -> Any:
         lambda: xp.tile(x, (2,)), lambda: xp.roll(x, 1, axis=axis),
         lambda: xp.where(x > other, x, other), lambda: xp.clip(x, -0.5, 0.5),
         lambda: assigned(x, index, axis, other), lambda: xp.take_along_axis(x, xp.argsort(x, axis=axis), axis=axis),
-    ][draw.integers(15)]()
+    ]
+    return functions[draw.integers(len(functions))]()
 
 
 def assigned(x: Any, index: Any, axis: int, value: Any) -> Any:
@@ -125,13 +127,14 @@ def assigned(x: Any, index: Any, axis: int, value: Any) -> Any:
 def of_matrices(draw: Draw, x: Any, y: Any) -> Any:
     square = xp.reshape(x, (-1,))[:2][:, None] * xp.reshape(y, (-1,))[:1] + xp.zeros((2, 2))
     square = 0.3 * square + xp.asarray([[2.0, 0.3], [-0.4, 1.5]])
-    return [
+    functions: list[Callable[[], Any]] = [
         lambda: xp.linalg.inv(square), lambda: xp.linalg.det(square), lambda: xp.tril(square),
         lambda: xp.linalg.solve(square, square.T[0]), lambda: xp.linalg.trace(square),
         lambda: xp.linalg.cholesky(square @ square.T), lambda: xp.linalg.svdvals(square),
         lambda: abs(xp.fft.fft(square)), lambda: xp.linalg.qr(square).R,
         lambda: xp.vmap(lambda row: row * xp.sum(y) + row @ row)(square),
-    ][draw.integers(10)]()
+    ]
+    return functions[draw.integers(len(functions))]()
 
 
 OPERATIONS = [elementwise, elementwise, elementwise, reduction, product, view, along, along, of_matrices]

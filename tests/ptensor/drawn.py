@@ -158,6 +158,7 @@ def _indexed() -> list[tuple[PTensorOp, Operands]]:
         (manipulation.Nonzero(), _MATRIX), (manipulation.Nonzero(), _ROW), (manipulation.InsertSlice(((0, 1, 4),)), (*_ROW, *_ROW)),
         (manipulation.Take((0,), 0), (*_MATRIX, *_PLACES)),
         (manipulation.TakeAlongAxis(0), (*_ROW, *_PLACES)),
+        (manipulation.ScatterAdd((0,), 0, (5,)), (*_ROW, *_PLACES)),
     ]  # fmt: skip
 
 

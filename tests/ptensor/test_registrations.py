@@ -18,8 +18,8 @@ from tecomp.ptensor.te_definitions import define
 # a library of linear algebra.
 WITHOUT_DEFINITION = frozenset({
     "argsort", "asarray", "extract_mask", "fft", "from_dlpack", "isin", "matrices", "matrix_rank",
-    "meshgrid", "nonzero", "pinv", "rank", "result_type", "searchsorted", "shape", "size", "solve",
-    "sort", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "meshgrid", "nonzero", "pinv", "rank", "result_type", "scatter_add", "searchsorted", "shape", "size",
+    "solve", "sort", "unique_all", "unique_counts", "unique_inverse", "unique_values",
 })
 # These create arrays without sharded operands.
 WITHOUT_OPERANDS = frozenset({"arange", "create_like", "eye", "linspace"})
