@@ -90,7 +90,7 @@ def complex_numbers(*shape: int) -> Numbers:
 DIFFERENTIABLE = {name: row for name, row in elementwise_in("array").items() if row.derivative}
 
 
-@pytest.mark.exhaustive(keep=12)
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_elementwise(name: str) -> None:
     row = DIFFERENTIABLE[name]
@@ -182,7 +182,7 @@ def assigned(x: Any, y: Any) -> Any:
 case(assigned, (3, 3), (3,))
 
 
-@pytest.mark.exhaustive(keep=16)
+@pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize("name", CASES)
 def test_cases(name: str) -> None:
     function, shapes = CASES[name]
@@ -217,7 +217,7 @@ LINALG = {
 }
 
 
-@pytest.mark.exhaustive(keep=6)
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("name", LINALG)
 def test_linalg(name: str) -> None:
     function, shape = LINALG[name]
@@ -278,7 +278,7 @@ MAPPED: dict[str, tuple[Callable[..., Any], list[Numbers]]] = {
 }
 
 
-@pytest.mark.exhaustive(keep=12)
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("name", MAPPED)
 def test_batches(name: str) -> None:
     check_vmap(*MAPPED[name])

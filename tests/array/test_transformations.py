@@ -146,6 +146,73 @@ def test_stopped_and_custom_derivatives(numpy_kernels: None) -> None:
     np.testing.assert_allclose(np.asarray(batch), 3 * X)
 
 
+@pytest.mark.exhaustive
+def test_gradients_are_on_the_device_of_the_arguments() -> None:
+    random = np.random.default_rng(0)
+    w, x = random.random((64, 64)).astype("float16"), random.random((70, 64)).astype("float16")
+
+    def loss(w: Any, x: Any) -> Any:
+        return xp.sum(xp.tanh(x @ w / 32))
+
+    found = xp.grad(loss)(xp.asarray(w, device="stick128"), xp.asarray(x, device="stick128"))
+
+    assert found.device == "stick128"
+    wide = x.astype(float)
+    expected = wide.T @ (1 - np.tanh(wide @ w.astype(float) / 32) ** 2) / 32
+    np.testing.assert_allclose(np.asarray(found).astype(float), expected, rtol=2e-2)
+
+
+def digits(random: np.random.Generator, count: int) -> tuple[Any, Any]:
+    """Return images of 8 x 8 points of ten patterns with noise, and their numbers."""
+    patterns = random.integers(0, 2, (10, 64))
+    numbers = random.integers(0, 10, count)
+    images = patterns[numbers] + 0.3 * random.standard_normal((count, 64))
+    return images.astype("float32"), numbers
+
+
+@pytest.mark.exhaustive
+def test_a_training_step_is_recorded_once() -> None:
+    random = np.random.default_rng(0)
+    images, numbers = digits(random, 200)
+    layers = [
+        [xp.asarray((random.standard_normal((m, n)) / m**0.5).astype("float32")),
+         xp.zeros(n, dtype=xp.float32)]
+        for m, n in ((64, 32), (32, 10))
+    ]
+    first, second = ([[xp.zeros_like(p) for p in layer] for layer in layers] for _ in range(2))
+    count, calls = xp.zeros((), dtype=xp.float32), []
+
+    def loss(layers: Any, x: Any, y: Any) -> Any:
+        (w, b), (v, c) = layers
+        z = xp.maximum(x @ w + b, xp.zeros_like(b)) @ v + c
+        return -xp.mean(xp.sum(y * (z - xp.logsumexp(z, axis=1, keepdims=True)), axis=1))
+
+    @xp.jit
+    def step(layers: Any, first: Any, second: Any, count: Any, x: Any, y: Any) -> Any:
+        """Make a step of Adam in place."""
+        calls.append(1)
+        value, slopes = xp.value_and_grad(loss)(layers, x, y)
+        count += 1.0
+        for rows in zip(layers, slopes, first, second, strict=True):
+            for p, g, m, v in zip(*rows, strict=True):
+                m *= 0.9
+                m += 0.1 * g
+                v *= 0.999
+                v += 0.001 * g * g
+                p -= 0.01 * (m / (1 - 0.9**count)) / (xp.sqrt(v / (1 - 0.999**count)) + 1e-8)
+        return value
+
+    x, y = xp.asarray(images), xp.asarray(np.eye(10, dtype="float32")[numbers])
+    values = [float(step(layers, first, second, count, x, y)) for _ in range(60)]
+
+    assert len(calls) == 1
+    assert values[-1] < 0.05 * values[0]
+    (w, b), (v, c) = [[np.asarray(p) for p in layer] for layer in layers]
+    tested, answers = digits(np.random.default_rng(0), 200)
+    found = np.argmax(np.maximum(tested @ w + b, 0) @ v + c, axis=1)
+    assert np.mean(found == answers) > 0.95
+
+
 def test_axes_of_batches(numpy_kernels: None) -> None:
     x, y = xp.asarray(np.arange(6.0).reshape(2, 3)), xp.asarray(X)
     found = xp.vmap(lambda p: {"sum": p["x"] + p["y"], "y": p["y"]}, in_axes=({"x": 0, "y": None},),

@@ -124,6 +124,16 @@ def gradients(array: Any, a: Any, b: Any, steps: int) -> Any:
     return x
 
 
+def logistic_loss(w: Any, x: Any, y: Any) -> Any:
+    """Return the loss of a logistic regression."""
+    return xp.mean(xp.log1p(xp.exp(x @ w)) - y * (x @ w))
+
+
+def logistic_slopes(w: Any, x: Any, y: Any) -> Any:
+    """Return the gradient of the loss in closed form."""
+    return x.T @ (1 / (1 + np.exp(-(x @ w))) - y) / len(y)
+
+
 def of(points: Any) -> dict[str, Any]:
     """Return the team of an array as a keyword argument."""
     return {"team": points.team} if isinstance(points, xp.Array) else {}
@@ -138,6 +148,11 @@ random = np.random.default_rng(0)
 field = random.uniform(size=(23, 17))
 assert_close(heat(together(field), 8), heat(field.copy(), 8), rtol=1e-13, magnitude=1.0)
 assert_close(waves(xp, together(field), 8), waves(np, field, 8), rtol=1e-12, magnitude=1.0)
+labels, replicated = field[:, 0], together(field[0, 1:], placements=[dist.Replicate()])
+for transformed in (xp.grad(logistic_loss), xp.jit(xp.grad(logistic_loss))):
+    assert_close(
+        transformed(replicated, together(field[:, 1:]), together(labels)),
+        logistic_slopes(field[0, 1:], field[:, 1:], labels), rtol=1e-12, magnitude=1.0)
 
 table, target = random.normal(size=(101, 5)), random.normal(size=101)
 found = ridge(xp, together(table), together(target), xp.eye(5, team=TEAM), 0.1)
