@@ -59,7 +59,7 @@ def test_the_value_of_an_element_is_not_there_while_a_function_is_recorded() -> 
     with pytest.raises(ArrayTypeError) as caught:
         fast(array(np.ones(3)))
     assert diagnostic(caught.value) == (
-        Diagnostic("recording")
+        Diagnostic("recording", where="jit")
     )
     with pytest.raises(ArrayTypeError) as caught:
         jit(lambda x, y: x)(array(np.ones(3)), {1, 2})
@@ -72,7 +72,7 @@ def test_explain_requires_concrete_arrays() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         jit(lambda x: explain(x + 1))(array(np.ones(3)))
     assert diagnostic(caught.value) == (
-        Diagnostic("recording")
+        Diagnostic("recording", where="jit")
     )
 
 
@@ -304,7 +304,7 @@ def test_jit_does_not_read_captured_arrays(read: Callable[[Any], Any]) -> None:
     with pytest.raises(ArrayTypeError) as caught:
         fast(xp.asarray(np.ones(3)))
     assert diagnostic(caught.value) == (
-        Diagnostic("recording")
+        Diagnostic("recording", where="jit")
     )
 
 

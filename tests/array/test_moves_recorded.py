@@ -68,7 +68,7 @@ def test_values_are_not_known_while_a_function_is_recorded() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         xp.jit(lambda x: float(x[0, 0]))(xp.asarray(DATA))
     assert diagnostic(caught.value) == (
-        Diagnostic("recording")
+        Diagnostic("recording", where="jit")
     )
 
 

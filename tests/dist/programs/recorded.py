@@ -63,7 +63,8 @@ def refused(call: Callable[..., Any]) -> Diagnostic:
     raise AssertionError(call)
 
 
-assert refused(lambda: xp.jit(lambda x: -x if x[0] > 0 else x)(u)) == Diagnostic("recording")
+assert refused(lambda: xp.jit(lambda x: -x if x[0] > 0 else x)(u)) == Diagnostic(
+    "recording", where="jit")
 sent = Diagnostic("recording", type="ptensor<19xfloat64, device='cpu', team=1>")
 
 ordered, masked = xp.jit(xp.sort), xp.jit(lambda x: xp.sum(x[x > 0.5]) + x)
