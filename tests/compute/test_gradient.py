@@ -251,6 +251,57 @@ CASES = {
 }
 
 
+ROWS_OF_TABLE = np.array([3, 0, 3], "int32")
+TAKEN = te.placeholder((3,), "int32", name="taken")
+OPERATORS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "conv2d": (lambda A, W: topi.nn.conv2d_nchw(A, W, 2, 1, 1), ((1, 2, 5, 5), (3, 2, 3, 3))),
+    "conv2d_transpose": (lambda A, W: topi.nn.conv2d_transpose_nchw(
+        A, W, (2, 2), (1, 1), "float64", (0, 0)), ((1, 2, 3, 3), (2, 2, 3, 3))),
+    "depthwise": (lambda A, W: topi.nn.depthwise_conv2d_nchw(A, W, 1, 1, 1), ((1, 2, 4, 4), (2, 1, 3, 3))),
+    "max pool": (lambda A: topi.nn.pool2d(A, (2, 2), (2, 2), (1, 1), (1, 1, 1, 1), "max"), ((1, 2, 5, 5),)),
+    "average pool": (lambda A: topi.nn.pool2d(A, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), "avg"), ((1, 2, 5, 5),)),
+    "adaptive pool": (lambda A: topi.nn.adaptive_pool(A, (3, 3), "avg"), ((1, 2, 5, 5),)),
+    "dense": (lambda A, W: topi.nn.dense(A, W), ((3, 4), (2, 4))),
+    "batch_matmul": (lambda A, B: topi.nn.batch_matmul(A, B), ((2, 3, 4), (2, 2, 4))),
+    "log_softmax": (lambda A: topi.nn.log_softmax(A), ((3, 4),)),
+    "lrn": (lambda A: topi.nn.lrn(A, 3), ((1, 4, 2, 2),)),
+    "resize": (lambda A: topi.image.resize2d(A, (0.0, 0.0, 0.0, 0.0), (5, 5)), ((1, 1, 3, 3),)),
+    "cumsum": (lambda A: topi.cumsum(A, axis=1), ((3, 4),)),
+    "logsumexp": (lambda A: topi.logsumexp(A, axis=1), ((3, 4),)),
+    "prod": (lambda A: topi.prod(A, axis=0), ((3, 4),)),
+    "pad": (lambda A: topi.nn.pad(A, (1, 1), (2, 0)), ((3, 4),)),
+    "strided_slice": (lambda A: topi.strided_slice(A, [0, 1], [3, 4], [1, 2]), ((3, 4),)),
+    "concatenate": (lambda A, B: topi.concatenate([A, B], axis=1), ((3, 4), (3, 2))),
+    "tile": (lambda A: topi.tile(A, (2, 2)), ((3, 4),)),
+    "take": (lambda A: topi.take(A, TAKEN, axis=0), ((4, 3),)),
+}
+
+
+@pytest.mark.exhaustive(keep=4)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_of_topi(name: str) -> None:
+    define, shapes = OPERATORS[name]
+    arrays = [uniform(*shape, seed=k) for k, shape in enumerate(shapes)]
+    inputs = [te.placeholder(x.shape, "float64", name=label)
+              for x, label in zip(arrays, "AB", strict=False)]
+    output = define(*inputs)
+    head = te.placeholder(output.shape, "float64", name="head")
+    gradients = te.gradient(output, inputs, head)
+    further = {TAKEN: ROWS_OF_TABLE} if TAKEN in leaves(output) else {}
+    forward = tecomp.compile(output, [*inputs, *further])
+
+    def function(*moved: Array) -> Array:
+        result: Array = forward(*moved, *further.values())
+        return result
+
+    weights = uniform(*map(int, output.shape), seed=9)
+    for gradient, expected in zip(gradients, differences(function, arrays, weights), strict=True):
+        values = dict(zip([*inputs, head], [*arrays, weights], strict=True)) | further
+        used = [tensor for tensor in values if tensor in leaves(gradient)]
+        actual = tecomp.compile(gradient, used)(*[values[tensor] for tensor in used])
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-7)
+
+
 def shared(x: Any) -> Any:
     for _ in range(6):
         x = x * x
