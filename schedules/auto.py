@@ -49,12 +49,12 @@ from tecomp.schedules.cumsum import groups_at_root
 from tecomp.schedules.fusion.generic_loops import generic_reduction_at_root, is_shared_in_tiles
 from tecomp.schedules.fusion.groups import FusedStages, find_transposed_terms, groups_of, program_of
 from tecomp.schedules.fusion.scratchpad import on_scratchpads
-from tecomp.schedules.gemm.loops import product_at_root
 from tecomp.schedules.pool import windows_at_root
 from tecomp.schedules.reduce import across_rows, reduce_at_root
 from tecomp.schedules.rowwise import rows_at_root, values_at_root
 from tecomp.schedules.scratchpad.placement import NO_LAYOUTS, Layouts, placement_of
 from tecomp.schedules.scratchpad.work_division import Cuts, DivisionSpec
+from tecomp.schedules.tiling.gemm_loops import product_at_root
 from tecomp.schedules.tiling.reduction import NO_BOUNDS, Bounds, declared_maximum
 from tecomp.schedules.tiling.register_blocking import core_of
 from tecomp.schedules.tiling.traversal import walk_steps, walk_transposed

@@ -44,7 +44,7 @@ def near(value: int, unit: int = 1, maximum: int | None = None) -> list[int]:
         maximum: Largest other value. Default: no limit.
 
     >>> near(96, 16), near(3), near(8, maximum=16)
-    ([96, 48, 192, 32, 384], [3, 2, 6, 1, 12], [8, 4, 16, 2])
+    ([96, 48, 192, 32, 384], [3, 1, 6, 12], [8, 4, 16, 2])
     """
     scaled = (value // 2, value * 2, value // 4, value * 4)
     others = [max(round_up(size, unit), unit) for size in scaled]

@@ -17,10 +17,10 @@ from pathlib import Path
 from tecomp import ScheduleError, Target, te
 from tecomp.schedules.analysis.matmul import Contraction, Product, need_product, of_matrices
 from tecomp.schedules.common import wide_type
-from tecomp.schedules.gemm.blocking import GemmBlocking, plan_blocks
-from tecomp.schedules.gemm.loops import product_at_root
 from tecomp.schedules.scratchpad import contraction
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tecomp.schedules.tiling.gemm_blocking import GemmBlocking, plan_blocks
+from tecomp.schedules.tiling.gemm_loops import product_at_root
 from tecomp.schedules.tiling.reduction import apply_epilogue
 
 

@@ -52,6 +52,8 @@ if typing.TYPE_CHECKING:
     from tecomp.ir.interpreter.evaluate import evaluate
     from tecomp.ir.parser.func_parser import parse
     from tecomp.layout.core.layout import FixedTiledLayout, Layout
+    from tecomp.layout.core.stick_formats import DataFormats, StickFormat
+    from tecomp.layout.core.stick_layout import SpyreTensorLayout, StickLayout
     from tecomp.layout.dma import DmaNest, Runs
     from tecomp.layout.formats.format import Format
     from tecomp.layout.formats.registry import storage_format
@@ -67,8 +69,6 @@ if typing.TYPE_CHECKING:
     from tecomp.layout.sharding.shard_layout import ShardLayout
     from tecomp.layout.sharding.ttnn import TtnnLayout
     from tecomp.layout.sharding.virtual_grid import GridMap
-    from tecomp.layout.sticks.stick_formats import DataFormats, StickFormat
-    from tecomp.layout.sticks.stick_layout import SpyreTensorLayout, StickLayout
     from tecomp.lowering.pipeline import lower_all
     from tecomp.lowering.storage.flatten_buffer import flatten_buffer
     from tecomp.lowering.storage.physical_layout import apply_buffer_transforms

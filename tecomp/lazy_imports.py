@@ -67,6 +67,7 @@ def lazy_names(
     submodules: frozenset[str] = frozenset(),
     renamed: Mapping[str, str] = MappingProxyType({}),
     missing: Callable[[str], AttributeError] | None = None,
+    public: Callable[[], list[str]] | None = None,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package whose names are loaded on first use.
 
@@ -79,6 +80,7 @@ def lazy_names(
         renamed: Full name of the module that replaced each deprecated submodule; its use warns.
         missing: Function that returns the error for a name that the package does not have.
             Default: the error of the interpreter.
+        public: Function that returns `__all__`. Default: the names that are loaded on first use.
 
     >>> getattr_, dir_ = lazy_names("tecomp.constraints")
     >>> "Hint" in dir_(), getattr_("Hint").__module__
@@ -96,7 +98,7 @@ def lazy_names(
         if name in submodules:
             return import_module(f"{package}.{name}")
         if name == "__all__":
-            return sorted(_modules(package))
+            return sorted(_modules(package)) if public is None else public()
         # Names such as `__path__` are requested during imports; no package exports one.
         module = None if name.startswith("_") else _modules(package).get(name)
         if module is not None:

@@ -17,8 +17,8 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.driver import ScheduledKernel
+from tecomp.layout.core import stick_layout
 from tecomp.layout.sharding import shard_layout
-from tecomp.layout.sticks import stick_layout
 from tecomp.scheduling.replay import replay
 from tecomp.source_locations import user_location
 

@@ -1,1 +1,1 @@
-"""Building blocks of CPU schedules: register tiles, vectors, reduction trees, dot products."""
+"""Building blocks of CPU schedules: register tiles, vectors, reduction trees, matrix products."""

@@ -150,16 +150,13 @@ def _is_shown(name: str, value: object) -> object:
     return not is_inside and name not in {"ModuleType", "TYPE_CHECKING"}
 
 if not TYPE_CHECKING:
-    _load, _names = _lazy_names(
+    __getattr__, _names = _lazy_names(
         __name__, submodules=frozenset({"random"}), renamed={"counters": "tecomp.array.statistics"},
         missing=lambda name: _missing_error(
             name, [n for n, value in globals().items() if callable(value)]
         ),
+        public=lambda: [name for name in __dir__() if name[0] != "_"],
     )
-
-    def __getattr__(name: str) -> object:
-        """Return a name that is loaded on first use, or the public names as `__all__`."""
-        return [n for n in __dir__() if n[0] != "_"] if name == "__all__" else _load(name)
 
     def __dir__() -> list[str]:
         """Return the public names of the namespace, without the modules of the package."""

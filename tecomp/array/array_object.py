@@ -82,12 +82,12 @@ def _forward(op: PTensorOp) -> Callable[[Array, Any], Any]:
     def forward(self: Array, other: object) -> Any:
         try:
             if isinstance(other, Array):
-                return _create(record(op, self._node, other._node))
+                return from_node(record(op, self._node, other._node))
             node = record_with_scalar(op, self._node, other, where)
         except ArrayTypeError as error:
             second = node_or_weak_scalar(self._node.type, other, where, "x2")
             node = record_with_booleans(op, self._node, second, error)
-        return _foreign(self, other, where, forward) if node is None else _create(node)
+        return _foreign(self, other, where, forward) if node is None else from_node(node)
 
     return forward
 
@@ -100,9 +100,9 @@ def _reflected(op: PTensorOp) -> Callable[[Array, Any], Any]:
         if node is None:
             return _foreign(self, other, where, reflected)
         try:
-            return _create(record(op, node, self._node))
+            return from_node(record(op, node, self._node))
         except ArrayTypeError as error:
-            return _create(record_with_booleans(op, node, self._node, error))
+            return from_node(record_with_booleans(op, node, self._node, error))
 
     return reflected
 
@@ -157,7 +157,7 @@ def _like(array: Array, values: object) -> Array:
 
 def _unary(op: PTensorOp) -> Callable[[Array], Array]:
     def method(self: Array) -> Array:
-        return _create(record(op, self._node))
+        return from_node(record(op, self._node))
 
     return method
 
@@ -245,7 +245,7 @@ class Array(Drawable):
         >>> x.to_local() is x
         True
         """
-        return self if self.team is None else _create(on_teams().local_part(self._node))
+        return self if self.team is None else from_node(on_teams().local_part(self._node))
 
     @property
     def layout(self) -> Any:
@@ -347,7 +347,7 @@ class Array(Drawable):
         node = select_at(base_node, frozen_key)
         if is_plain(frozen_key) and (node.type.shape or has_ellipsis(frozen_key)):
             return part_of(self, base_node, IndexedView(frozen_key, base_node.type), node)
-        return _create(node)
+        return from_node(node)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         if isinstance(value, list | tuple | np.ndarray):
@@ -403,7 +403,7 @@ class Array(Drawable):
             return self
         if layout is not None and self.team is not None:
             check_of_one_process(layout, "to_device")
-        return _create(on_device(self._node, target_device, layout))
+        return from_node(on_device(self._node, target_device, layout))
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         return namespace_of(api_version)
@@ -434,10 +434,10 @@ class Array(Drawable):
         return call_numpy_function(function, args, options, namespace_of(None), Array)
 
     def __copy__(self) -> Array:
-        return _create(self._node)  # nodes are immutable, so writes do not affect the copy
+        return from_node(self._node)  # nodes are immutable, so writes do not affect the copy
 
     def __deepcopy__(self, _: object) -> Array:
-        return _create(self._node)
+        return from_node(self._node)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle all elements, because the reader may not belong to the team.
@@ -503,12 +503,12 @@ def on_teams() -> Any:
 _new = Array.__new__
 
 
-def _create(node: Node) -> Array:
+def from_node(node: Node) -> Array:
+    """Return a new array for a node."""
     if node.pending > MIN_OPERATIONS:
         flush_if_long(node)
     array = _new(Array)
-    array._node = node
-    array._place = None
+    array._node, array._place = node, None
     if traces:
         traces.note_array(array)
     return array
@@ -523,7 +523,7 @@ def part_of(base: Array, base_node: Node, view: ViewRelation, node: Node) -> Arr
         view: View operation.
         node: Node of the new array.
     """
-    part = _create(node)
+    part = from_node(node)
     register_view(part, base, view, base_node)
     return part
 
@@ -537,12 +537,7 @@ def permuted_view(array: Array, op: PTensorOp) -> Array:
 def _restore(data: Buffer, ptype: PTensorType, layout: Any = None) -> Array:
     """Restore an array from its pickled state."""
     node = materialized_node(data, ptype)
-    return _create(node if layout is None else on_device(node, ptype.device or "cpu", layout))
-
-
-def from_node(node: Node) -> Array:
-    """Return a new array for a node."""
-    return _create(node)
+    return from_node(node if layout is None else on_device(node, ptype.device or "cpu", layout))
 
 
 def node_of(array: object, where: str, arg_name: str = "x") -> Node:
@@ -567,12 +562,12 @@ def apply_binary(op: PTensorOp, x1: Array | Scalar, x2: Array | Scalar) -> Array
         ArrayTypeError: If an operand is neither an array nor a number, or both are numbers.
     """
     if op is POWER and isinstance(x1, Array) and (shorter := simplify_power(x1._node, x2)):
-        return _create(shorter)
+        return from_node(shorter)
     nodes = nodes_of_pair(x1, x2, op.where)
     try:
-        return _create(record(op, *nodes))
+        return from_node(record(op, *nodes))
     except ArrayTypeError as error:
-        return _create(record_with_booleans(op, *nodes, error))
+        return from_node(record_with_booleans(op, *nodes, error))
 
 
 def nodes_of_pair(x1: Array | Scalar, x2: Array | Scalar, where: str) -> tuple[Node, Node]:

@@ -13,14 +13,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-import tecomp.array.functions.elementwise as ew
+import tecomp.array.functions.table_functions as ew
 from tecomp.array.array_object import Array, from_node, node_of
 from tecomp.array.functions.creation import arange, zeros
 from tecomp.array.functions.data_types import asarray, astype
 from tecomp.array.functions.manipulation import broadcast_to, reshape, stack, take
-from tecomp.array.functions.reductions import cumulative_sum
 from tecomp.array.functions.searching import searchsorted, where
 from tecomp.array.functions.sorting_and_sets import argsort
+from tecomp.array.functions.table_functions import cumulative_sum
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import materialized_node, tracing
 from tecomp.array.jit import jit

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
         module_text,
         module_with_lines,
     )
-    from tecomp.codegen.emit.mask_branches import branch_on_masks
     from tecomp.codegen.emit.parallel import min_iterations_per_task
-    from tecomp.codegen.emit.pre_emission_passes import hoist_divisions, promote_accumulators
+    from tecomp.codegen.emit.pre_emission_passes import (
+        branch_on_masks,
+        hoist_divisions,
+        promote_accumulators,
+    )
     from tecomp.codegen.llvm.code_cache import (
         Store,
         StoreContents,

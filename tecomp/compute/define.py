@@ -20,8 +20,7 @@ from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import as_int, check_kind, check_list
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Const, Expr, Var
-from tecomp.ir.nodes.operators import holds
-from tecomp.ir.nodes.size_bounds import SizeBounds
+from tecomp.ir.nodes.operators import SizeBounds, holds
 from tecomp.ir.nodes.stmt import Extent, Range
 from tecomp.ir.traversal.rewrite import contains, walk
 from tecomp.source_locations import user_location

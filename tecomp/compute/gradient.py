@@ -8,9 +8,9 @@ from typing import Any
 
 from tecomp.compute.access_relations import accesses
 from tecomp.compute.define import compute
-from tecomp.compute.expression_algebra import ExpressionAlgebra
 from tecomp.compute.expression_analysis import post_order as operations_in_order
 from tecomp.compute.extern import ExternOp
+from tecomp.compute.intrinsics import ExpressionAlgebra
 from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.preimages import Preimage, preimage

@@ -50,8 +50,7 @@ _FIXED_POINT = (
     ".astype, multiply and shift"
 )
 _TUNERS = (
-    "tuning by measurement is not supported; tecomp.build and tecomp.compile schedule "
-    "tensors with a cost model"
+    "tune schedules with tecomp.tune; tecomp.build and tecomp.compile use what it has recorded"
 )
 _PLACES = (
     "a kernel runs on the machine that calls it; select the target with target= of tecomp.build"
@@ -60,6 +59,14 @@ _PASSES = (
     "passes cannot be replaced; use tecomp.lower(..., stop_after=) to get the function after "
     "any pass"
 )
+
+_SCHEDULES = "use tecomp.schedules.auto or topi.generic, which schedule for all targets"
+_PACKED = "pack channels with topi.layout_transform, or with transform_layout in a schedule"
+_HELPERS = (
+    "these are internal to TVM's operators; use shape, which has ints for static extents, and te "
+    "and tir for other extents"
+)
+_FORMULAS = "write it with te.compute, or call a function on tensors with te.call_packed"
 
 ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "tecomp.te": {
@@ -97,6 +104,27 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
         "contrib": "call libraries by name: tecomp.register_func and te.call_packed",
         "testing": "compare arrays with numpy.testing",
     },
+    "tecomp.topi": {
+        **dict.fromkeys(("x86", "cuda", "gpu", "arm_cpu", "mali", "rocm", "hexagon"), _SCHEDULES),
+        **dict.fromkeys(("vision", "stft"), _FORMULAS),
+        "random": "create random numbers with np.random.default_rng(seed), and pass them as inputs",
+        "sparse": "use topi.nn.sparse_dense to multiply by CSR and BSR matrices, "
+                  "topi.nn.sparse_transpose to transpose",
+        **dict.fromkeys(("utils", "get_const_tuple"), _HELPERS),
+    },
+    "tecomp.topi.nn": {
+        **dict.fromkeys(("conv2d_NCHWc_int8", "depthwise_conv2d_NCHWc",
+                         "group_conv2d_NCHWc_int8"), _PACKED),
+        **dict.fromkeys(("deformable_conv2d_nchw", "bitserial_conv2d_nchw", "bitserial_dense",
+                         "correlation_nchw"), _FORMULAS),
+        **dict.fromkeys(("sparse_conv2d", "sparse_add", "sparse_dense_alter_layout"),
+                        "use topi.nn.sparse_dense to multiply by CSR and BSR matrices, "
+                        "topi.sparse_to_dense to convert to dense"),
+        **dict.fromkeys(("utils", "get_pad_tuple", "get_pad_tuple1d", "get_pad_tuple3d"),
+                        "use padding= of topi's operators: one number, one per axis, one per end, "
+                        "or 'SAME'"),
+        "lstm": "write its steps with te.scan",
+    },
 })
 
 
@@ -107,7 +135,8 @@ def unsupported_name_message(module: str, name: str) -> AttributeError:
         module: Name of the module.
         name: Missing name.
     """
-    return MissingError.of(module, module.rpartition(".")[2], name, ABSENT[module])
+    called = module.removeprefix("tecomp.compute.").removeprefix("tecomp.")
+    return MissingError.of(module, called, name, ABSENT[module])
 
 
 def _comparison(op: CmpOp) -> Callable[[Value, Value], Expr]:

@@ -30,9 +30,9 @@ from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, index_value
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.core.stick_formats import StickFormat
+from tecomp.layout.core.stick_layout import StickLayout
 from tecomp.layout.formats.format import Format
-from tecomp.layout.sticks.stick_formats import StickFormat
-from tecomp.layout.sticks.stick_layout import StickLayout
 from tecomp.lowering.stages.program import inlined_bodies
 from tecomp.machine.components import MatmulUnit
 from tecomp.machine.descriptor import Target

@@ -25,8 +25,8 @@ from tecomp.ir.traversal.rewrite import (
     top_down,
     walk,
 )
-from tecomp.layout.addressing.stored_tensor import check_layout, row_major
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.formats.stored_tensor import check_layout, row_major
 from tecomp.lowering.stages.index_expressions import index_of
 from tecomp.machine.operand_constraints import Operand
 from tecomp.machine.operand_constraints import Operation as Kind

@@ -15,9 +15,9 @@ from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind
-from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout
-from tecomp.layout.sticks.stick_layout import with_tensor_shape
+from tecomp.layout.core.stick_layout import with_tensor_shape
+from tecomp.layout.formats.stored_tensor import check_layout
 
 Kind = Literal["cores", "num_tiles_per_dim"]
 

@@ -27,7 +27,7 @@ from tecomp.errors import CallError
 from tecomp.ir.nodes.expr import Const, Expr, Var, const
 from tecomp.ir.nodes.stmt import Buffer, Extent, IndexMapNode
 from tecomp.ir.traversal.rewrite import nodes_of
-from tecomp.layout.addressing.layout_tags import LayoutTag, layout_tag_of_maps, row_major_tag
+from tecomp.layout.formats.layout_tags import LayoutTag, layout_tag_of_maps, row_major_tag
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.schedule import Schedule, create_schedule
 from tecomp.scheduling.state import ScheduleState, StageState

@@ -16,10 +16,10 @@ from tecomp.driver.build import ScheduledKernel, build
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.dtype import DType
-from tecomp.layout.addressing.layout_tags import row_major_tag
-from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, formula
 from tecomp.layout.formats.format import Format
+from tecomp.layout.formats.layout_tags import row_major_tag
+from tecomp.layout.formats.stored_tensor import check_layout
 from tecomp.relayout_kernels.box_copy import CopyEndpoint, CopySpec, bit_pattern
 from tecomp.relayout_kernels.kernel import kernel_of
 from tecomp.scheduling.schedule import create_schedule

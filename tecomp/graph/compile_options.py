@@ -17,9 +17,9 @@ from tecomp.errors import CallError, DefinitionError
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts, layouts_in
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind, check_list
-from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout
-from tecomp.layout.sticks.stick_layout import with_tensor_shape
+from tecomp.layout.core.stick_layout import with_tensor_shape
+from tecomp.layout.formats.stored_tensor import check_layout
 from tecomp.machine.descriptor import Target
 
 Array = np.ndarray[Any, Any]

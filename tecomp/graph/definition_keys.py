@@ -28,10 +28,9 @@ from tecomp.compute.tensor import Tensor
 from tecomp.constraints import user_hints
 from tecomp.ir.nodes import buffer, expr, expr_nodes, operators, stmt, stmt_nodes
 from tecomp.ir.traversal.serialization import NotSerializableError, Word, decode, encode
-from tecomp.layout.core import layout
+from tecomp.layout.core import layout, stick_formats, stick_layout
 from tecomp.layout.formats import block_float, format, registry
 from tecomp.layout.sharding import shard_layout, shard_maps, ttnn, virtual_grid
-from tecomp.layout.sticks import stick_formats, stick_layout
 from tecomp.machine import components, descriptor, operand_constraints, schema
 from tecomp.poly.maps import index_map
 from tecomp.source_locations import Location

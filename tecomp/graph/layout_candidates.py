@@ -9,11 +9,11 @@ from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.ir.traversal.rewrite import free_variables
-from tecomp.layout.addressing.arguments import remainder
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.core.stick_formats import StickFormat, types_of
+from tecomp.layout.core.stick_layout import StickLayout
 from tecomp.layout.core.target_limits import element_of
-from tecomp.layout.sticks.stick_formats import StickFormat, types_of
-from tecomp.layout.sticks.stick_layout import StickLayout
+from tecomp.layout.formats.arguments import remainder
 from tecomp.machine.descriptor import Target, Tile
 from tecomp.machine.operand_constraints import LaneReduction
 from tecomp.poly.maps.index_map import IndexMap

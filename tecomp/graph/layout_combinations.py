@@ -33,7 +33,7 @@ from tecomp.graph.sizes import elements_of, plain_layout, sizes_of
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.traversal.rewrite import free_variables, nodes_of, walk
 from tecomp.layout.core.layout import Layout
-from tecomp.layout.sticks.stick_layout import StickLayout
+from tecomp.layout.core.stick_layout import StickLayout
 from tecomp.machine.descriptor import Target
 from tecomp.poly.accesses.lane_access import LaneAddresses
 from tecomp.poly.maps.index_map import IndexMap

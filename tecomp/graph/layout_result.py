@@ -17,8 +17,8 @@ from tecomp.graph.sizes import sizes_of
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Const
-from tecomp.layout.addressing.stored_tensor import row_major
 from tecomp.layout.core.layout import FixedTiledLayout, Layout
+from tecomp.layout.formats.stored_tensor import row_major
 
 
 @dataclass(frozen=True, slots=True)

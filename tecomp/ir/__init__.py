@@ -78,12 +78,12 @@ if TYPE_CHECKING:
         INTRINSICS,
         BinOp,
         CmpOp,
+        SizeBounds,
         holds,
         integer_range,
         result_type,
     )
     from tecomp.ir.nodes.printer import identifier
-    from tecomp.ir.nodes.size_bounds import SizeBounds
     from tecomp.ir.nodes.stmt import (
         CallingConvention,
         Extent,

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from tecomp.layout.addressing.layout_tags import LayoutTag, layout_tag, layout_tag_of_maps
     from tecomp.layout.core.layout import FixedTiledLayout, Layout, same_memory
+    from tecomp.layout.core.stick_formats import DataFormats, ElementArrangement, name_of_type
+    from tecomp.layout.core.stick_layout import Dense, Sparse, SpyreTensorLayout, StickLayout
     from tecomp.layout.dma import DmaNest, Runs
     from tecomp.layout.formats.block_float import BlockFloat
     from tecomp.layout.formats.format import Format
+    from tecomp.layout.formats.layout_tags import LayoutTag, layout_tag, layout_tag_of_maps
     from tecomp.layout.formats.registry import (
         BFP8,
         DLFLOAT16,
@@ -32,7 +34,5 @@ if TYPE_CHECKING:
     from tecomp.layout.sharding.checks import ALLOWED_TILES
     from tecomp.layout.sharding.shard_maps import collapse_map, merged_dims
     from tecomp.layout.sharding.virtual_grid import GridMap
-    from tecomp.layout.sticks.stick_formats import DataFormats, ElementArrangement, name_of_type
-    from tecomp.layout.sticks.stick_layout import Dense, Sparse, SpyreTensorLayout, StickLayout
 else:
     __getattr__, __dir__ = lazy_names(__name__)

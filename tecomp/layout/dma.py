@@ -14,17 +14,17 @@ from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.arith.intervals import Box
 from tecomp.ir.nodes.argument_checks import check_kind
-from tecomp.layout.addressing.arguments import as_int_tuple
-from tecomp.layout.addressing.stored_tensor import StoredTensor, check_layout, row_major
-from tecomp.poly.maps.brute_force import LIMIT
-from tecomp.poly.transfers.contiguous_runs import Method, RunStatistics, find_runs, nests_of_runs
-from tecomp.poly.transfers.strided_nests import (
+from tecomp.layout.formats.arguments import as_int_tuple
+from tecomp.layout.formats.stored_tensor import StoredTensor, check_layout, row_major
+from tecomp.poly.accesses.contiguous_runs import Method, RunStatistics, find_runs, nests_of_runs
+from tecomp.poly.accesses.strided_nests import (
     AddressFunction,
     Nest,
     NotDigitsError,
     TooManyError,
     nests,
 )
+from tecomp.poly.maps.brute_force import LIMIT
 
 MOST_NESTS = 1024
 """Maximum number of nests of a copy."""

@@ -13,7 +13,21 @@ if TYPE_CHECKING:
         find_shared_element,
         find_shared_point,
     )
+    from tecomp.poly.accesses.common_digits import (
+        CommonDigits,
+        DigitAxis,
+        common_digits,
+        padding_boxes,
+    )
+    from tecomp.poly.accesses.contiguous_runs import find_runs
     from tecomp.poly.accesses.lane_access import LaneAddresses
+    from tecomp.poly.accesses.strided_nests import (
+        AddressFunction,
+        Nest,
+        NotDigitsError,
+        minimal_nests,
+        nests,
+    )
     from tecomp.poly.accesses.tiles import (
         IterationTile,
         OperandAccess,
@@ -79,20 +93,6 @@ if TYPE_CHECKING:
         products_of,
         pw_aff,
         relation_unless_identity,
-    )
-    from tecomp.poly.transfers.common_digits import (
-        CommonDigits,
-        DigitAxis,
-        common_digits,
-        padding_boxes,
-    )
-    from tecomp.poly.transfers.contiguous_runs import find_runs
-    from tecomp.poly.transfers.strided_nests import (
-        AddressFunction,
-        Nest,
-        NotDigitsError,
-        minimal_nests,
-        nests,
     )
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -18,7 +18,7 @@ from tecomp.ir.nodes.stmt import Buffer, For, ForKind, IfThenElse, PrimFunc, Stm
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.machine.components import Core
 from tecomp.machine.descriptor import Target
-from tecomp.poly.transfers.common_digits import (
+from tecomp.poly.accesses.common_digits import (
     CommonDigits,
     DigitAxis,
     common_digits,

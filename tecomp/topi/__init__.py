@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from tecomp.compute.tvm_compat import unsupported_name_message as _absent
 from tecomp.lazy_imports import lazy_names as _lazy_names
 from tecomp.topi import elementwise as _elementwise
 from tecomp.topi import generic, image, nn, tag
@@ -70,7 +71,6 @@ from tecomp.topi.transform import (
     unravel_index,
     where,
 )
-from tecomp.topi.unsupported_names import absent as _absent
 
 __all__ = [
     "adv_index",

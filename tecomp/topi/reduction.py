@@ -7,7 +7,7 @@ from math import isinf
 from typing import Any
 
 from tecomp import DefinitionError, TypeMismatchError, te
-from tecomp.compute.expression_algebra import ExpressionAlgebra
+from tecomp.compute.intrinsics import ExpressionAlgebra
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.operations.parameters import arguments
 from tecomp.operations.reductions import COMBINERS, REDUCTIONS, TO_WIDE, Reduction, reductions_in

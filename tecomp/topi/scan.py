@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tecomp import TypeMismatchError, te
-from tecomp.compute.expression_algebra import formula_function
+from tecomp.compute.intrinsics import formula_function
 from tecomp.errors import safe_str
 from tecomp.operations.elementwise import elementwise_in
 from tecomp.operations.parameters import CUMULATIVE_PARAMETERS, arguments

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from tecomp.torch.dynamo import UnsupportedOperatorWarning, backend
-    from tecomp.torch.exported import ExportedModel, load
+    from tecomp.torch.dynamo import ExportedModel, UnsupportedOperatorWarning, backend, load
     from tecomp.torch.operator_calls import supported_operators
 
 __all__ = [

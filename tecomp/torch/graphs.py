@@ -21,8 +21,13 @@ from tecomp import te, topi
 from tecomp.driver import CompiledProgram
 from tecomp.errors import TecompError
 from tecomp.ir import DType
-from tecomp.torch.operator_calls import AtenCall, dtype_of, translation_of
-from tecomp.torch.sizes import SymbolicSizes, UnsupportedError
+from tecomp.torch.operator_calls import (
+    AtenCall,
+    SymbolicSizes,
+    UnsupportedError,
+    dtype_of,
+    translation_of,
+)
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -20,8 +20,8 @@ from tecomp.drawing.canvas import (
 from tecomp.drawing.svg import Svg
 from tecomp.errors import LayoutError
 from tecomp.ir.nodes.printer import format_count, truncate
-from tecomp.layout.addressing.stored_tensor import StoredTensor
 from tecomp.layout.core.layout import FixedTiledLayout, Layout, formula
+from tecomp.layout.formats.stored_tensor import StoredTensor
 from tecomp.layout.sharding.shard_layout import ShardLayout
 from tecomp.poly.maps.brute_force import unravel
 from tecomp.viz.layout_parts import (

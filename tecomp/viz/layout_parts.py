@@ -16,7 +16,7 @@ import numpy as np
 
 from tecomp.drawing.canvas import sample_indices
 from tecomp.errors import LayoutError
-from tecomp.layout.addressing.stored_tensor import (
+from tecomp.layout.formats.stored_tensor import (
     StoredTensor,
     all_offsets,
     elements_at,

@@ -10,7 +10,7 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.codegen.math import registry
-from tecomp.compute.expression_algebra import ExpressionAlgebra
+from tecomp.compute.intrinsics import ExpressionAlgebra
 from tecomp.operations import ELEMENTWISE, Algebra, NumpyAlgebra, Op, element_type
 from tecomp.ptensor import numpy_dtype
 from tests.numerics import assert_close

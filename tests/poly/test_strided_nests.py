@@ -20,7 +20,7 @@ from tecomp.poly import (
     minimal_nests,
     nests,
 )
-from tecomp.poly.transfers import contiguous_runs as runs_module
+from tecomp.poly.accesses import contiguous_runs as runs_module
 from tests.strategies.digit_sums import Box, draw_box, draw_sum, indices, points_of
 
 Find = Callable[..., tuple[Nest, ...]]

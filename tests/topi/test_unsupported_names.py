@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 
-import tecomp
 from tecomp import MissingError, topi
-from tecomp.topi.unsupported_names import ABSENT
 from tests.messages import Diagnostic, diagnostic
-
-
-@pytest.mark.parametrize("module", ABSENT)
-def test_listed_unsupported_names_are_absent(module: str) -> None:
-    found = importlib.import_module(module)
-
-    for name, instead in ABSENT[module].items():
-        with pytest.raises(tecomp.MissingError) as error:
-            getattr(found, name)
-        assert diagnostic(error.value) == Diagnostic(
-            "unsupported-name", called=module.removeprefix("tecomp."), name=name, remedy=instead)
 
 
 @pytest.mark.parametrize("module", [topi, topi.nn])

@@ -12,7 +12,7 @@ import numpy as np
 from tecomp.array.array_object import Array, from_node, node_of, permuted_view
 from tecomp.array.functions.data_types import astype
 from tecomp.array.functions.manipulation import expand_dims, moveaxis, permute_dims, reshape
-from tecomp.array.functions.reductions import sum
+from tecomp.array.functions.table_functions import sum
 from tecomp.array.graph.node import Node, record
 from tecomp.array.library_fallback import call_library
 from tecomp.array.validation import (

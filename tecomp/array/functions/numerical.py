@@ -8,8 +8,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tecomp.array.array_object import Array, from_node, node_of, nodes_of_pair
-from tecomp.array.functions import elementwise as ew
-from tecomp.array.functions import reductions as red
+from tecomp.array.functions import table_functions as ew
+from tecomp.array.functions import table_functions as red
 from tecomp.array.functions.creation import ones, tril, zeros
 from tecomp.array.functions.data_types import asarray, astype, isdtype, result_type
 from tecomp.array.functions.manipulation import (

@@ -8,13 +8,13 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tecomp.array.array_object import Array, from_node, node_of
-from tecomp.array.functions import reductions as red
+from tecomp.array.functions import table_functions as red
 from tecomp.array.functions.data_types import astype, isdtype
-from tecomp.array.functions.elementwise import conj, isnan, real, sqrt
 from tecomp.array.functions.linear_algebra import matmul, matrix_transpose
 from tecomp.array.functions.manipulation import reshape
 from tecomp.array.functions.numerical import call_on_host
 from tecomp.array.functions.searching import clip, where
+from tecomp.array.functions.table_functions import conj, isnan, real, sqrt
 from tecomp.array.graph.node import record
 from tecomp.array.validation import integer
 from tecomp.errors import ArrayValueError

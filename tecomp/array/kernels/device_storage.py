@@ -18,8 +18,8 @@ from tecomp.graph.layout_candidates import candidates, layout_along
 from tecomp.graph.layout_demands import check_demanded_layout
 from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.core.stick_layout import with_tensor_shape
 from tecomp.layout.formats.format import Format
-from tecomp.layout.sticks.stick_layout import with_tensor_shape
 from tecomp.ptensor.devices import is_apart, target_of
 from tecomp.ptensor.operations.elementwise import CastOp, Elementwise, WhereOp
 from tecomp.ptensor.types import PART, PTensorType, Shape, numpy_dtype

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tecomp.errors import CallError
-from tecomp.layout.addressing.layout_tags import LayoutTag, compatible_tags
+from tecomp.layout.formats.layout_tags import LayoutTag, compatible_tags
 
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 _MINIFLOAT_CODES = {

@@ -44,7 +44,7 @@ from tecomp.codegen.runtime.runtime_structs import (
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, integer_range
 from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.layout.addressing.layout_tags import row_major_tag
+from tecomp.layout.formats.layout_tags import row_major_tag
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 _OPERATIONS = {

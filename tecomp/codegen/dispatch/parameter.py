@@ -14,7 +14,7 @@ from tecomp.errors import CallError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, Var, integer_range
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.layout.addressing.layout_tags import LayoutTag
+from tecomp.layout.formats.layout_tags import LayoutTag
 
 Shape: TypeAlias = "tuple[int | Expr, ...]"
 

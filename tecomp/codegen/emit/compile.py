@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tecomp.codegen.emit.mask_branches import branch_on_masks
 from tecomp.codegen.emit.parallel import parameter
-from tecomp.codegen.emit.pre_emission_passes import hoist_divisions, promote_accumulators
+from tecomp.codegen.emit.pre_emission_passes import (
+    branch_on_masks,
+    hoist_divisions,
+    promote_accumulators,
+)
 from tecomp.codegen.emit.stmt import emit_stmt
 from tecomp.codegen.llvm.code_cache import machine_code
 from tecomp.codegen.llvm.compiled import CompiledFunction, KernelInterface, ModuleText

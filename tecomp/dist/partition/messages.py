@@ -20,7 +20,7 @@ from tecomp.dist.partition.placements import (
     count_of,
     indices_as_array,
 )
-from tecomp.poly.transfers.contiguous_runs import merge_maximal_runs
+from tecomp.poly.accesses.contiguous_runs import merge_maximal_runs
 
 Runs: TypeAlias = tuple[Numbers, Numbers, Numbers]
 """First offsets in the first and in the second memory, in elements, and lengths."""

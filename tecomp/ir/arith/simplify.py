@@ -31,7 +31,7 @@ from tecomp.ir.nodes.expr import (
     index_value,
     is_const,
 )
-from tecomp.ir.nodes.size_bounds import SizeBounds
+from tecomp.ir.nodes.operators import SizeBounds
 from tecomp.ir.nodes.stmt import (
     Allocate,
     ArrayArgument,

@@ -1,5 +1,4 @@
 """Check argument types; shape formatting and broadcasting."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -30,6 +30,7 @@ from tecomp.ir.nodes.operators import (
     BinOp,
     CmpOp,
     Scalar,
+    SizeBounds,
     holds,
     integer_result,
     literal,
@@ -43,7 +44,6 @@ from tecomp.ir.nodes.printer import (
     operands,
     truncate,
 )
-from tecomp.ir.nodes.size_bounds import SizeBounds
 
 register()
 

@@ -1,1 +1,1 @@
-"""The `Layout` class: an index map on a tensor of known shape, with its derived properties."""
+"""The `Layout` class: an index map on a tensor of known shape; layouts in sticks."""

@@ -16,16 +16,16 @@ from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import Const, Expr, index_value
 from tecomp.ir.nodes.stmt import IndexMapNode
-from tecomp.layout.addressing.arguments import as_int_tuple, check_index_in_bounds, check_shape
-from tecomp.layout.addressing.stored_tensor import (
+from tecomp.layout.dma import DmaNest, Runs, copy_runs, dma_nests, host_runs
+from tecomp.layout.formats.arguments import as_int_tuple, check_index_in_bounds, check_shape
+from tecomp.layout.formats.format import Format
+from tecomp.layout.formats.stored_tensor import (
     Index,
     StoredTensor,
     all_offsets,
     check_layout,
     offset_of,
 )
-from tecomp.layout.dma import DmaNest, Runs, copy_runs, dma_nests, host_runs
-from tecomp.layout.formats.format import Format
 from tecomp.lazy_imports import load_upward
 from tecomp.poly.maps.brute_force import unravel
 from tecomp.poly.maps.index_map import IndexMap

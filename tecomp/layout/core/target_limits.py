@@ -8,8 +8,8 @@ from math import prod
 from tecomp.errors import CapacityError, LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
 from tecomp.ir.nodes.dtype import DType
-from tecomp.layout.addressing.arguments import positive_numbers
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.formats.arguments import positive_numbers
 from tecomp.machine.descriptor import Target, Tile
 
 

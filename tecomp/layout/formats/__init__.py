@@ -1,1 +1,1 @@
-"""Storage formats: the bit representation of elements in memory."""
+"""Storage formats: the bit representation and the addresses of elements in memory."""

@@ -14,7 +14,8 @@ from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.layout.addressing.arguments import (
+from tecomp.layout.core.layout import Layout, linear_map, same_memory
+from tecomp.layout.formats.arguments import (
     as_int_tuple,
     check_shape,
     digit,
@@ -23,9 +24,8 @@ from tecomp.layout.addressing.arguments import (
     quotient,
     remainder,
 )
-from tecomp.layout.addressing.stored_tensor import check_layout
-from tecomp.layout.core.layout import Layout, linear_map, same_memory
 from tecomp.layout.formats.format import Format
+from tecomp.layout.formats.stored_tensor import check_layout
 from tecomp.poly.maps.analysis import StridedDigit, strided_digits
 from tecomp.poly.maps.index_map import IndexMap
 

@@ -9,10 +9,10 @@ from math import prod
 from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
-from tecomp.layout.addressing.arguments import check_shape, digit, index_names, quotient
-from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, same_memory
+from tecomp.layout.formats.arguments import check_shape, digit, index_names, quotient
 from tecomp.layout.formats.format import Format
+from tecomp.layout.formats.stored_tensor import check_layout
 from tecomp.poly.maps.analysis import strided_digits
 from tecomp.poly.maps.index_map import IndexMap
 

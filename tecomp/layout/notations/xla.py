@@ -12,10 +12,10 @@ from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import SCALARS, DType
 from tecomp.ir.nodes.expr import BinOp, Expr, binary, index_value
-from tecomp.layout.addressing.arguments import check_shape, index_names, quotient, remainder
-from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, same_memory
+from tecomp.layout.formats.arguments import check_shape, index_names, quotient, remainder
 from tecomp.layout.formats.format import Format
+from tecomp.layout.formats.stored_tensor import check_layout
 from tecomp.poly.maps.analysis import StridedDigit, strided_digits
 from tecomp.poly.maps.index_map import IndexMap
 

@@ -9,7 +9,7 @@ from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import as_int, check_kind, is_one_of
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.stmt import IndexMapNode
-from tecomp.layout.addressing.arguments import positive_numbers
+from tecomp.layout.formats.arguments import positive_numbers
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.registry import BFP_TILES, format_named
 from tecomp.layout.sharding.shard_maps import Intervals, ShardSplit, aligned_map, collapse_map

@@ -15,15 +15,15 @@ from tecomp.errors import CapacityError, LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
-from tecomp.layout.addressing.arguments import (
+from tecomp.layout.core.layout import Layout
+from tecomp.layout.core.target_limits import check_room, check_target, element_of, grid_of, tile_of
+from tecomp.layout.formats.arguments import (
     check_bits,
     check_index_in_bounds,
     check_shape,
     positive_numbers,
 )
-from tecomp.layout.addressing.stored_tensor import Index
-from tecomp.layout.core.layout import Layout
-from tecomp.layout.core.target_limits import check_room, check_target, element_of, grid_of, tile_of
+from tecomp.layout.formats.stored_tensor import Index
 from tecomp.layout.sharding.checks import (
     ALLOWED_TILES,
     Linear,

@@ -27,8 +27,8 @@ from tecomp.ir.nodes.expr import (
     logical_or,
 )
 from tecomp.ir.traversal.rewrite import free_variables, operands_of, substitute
-from tecomp.layout.addressing.arguments import quotient, remainder
-from tecomp.layout.addressing.stored_tensor import offset_of
+from tecomp.layout.formats.arguments import quotient, remainder
+from tecomp.layout.formats.stored_tensor import offset_of
 from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.index_map import IndexMap
 

@@ -13,7 +13,8 @@ from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, index_value
 from tecomp.ir.traversal.rewrite import free_variables
-from tecomp.layout.addressing.arguments import (
+from tecomp.layout.core.layout import Layout
+from tecomp.layout.formats.arguments import (
     as_int_tuple,
     check_index_in_bounds,
     check_shape,
@@ -21,7 +22,6 @@ from tecomp.layout.addressing.arguments import (
     quotient,
     remainder,
 )
-from tecomp.layout.core.layout import Layout
 from tecomp.layout.notations.mlir_affine import map_text
 from tecomp.layout.sharding.checks import (
     ALLOWED_TILES,

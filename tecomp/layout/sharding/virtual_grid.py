@@ -16,9 +16,9 @@ from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import ceil_div, round_up
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Expr, Var, index_value
-from tecomp.layout.addressing.arguments import as_int_tuple, positive_numbers, quotient, remainder
-from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.formats.arguments import as_int_tuple, positive_numbers, quotient, remainder
+from tecomp.layout.formats.stored_tensor import check_layout
 from tecomp.layout.notations.mlir_affine import map_text, parse_affine_map
 from tecomp.layout.notations.scanner import Scanner
 from tecomp.layout.sharding.shard_maps import linearize_dims

@@ -1,1 +1,1 @@
-"""Comparison of the elements that lanes, iterations and cores access."""
+"""Elements that lanes, iterations and cores access, and copies between two index maps."""

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, Literal
 
 from tecomp import te
-from tecomp.compute.expression_algebra import ExpressionAlgebra
+from tecomp.compute.intrinsics import ExpressionAlgebra
 from tecomp.operations.reductions import (
     COMBINERS,
     REDUCTIONS,

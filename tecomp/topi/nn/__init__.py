@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typing
 
+from tecomp.compute.tvm_compat import unsupported_name_message as _absent
 from tecomp.lazy_imports import lazy_names as _lazy_names
+from tecomp.topi.image.sampling import upsampling, upsampling3d
 from tecomp.topi.nn.conv_transpose import (
     conv1d_transpose_ncw,
     conv2d_transpose_nchw,
@@ -82,8 +84,6 @@ from tecomp.topi.nn.rearrange import (
     space_to_depth,
 )
 from tecomp.topi.nn.sparse import sparse_dense, sparse_transpose
-from tecomp.topi.nn.upsampling import upsampling, upsampling3d
-from tecomp.topi.unsupported_names import absent as _absent
 
 __all__ = [
     "SQNN_DTYPE_TO_CODE",

@@ -16,7 +16,7 @@ from tecomp.errors import LayoutError, TypeMismatchError, safe_str
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.argument_checks import as_int, check_kind
 from tecomp.ir.nodes.dtype import DType
-from tecomp.layout.addressing.arguments import as_int_tuple, check_shape
+from tecomp.layout.formats.arguments import as_int_tuple, check_shape
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.registry import (
     DLFLOAT16,

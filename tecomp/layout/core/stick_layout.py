@@ -11,11 +11,8 @@ from typing import Any, overload
 from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.expr import Expr, Var, index_value
-from tecomp.layout.addressing.arguments import as_int_tuple, remainder
-from tecomp.layout.addressing.stored_tensor import row_major
 from tecomp.layout.core.layout import Layout
-from tecomp.layout.core.target_limits import check_room, check_target, element_of
-from tecomp.layout.sticks.stick_formats import (
+from tecomp.layout.core.stick_formats import (
     PAD_ALL_DIMS,
     STICK_BYTES,
     DataFormats,
@@ -28,6 +25,9 @@ from tecomp.layout.sticks.stick_formats import (
     from_fields,
     from_order,
 )
+from tecomp.layout.core.target_limits import check_room, check_target, element_of
+from tecomp.layout.formats.arguments import as_int_tuple, remainder
+from tecomp.layout.formats.stored_tensor import row_major
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
 

@@ -14,9 +14,9 @@ from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.layout.addressing.arguments import as_int_tuple, check_pad_value, check_shape
-from tecomp.layout.addressing.layout_tags import LayoutTag, layout_tag
+from tecomp.layout.formats.arguments import as_int_tuple, check_pad_value, check_shape
 from tecomp.layout.formats.format import Format
+from tecomp.layout.formats.layout_tags import LayoutTag, layout_tag
 from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.index_map import IndexMap
 

@@ -9,7 +9,7 @@ from tecomp import Target, accesses, te
 from tecomp.schedules.analysis.matmul import MatmulOperand, Product, operand, source_before_copy
 from tecomp.schedules.analysis.stages import is_pointwise, is_untouched, strip_cast
 from tecomp.schedules.common import Size, ceil_div, is_one, product
-from tecomp.schedules.gemm.blocking import OPEN_TILES, GemmBlocking, plan_blocks
+from tecomp.schedules.tiling.gemm_blocking import OPEN_TILES, GemmBlocking, plan_blocks
 from tecomp.schedules.tiling.reduction import (
     add_dots,
     dot_types,

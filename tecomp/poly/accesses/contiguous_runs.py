@@ -15,8 +15,7 @@ import numpy.typing as npt
 from tecomp.errors import TecompError
 from tecomp.ir.arith.intervals import Box
 from tecomp.ir.nodes.expr import Var
-from tecomp.poly.sets.isl_context import CONTEXT, isl_work
-from tecomp.poly.transfers.strided_nests import (
+from tecomp.poly.accesses.strided_nests import (
     AddressFunction,
     Nest,
     NotDigitsError,
@@ -24,6 +23,7 @@ from tecomp.poly.transfers.strided_nests import (
     merge_nests,
     minimal_nests,
 )
+from tecomp.poly.sets.isl_context import CONTEXT, isl_work
 
 Array: TypeAlias = "npt.NDArray[Any]"
 Runs: TypeAlias = tuple[Array, Array, Array]

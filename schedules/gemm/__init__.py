@@ -1,1 +1,0 @@
-"""Matrix products on CPUs: block sizes and loop nests."""

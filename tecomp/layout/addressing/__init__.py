@@ -1,1 +1,0 @@
-"""Addresses of tensor elements in a layout."""

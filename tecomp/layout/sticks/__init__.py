@@ -1,1 +1,0 @@
-"""Stick layouts: tensors tiled into sticks of a fixed number of bytes."""
