@@ -50,8 +50,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 
-_MOST_CASES, _SAMPLED_CASES = 16, 10
-"""With --all, an exhaustive test runs with 16 cases; of more cases, 10 evenly spaced ones run."""
+_MOST_CASES, _SAMPLED_CASES = 8, 6
+"""With --all, an exhaustive test runs with up to 8 cases, of more cases with 6 evenly spaced ones."""
 
 CODE = Code(object_code)
 
@@ -113,7 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             default = len(group) if len(group) <= _MOST_CASES else _SAMPLED_CASES
             most = evenly_spaced(marker.kwargs.get("most", default), len(group))
             is_random = getattr(getattr(group[0], "obj", None), "is_hypothesis_test", False)
-            kept = most - kept if is_rest and not is_random else most
+            kept = most - kept if is_rest and not is_random else most | kept
         dropped.update(item for k, item in enumerate(group) if k not in kept)
     if dropped:
         config.hook.pytest_deselected(items=list(dropped))

@@ -552,6 +552,7 @@ def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert result.note.endswith(" of the largest value, where 4.8e-07 is allowed")
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("name", CHAINS)
 def test_chain_variants_agree(name: str) -> None:
     case = find(f"array/{name}-1e2")
@@ -593,7 +594,7 @@ def test_array_tables_separate_fixed_costs() -> None:
     )
 
 
-@pytest.mark.exhaustive(keep=14)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("case", typical.CASES, ids=lambda case: case.name)
 def test_typical_programs_match_numpy(case: typical.Case) -> None:
     small = case.arrays(40)

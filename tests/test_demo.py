@@ -65,7 +65,7 @@ def test_the_kernel_computes_the_features(corner: filters.Array) -> None:
     np.testing.assert_array_equal(kernel.unpack(program.args[-1], blocked), features)
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("name", ACCELERATORS)
 def test_machines_compute_the_features(corner: filters.Array, name: str) -> None:
     """Scratchpad machines compute the features without out-of-bounds accesses."""

@@ -26,7 +26,7 @@ CLASSES = {
 }
 
 
-@pytest.mark.exhaustive(keep=47)
+@pytest.mark.exhaustive(keep=23)
 @pytest.mark.usefixtures("unregistered_functions")
 @pytest.mark.parametrize("kind", error_pages())
 def test_first_example_raises_and_second_runs(

@@ -46,6 +46,7 @@ def test_rooms_are_modules() -> None:
     assert all(find_spec(f"tecomp.{name}") is not None for name in tecomp._SUBMODULES)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("old", "new"), [
     ("tecomp.moves", "tecomp.copy_schedule"),
     ("tecomp.array.counters", "tecomp.array.statistics"),

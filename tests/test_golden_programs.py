@@ -181,6 +181,7 @@ PROGRAMS = [
 each_program = pytest.mark.parametrize("make", PROGRAMS, ids=[make.__name__ for make in PROGRAMS])
 
 
+@pytest.mark.exhaustive(keep=5)
 @each_program
 def test_printed(make: Callable[[], Program], golden: Callable[[object], None]) -> None:
     program = make()

@@ -26,6 +26,7 @@ def loaded_by(statement: str) -> set[str]:
     return {name.split(".")[0] for name in modules_of(statement)}
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("statement", ["import tecomp", "from tecomp import te", "from tecomp import dist"])
 def test_importing_loads_nothing_slow(statement: str) -> None:
     loaded = loaded_by(statement)
@@ -55,6 +56,7 @@ def test_arrays_wait_for_nothing_that_compiles() -> None:
     assert not {name[0] for name in names} & (SLOW | {"islpy"})
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("statement", [
     "import tecomp.te",
     """

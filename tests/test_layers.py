@@ -312,6 +312,7 @@ def test_no_module_waits_for_itself() -> None:
 LIBRARIES = [*SCHEDULES, *sorted((ROOT / "targets").rglob("*.py"))]
 
 
+@pytest.mark.exhaustive(keep=36)
 @pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_libraries_use_the_public_interface_alone(path: Path) -> None:
     """Schedules and targets import the public interface, and the tables of operations."""

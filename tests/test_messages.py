@@ -618,6 +618,7 @@ CASES |= {
 }
 
 
+@pytest.mark.exhaustive(keep=63)
 @pytest.mark.parametrize("case", CASES)
 def test_the_message_is(case: str) -> None:
     action, error, expected = CASES[case]

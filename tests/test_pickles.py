@@ -146,6 +146,7 @@ def test_a_kernel_of_a_function() -> None:
         assert b.tolist() == [16, 16, 16]
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("name", tecomp.list_targets())
 def test_targets_and_their_operations(name: str) -> None:
     target = tecomp.Target.load(name)

@@ -70,7 +70,7 @@ def test_results_reuse_existing_memory() -> None:
     np.testing.assert_array_equal(np.asarray(a), y)
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1, most=10)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_reductions_in_any_order(order: tuple[int, ...], keepdims: bool) -> None:
@@ -111,7 +111,7 @@ def drawn(seed: int) -> tuple[list[Buffer], int | None]:
     return found, random.choice([None, *range(rank)])
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(40))
 def test_drawn_orders(seed: int) -> None:
     source, axis = drawn(seed)
@@ -141,7 +141,7 @@ _JOINED: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", _JOINED)
 @pytest.mark.parametrize("dtype", ["int8", "float32", "complex64"])
 def test_parts_are_put_together_in_the_order_of_memory(name: str, dtype: str) -> None:

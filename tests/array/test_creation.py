@@ -50,6 +50,7 @@ def test_buffers_of_each_type(dtype: np.dtype[Any]) -> None:
         same(xp.asarray(view, copy=True), view)
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_constants_of_each_type(dtype: np.dtype[Any]) -> None:
     same(xp.zeros((2, 3), dtype=dtype), np.zeros((2, 3), dtype))
@@ -232,6 +233,7 @@ CONVERSIONS: dict[str, Callable[[np.ndarray[Any, Any]], Array]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=19)
 @pytest.mark.parametrize("way", CONVERSIONS)
 def test_owners_can_write_after_conversion(way: str) -> None:
     data = np.arange(5.0)

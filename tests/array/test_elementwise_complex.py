@@ -73,6 +73,7 @@ def apart(result: Data, expected: Data, *, whole: bool) -> Data:
     return np.where(result == near, 0.0, difference / unit)
 
 
+@pytest.mark.exhaustive(keep=17)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_elements_match_a_wider_dtype(kind: str, dtype: str) -> None:

@@ -53,6 +53,7 @@ def computed_together(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return sizes
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("join", [xp.stack, xp.concat, lambda parts: xp.eval(*parts)])
 def test_many_pending_arrays_are_computed_in_equal_pieces(
     join: Any, computed_together: list[tuple[int, int]]
@@ -69,7 +70,7 @@ def test_many_pending_arrays_are_computed_in_equal_pieces(
     assert counters.compiled - before <= 4
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=2)
 @pytest.mark.parametrize("seed", range(6))
 def test_programs_in_pieces(seed: int, computed_together: list[tuple[int, int]]) -> None:
     draw = random.Random(seed)

@@ -44,6 +44,7 @@ def both(call: Callable[..., Any], *data: np.ndarray[Any, Any], **more: Any) -> 
     same(call(xp, pending if len(data) > 1 else pending[0], **more), expected)
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_shapes(shape: tuple[int, ...]) -> None:
     data, rank = data_of(shape), len(shape)
@@ -63,7 +64,7 @@ def test_shapes(shape: tuple[int, ...]) -> None:
         both(lambda np, x, axis: np.moveaxis(x, axis, 0), data, axis=axis)
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("dtype", [numpy_dtype(name) for name in ALL], ids=str)
 def test_each_type(dtype: np.dtype[Any]) -> None:
     data = data_of((2, 3)).astype(dtype)

@@ -129,7 +129,7 @@ print(many({few}, {count}) - before)
 """
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("join", [
     "xp.eval(xp.stack([x, y] * (1500 + k)))", "xp.eval(xp.concat([x] * (3000 + k)))",
 ], ids=["stack", "concat"])
@@ -148,7 +148,7 @@ def printed(program: str) -> list[float]:
     return [float(number) for number in done.stdout.split()]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize(("shape", "small", "behind"), [
     ((8_000_000,), (1000,), ""), ((2000, 4000), (30, 40), ""), ((8000, 1000), (30, 40), "[::-1, 1:]"),
 ])

@@ -48,7 +48,7 @@ def close(found: Array, expected: Any, dtype: str) -> None:
 # --- rows of several sticks, or tiles ------------------------------------------------------------
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", [(3, 300), (2, 65, 3)])
 def test_concat_along_rows_on_devices(device: str, shape: tuple[int, ...]) -> None:
@@ -89,7 +89,7 @@ def _stencil(np: Any, x: Any) -> Any:
     return x[1:-1, 1:-1] * 0.5 + 0.125 * neighbors
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=3)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("chain", [_gelu, _standardised, _softmax, _dense, _stencil])
@@ -119,7 +119,7 @@ def test_complex_numbers_are_pairs(device: str) -> None:
     np.testing.assert_array_equal(np.asarray(c), start)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_step_of_k_means(device: str) -> None:
     a = data((40, 3), "float32")
@@ -289,6 +289,7 @@ def test_the_metadata_of_an_array_in_sticks() -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_operations_derive_layouts_in_sticks() -> None:
     x = xp.asarray(data((5, 100, 150), "float16"), device="stick128")
     derived = [
@@ -310,7 +311,7 @@ PRINTED = "SpyreTensorLayout(device_size={}, dim_map ={}, num_stick_dims=1, " + 
 )
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize(
     ("arguments", "device_size", "dim_map"),
     [
@@ -353,7 +354,7 @@ def test_programs_of_the_document_on_spyre_tensors(
     assert xp.zeros_like(x, dtype="float32").layout == tecomp.StickLayout(a.shape, "float32")
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=3)
 @pytest.mark.parametrize("seed", range(12))
 def test_elementwise_results_keep_layouts(seed: int) -> None:
     """Padding and dimension order are random; the results agree with NumPy."""
@@ -586,7 +587,7 @@ def test_explain_describes_device_kernels() -> None:
     assert (found.programs, found.kernels, found.copies_from_host) == (1, 1, 0)
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
                          ids=["copy", "deepcopy", "pickle"])
 @pytest.mark.parametrize("device", DEVICES)

@@ -59,6 +59,7 @@ def test_repeatedly_read_values_are_computed_first() -> None:
     assert_close(np.asarray(result), total, rtol=1e-14)
 
 
+@pytest.mark.exhaustive(keep=16)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_views(seed: int) -> None:
     draw = random.Random(seed)

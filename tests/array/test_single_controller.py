@@ -115,6 +115,7 @@ def test_many_take_several_arrays() -> None:
     assert len(CASES) > 80
 
 
+@pytest.mark.exhaustive(keep=105)
 @pytest.mark.parametrize("name", sorted(CASES))
 @pytest.mark.parametrize("turned", [False, True])
 def test_devices_are_not_mixed(name: str, *, turned: bool) -> None:

@@ -79,6 +79,7 @@ def _check_row(
     assert wrong == [], (patterns, expected)
 
 
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("kind", sorted(UNARY))
 def test_special_cases_of_unary_functions(kind: str, dtype: str) -> None:
@@ -86,6 +87,7 @@ def test_special_cases_of_unary_functions(kind: str, dtype: str) -> None:
     check(UNARY[kind], (x,), np.asarray(getattr(xp, kind)(xp.asarray(x))))
 
 
+@pytest.mark.exhaustive(keep=10)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("kind", sorted(BINARY))
 def test_special_cases_of_binary_functions(kind: str, dtype: str) -> None:
@@ -117,6 +119,7 @@ def of_complex(kind: str, z: Data) -> Data:
     return np.asarray(getattr(xp, kind)(xp.asarray(z)))
 
 
+@pytest.mark.exhaustive(keep=12)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("kind", sorted(COMPLEX))
 def test_special_cases_of_complex_functions(kind: str, dtype: str) -> None:

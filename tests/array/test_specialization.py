@@ -67,7 +67,7 @@ def test_the_calls_that_pay_take_as_long_as_compiling() -> None:
     assert specialization_threshold(3, 10**9) == 16
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=5)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("name", ["argmax", "argmin", "max", "sum"])
 def test_rows_of_each_length_with_ties_and_nan(name: str, dtype: str) -> None:
@@ -88,6 +88,7 @@ def test_rows_of_each_length_with_ties_and_nan(name: str, dtype: str) -> None:
     assert counters.compiled - before <= known + 3
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("float64", 8)])
 def test_lengths_of_short_rows_are_built_in(dtype: str, width: int) -> None:
     """Rows of up to 4 vectors, and of up to 32 elements, are specialized; longer ones share kernels."""
@@ -106,6 +107,7 @@ def test_lengths_of_short_rows_are_built_in(dtype: str, width: int) -> None:
     assert [compiled(4 * short + n) for n in (1, 2, 100)] == [1, 0, 0]
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_reductions_of_rows_of_any_length(data: st.DataObject) -> None:

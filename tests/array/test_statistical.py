@@ -34,7 +34,7 @@ def cases() -> list[Any]:
     ]
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize(("name", "dtype", "axis", "keepdims"), cases())
 def test_reductions(name: str, dtype: str, axis: Any, keepdims: bool) -> None:
     x = draw(SHAPE, dtype)
@@ -42,7 +42,7 @@ def test_reductions(name: str, dtype: str, axis: Any, keepdims: bool) -> None:
     check(actual, numpy_reduction(AXES_REDUCTIONS[name])(x, axis=axis, keepdims=keepdims))
 
 
-@pytest.mark.exhaustive(keep=19)
+@pytest.mark.exhaustive(keep=13)
 @pytest.mark.parametrize("name", AXES_REDUCTIONS)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 0, 3), (1, 5)])
 @np.errstate(invalid="ignore", divide="ignore")
@@ -62,7 +62,7 @@ def test_reductions_of_few_elements_and_of_none(name: str, shape: tuple[int, ...
     check(function(name)(array(x)), numpy_reduction(AXES_REDUCTIONS[name])(x))
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("correction", [1, 0.5])
 def test_variance_of_a_sample(dtype: str, correction: float) -> None:
@@ -107,7 +107,7 @@ def test_sums_of_many_are_as_exact_as_pairwise_ones(dtype: str) -> None:
         assert abs(actual - float(expected)) <= 4 * float(np.spacing(np.dtype(dtype).type(expected)))
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1, most=10)
 @pytest.mark.parametrize("name", [*CUMULATIVE, *(f"cumulative_{name}" for name in CUMULATIVE)])
 @pytest.mark.parametrize("dtype", [None, "uint8", "float32", "complex128"])
 def test_booleans_are_summed_as_integers(name: str, dtype: str | None) -> None:
@@ -126,7 +126,7 @@ def test_variance_of_numbers_far_from_zero() -> None:
     assert_close(float(xp.var(array(x))), expected, rtol=1e-6)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=2)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128", "float64", "float32"])
 @pytest.mark.parametrize("shape", [(1,), (300,), (5, 300), (300, 5), (3, 40, 5)])
 def test_cumulative_sum_of_long_rows_of_any_strides(shape: tuple[int, ...], dtype: str) -> None:
@@ -143,7 +143,7 @@ def test_cumulative_sum_of_long_rows_of_any_strides(shape: tuple[int, ...], dtyp
             np.asarray(actual), np.cumulative_sum(x, axis=axis), rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.exhaustive(keep=7)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_running(name: str, dtype: str) -> None:
@@ -155,7 +155,7 @@ def test_running(name: str, dtype: str) -> None:
     check(actual, getattr(np, name)(x[0], include_initial=not initial))
 
 
-@pytest.mark.exhaustive(keep=11)
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (1,), (2, 3, 40)])
 @pytest.mark.parametrize("initial", [False, True])
@@ -168,7 +168,7 @@ def test_running_over_rows_of_all_lengths(
         check(actual, getattr(np, name)(x, axis=axis, include_initial=initial))
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_indices_of_extremes(name: str, dtype: str) -> None:

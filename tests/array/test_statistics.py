@@ -55,7 +55,7 @@ def counted(call: Callable[[Any], Any]) -> tuple[int, dict[str, int]]:
     return statistics.counters.called - called, dict(statistics.counters.libraries - before)
 
 
-@pytest.mark.exhaustive(keep=8)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("name", BY_KERNELS)
 def test_kernels_compute(name: str) -> None:
     kernels, libraries = counted(BY_KERNELS[name])

@@ -11,7 +11,7 @@ from tests.array.drawn import NUMBERS, array, check, draw
 from tests.messages import Diagnostic, diagnostic
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_differences(dtype: str) -> None:
     x, n = draw((3, 5), dtype), NUMBERS.index(dtype) % 3

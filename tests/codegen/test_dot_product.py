@@ -54,6 +54,7 @@ def exact(a: Array, b: Array) -> Array:
     return real.astype(np.float32)
 
 
+@pytest.mark.exhaustive(keep=21)
 @pytest.mark.parametrize("lanes", [1, 3, 8, 16])
 @pytest.mark.parametrize(("first", "second"), KINDS)
 def test_dot_of_vectors(first: str, second: str, lanes: int) -> None:
@@ -124,6 +125,7 @@ def words(assembly: str) -> list[str]:
     return [word for word in found if re.match(r"vp(madd|dp|add|sub|sll|sra|xor|mul)|vdp|v.*fm|[su]+dot|bfdot", word)]
 
 
+@pytest.mark.exhaustive(keep=33)
 @pytest.mark.parametrize(
     ("first", "second", "cpu", "expected"),
     [
@@ -206,6 +208,7 @@ def test_machines_of_other_makers_have_none() -> None:
     assert dots_of(LlvmTarget(X86, "znver3")) == {}
 
 
+@pytest.mark.exhaustive(keep=10)
 @pytest.mark.parametrize("lanes", [4, 12, 24])
 @pytest.mark.parametrize(("first", "second"), KINDS)
 def test_forms_for_instructions_mean_the_same(

@@ -12,6 +12,7 @@ from tecomp.codegen import Kernel, emit_assembly
 from tecomp.ir import parse
 
 
+@pytest.mark.exhaustive(keep=13)
 @pytest.mark.parametrize("lanes", [2, 5, 8, 31])
 @pytest.mark.parametrize("start", ["0", "i", "9223372036854775000", "B[i]"])
 def test_progressions_in_narrow_lanes(both: Callable[..., Kernel], lanes: int, start: str) -> None:

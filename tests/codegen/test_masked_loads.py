@@ -58,6 +58,7 @@ def test_rows_at_ends_of_pages(dtype: str) -> None:
     check_rows_at_ends_of_pages(dtype)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("dtype", ["int8", "uint16"])
 def test_rows_at_ends_of_pages_without_masked_loads(dtype: str) -> None:
     if "avx2" not in host().features:

@@ -49,7 +49,7 @@ def check_errors(name: str, dtype: str) -> None:
     assert error[worst] <= bound, f"{name} of {[operand[worst] for operand in operands]}"
 
 
-@pytest.mark.exhaustive(keep=19)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("dtype", COUNTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_bounded(name: str, dtype: str) -> None:
@@ -74,7 +74,7 @@ def test_functions_of_gamma_are_accurate_in_float32_near_zeros(name: str) -> Non
     assert error.max() <= BOUNDS["float32"][name]
 
 
-@pytest.mark.exhaustive(keep=24)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("dtype", COUNTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_bounded_without_fused_operations(
@@ -87,7 +87,7 @@ def test_errors_are_bounded_without_fused_operations(
     check_errors(name, dtype)
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("dtype", COUNTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_lanes_are_independent(name: str, dtype: str) -> None:
@@ -100,7 +100,7 @@ def test_lanes_are_independent(name: str, dtype: str) -> None:
         np.testing.assert_array_equal(run(name, operands, lanes), single, f"{lanes} lanes")
 
 
-@pytest.mark.exhaustive(keep=28)
+@pytest.mark.exhaustive(keep=15)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("options", [{"fast_math": True}, {"fp_contract": False}], ids=str)
 def test_options_do_not_change_functions(name: str, options: dict[str, bool]) -> None:
@@ -128,7 +128,7 @@ FUSED = {"float32": {"fma", "fmaf"}, "float64": {"fma"}}
 """Functions of the C library that exact functions call on CPUs without fused multiply-add."""
 
 
-@pytest.mark.exhaustive(keep=27)
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("dtype", COUNTS)
 @pytest.mark.parametrize("cpu", MACHINES)
 @pytest.mark.parametrize("name", NAMES)

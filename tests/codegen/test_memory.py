@@ -36,7 +36,7 @@ def copy_vectors(name: str, lanes: int, stride: int, target: str) -> str:
         store({target}_masked[{place}], A.load({source}, where={where}), where={where})'''
 
 
-@pytest.mark.exhaustive(keep=7)
+@pytest.mark.exhaustive(keep=2)
 @pairwise(
     name=["float32", "float64", "float16", "bfloat16", "int8", "bool"],
     lanes=[2, 3, 4, 7, 8, 16, 31], check_bounds=[False, True],
@@ -71,7 +71,7 @@ def test_indices_in_any_form(both: Both, index: str) -> None:
     both(text, some("float32", 64), some("float32", 64))
 
 
-@pytest.mark.exhaustive(keep=13)
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("index", ["i", "ramp(i, 1, 4)", "ramp(i + 3, -1, 4)", "ramp(i, 2, 4)"])
 @pytest.mark.parametrize("name", ["float32x4", "float32x3", "int8x5", "boolx2", "bfloat16x8"])
 def test_vector_types(both: Both, name: str, index: str) -> None:

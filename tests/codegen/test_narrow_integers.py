@@ -32,6 +32,7 @@ def as_numbers(array: Array) -> Array:
     return array.astype(np.float64)
 
 
+@pytest.mark.exhaustive(keep=19)
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 17), (1, 1), (0, 4)])
 @pytest.mark.parametrize("name", NARROW)
 def test_arrays_have_an_element_per_byte(name: str, shape: tuple[int, ...]) -> None:
@@ -62,6 +63,7 @@ def test_bits_beyond_the_value_are_ignored(name: str) -> None:
     assert np.array_equal(copied.view(np.uint8), canonical.view(np.uint8))
 
 
+@pytest.mark.exhaustive(keep=13)
 @pytest.mark.parametrize("source", ["float32", "float64", "int8", "uint16", "int64"])
 @pytest.mark.parametrize("name", INTEGERS)
 def test_casts_saturate_floats_and_wrap_integers(name: str, source: str) -> None:
@@ -79,6 +81,7 @@ def test_casts_saturate_floats_and_wrap_integers(name: str, source: str) -> None
     assert np.array_equal(found.astype(np.int64), expected.astype(np.int64))
 
 
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("is_texture", [False, True])
 @pytest.mark.parametrize("name", NARROW)
 def test_index_maps_move_elements(name: str, is_texture: bool) -> None:
@@ -121,6 +124,7 @@ def test_formats_pack_two_elements_into_a_byte(name: str) -> None:
     assert np.array_equal(stored, packed)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", NARROW)
 def test_packed_weights_of_products_are_unpacked_tile_by_tile(name: str) -> None:
     """A kernel takes the packed bytes, and holds the weights of one tile in memory."""
@@ -150,6 +154,7 @@ def test_packed_weights_of_products_are_unpacked_tile_by_tile(name: str) -> None
     assert np.array_equal(y, x @ weights.astype("float32").T)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_products_are_summed_in_a_wider_dtype(name: str) -> None:
     a, b = values((9, 33), name), values((33, 7), name)

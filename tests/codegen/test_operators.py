@@ -60,7 +60,7 @@ def operators_of(dtype: DType) -> list[BinOp]:
     return [op for op in BinOp if op not in (*LOGIC, BinOp.DIV)]
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("name", SCALARS)
 def test_operators(elementwise: Elementwise, name: str, lanes: int) -> None:
@@ -74,7 +74,7 @@ def test_operators(elementwise: Elementwise, name: str, lanes: int) -> None:
     elementwise(lanes, [name, name], [*functions, *map(comparison, CmpOp)])
 
 
-@pytest.mark.exhaustive(keep=7)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("lanes", FEW_LANES)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_division_and_shift_by_literals(elementwise: Elementwise, name: str, lanes: int) -> None:
@@ -88,7 +88,7 @@ def test_division_and_shift_by_literals(elementwise: Elementwise, name: str, lan
     elementwise(lanes, [name], [*division, *shifts])
 
 
-@pytest.mark.exhaustive(keep=15)
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("lanes", FEW_LANES)
 @pytest.mark.parametrize("name", SCALARS)
 def test_conversions(elementwise: Elementwise, name: str, lanes: int) -> None:
@@ -98,13 +98,14 @@ def test_conversions(elementwise: Elementwise, name: str, lanes: int) -> None:
     elementwise(lanes, [name], [to(target) for target in SCALARS if target != name])
 
 
+@pytest.mark.exhaustive(keep=26)
 @pytest.mark.parametrize("lanes", FEW_LANES)
 @pytest.mark.parametrize("name", SCALARS)
 def test_select_and_not(elementwise: Elementwise, name: str, lanes: int) -> None:
     elementwise(lanes, ["bool", name, name], [select, lambda c, x, y: select(Not(c), x, y)])
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1, most=5)
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("name", [x for x in FLOATS if "0" in element_type(x).special_values])
 def test_math_of_floats(elementwise: Elementwise, name: str, lanes: int) -> None:
@@ -126,6 +127,7 @@ def test_math_of_floats(elementwise: Elementwise, name: str, lanes: int) -> None
     elementwise(lanes, [name, name], functions, roundings=4)
 
 
+@pytest.mark.exhaustive(keep=17)
 @pytest.mark.parametrize("lanes", FEW_LANES)
 @pytest.mark.parametrize("name", FLOATS)
 def test_classes_of_floats(elementwise: Elementwise, name: str, lanes: int) -> None:
@@ -136,6 +138,7 @@ def test_classes_of_floats(elementwise: Elementwise, name: str, lanes: int) -> N
                                 and k.takes == "float"])
 
 
+@pytest.mark.exhaustive(keep=19)
 @pytest.mark.parametrize("lanes", FEW_LANES)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_functions_of_integers(elementwise: Elementwise, name: str, lanes: int) -> None:
@@ -156,6 +159,7 @@ def literals(name: str) -> list[Any]:
     return [0, 1, top, -top - 1 if dtype.kind == "int" else top - 1]
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("name", SCALARS)
 def test_literals_are_exact(elementwise: Elementwise, name: str, lanes: int) -> None:

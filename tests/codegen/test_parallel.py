@@ -33,6 +33,7 @@ COUNTING = '''def f(O: Buffer("int64", (n,)), *, n: "int64"):
 '''
 
 
+@pytest.mark.exhaustive(keep=15)
 @pytest.mark.parametrize("threads", ["1", "2", "3", "16", ""])
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 1000])
 def test_captured_values(

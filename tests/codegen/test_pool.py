@@ -283,7 +283,7 @@ def test_first_calls_at_the_same_time() -> None:
     assert (done.stdout, done.stderr) == ("0 True ['tecomp-1', 'tecomp-2']\n", "")
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize(
     ("program", "message"), [(FORKING, "True\n"), (FORKED_WHILE_BUSY, "done\n")]
 )
@@ -291,7 +291,7 @@ def test_forks(run: Run, program: str, message: str) -> None:
     assert run(program, "3") == (message, "", 0)
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=5)
 @pytest.mark.parametrize(
     "program",
     [

@@ -179,6 +179,7 @@ def test_columns_of_values_bound_in_several_statements(both: Both) -> None:
     assert "gather" not in kernel.source("llvm")
 
 
+@pytest.mark.exhaustive(keep=19)
 @pairwise(
     lanes=[4, 8, 16, 32], name=["float32", "float64", "bfloat16", "int8"], columns=[4, 5, 7, 15, 31],
     rows=[1, 3, 5, 13, 32], gap=[0, 9], is_read=[True, False],
@@ -210,7 +211,7 @@ def test_squares_that_are_not_complete(
     assert is_left or not re.search("gather|scatter", kernel.source("llvm"))
 
 
-@pytest.mark.exhaustive(keep=10)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("columns", range(1, 40))
 def test_rows_of_any_length_are_transposed_without_gathers(columns: int) -> None:
     """The last of two squares overlaps with the first; rows of two or three are shuffled.

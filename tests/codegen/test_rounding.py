@@ -51,7 +51,7 @@ def right(x: float, name: str) -> float:
     return math.copysign(float(away if name == "round" else round(size)), x)
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("dtype", SIGNED_ZERO)
 @pytest.mark.parametrize("function", ["round", "nearbyint"])
 @pytest.mark.parametrize("is_vector", [False, True], ids=["scalars", "vectors"])

@@ -225,6 +225,7 @@ print(check(100, 7))
 """
 
 
+@pytest.mark.exhaustive
 def test_fork_while_memory_is_in_use() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FORKING], capture_output=True, text=True, check=False, timeout=120,

@@ -340,6 +340,7 @@ def added(terms: int) -> Callable[[Any], Any]:
     return element
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(
     ("fcompute", "count"),
     [(squared(40_000), 80_000), (added(65_537), 65_537)],

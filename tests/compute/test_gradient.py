@@ -78,6 +78,7 @@ def test_rows_of_floats_have_derivatives() -> None:
     assert {*elementwise_in("te")} - {*ROWS} == WITHOUT
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("name", ROWS)
 def test_elementwise(name: str) -> None:
     row = ROWS[name]
@@ -308,6 +309,7 @@ def shared(x: Any) -> Any:
     return x
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", CASES)
 def test_programs(name: str) -> None:
     case = CASES[name]

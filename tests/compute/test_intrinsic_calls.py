@@ -199,7 +199,7 @@ def test_by_loops(agrees: Any) -> None:
     agrees(s, [A, B, C], {A: DATA[0], B: DATA[1], C: DATA[0][:, :16] + DATA[1][:, 16:]})
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("target", tecomp.list_targets())
 def test_programs_of_calls(target: str) -> None:
     C = added()
@@ -211,7 +211,7 @@ def test_programs_of_calls(target: str) -> None:
     assert_close(program(*DATA), expected, rtol=1e-2 if target != "cpu" else 1e-6)
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", tecomp.list_targets())
 def test_results_of_calls_have_the_layout_that_was_decided(target: str) -> None:
     add = vadd()

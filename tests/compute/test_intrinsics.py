@@ -36,6 +36,7 @@ def refusal(action: Callable[[], object]) -> Diagnostic:
     return diagnostic(caught.value)
 
 
+@pytest.mark.exhaustive(keep=266)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", UNARY)
 def test_functions_of_one_float(name: str, dtype: str) -> None:

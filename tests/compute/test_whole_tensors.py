@@ -172,6 +172,7 @@ SHAPES = [((8, 4), (4,)), ((4,), (8, 4)), ((3, 1), (1, 5)), ((2, 1, 3), (4, 1)),
           ((0, 3), (1, 3)), ((1,), (1,))]
 
 
+@pytest.mark.exhaustive(keep=15)
 @pytest.mark.parametrize("function", BINARY)
 @pytest.mark.parametrize("shapes", SHAPES)
 def test_numbers(agrees: Any, function: Any, shapes: Any) -> None:

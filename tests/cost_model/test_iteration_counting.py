@@ -55,6 +55,7 @@ def loop(var: Var, low: Expr | int, end: Expr | int) -> Loop:
 X, Y, Z = Var("i"), Var("j"), Var("k")
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(
     ("frames", "count"),
     [

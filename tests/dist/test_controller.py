@@ -55,7 +55,7 @@ def run(
     return process.returncode, out, errors
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("n", [3, 4, 1])
 def test_controller_scripts_read_values(n: int) -> None:
     assert run(n, SCRIPT, "branches") == (0, f"all right 6 Team(1, rank 0 of {n})\n", "")
@@ -71,6 +71,7 @@ def test_drawn_calls_of_every_function(kernels: Path) -> None:
     assert message.startswith(f"0 of {len(MAKERS)} calls differ\ngathered by ")
 
 
+@pytest.mark.exhaustive
 def test_collective_calls_are_rejected_in_controllers() -> None:
     """Calls that every process would have to make are rejected; the run continues afterwards."""
     refused = [
@@ -101,7 +102,7 @@ def test_an_exception_of_another_process_ends_all() -> None:
     assert time.monotonic() - start < 60  # takes a few seconds on an idle machine
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize(("words", "status"), [
     (("ends_early", "0"), {0}), (("ends_early", "3"), {3}), (("leaves",), {1, 9})])
 def test_scripts_that_end_early(words: tuple[str, ...], status: set[int]) -> None:
@@ -109,6 +110,7 @@ def test_scripts_that_end_early(words: tuple[str, ...], status: set[int]) -> Non
     assert run(2, SCRIPT, *words)[0] in status
 
 
+@pytest.mark.exhaustive
 def test_interactive_controller_prompts() -> None:
     assert run(2, SCRIPT, "asks", stdin="5\nlast\n") == (0, "how many? and? 10 last\n", "")
 

@@ -51,6 +51,7 @@ def around(found: Halo, array: Array, rank: int) -> tuple[Array, Array]:
     return array[index], count <= (array.ndim if found.corners else 1)
 
 
+@pytest.mark.exhaustive(keep=67)
 @pytest.mark.parametrize("seed", range(150))
 def test_every_process_gets_its_halo(seed: int) -> None:
     found = drawn_halo(Random(seed))

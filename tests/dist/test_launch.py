@@ -27,6 +27,7 @@ def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.exhaustive
 def test_a_script_runs_on_several_processes_with_its_own_arguments() -> None:
     done = run("-n", "3", SCRIPT, "a", "--timeout", "-n", TECOMP_NUM_THREADS="7")
 
@@ -51,7 +52,7 @@ def test_processes_that_take_too_long_are_ended() -> None:
     assert time.monotonic() - start < 60
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1, most=3)
 @pytest.mark.parametrize(("words", "message"), [
     (("-n", "0", SCRIPT), f"Invalid value for '-n': 0 is not in the range 1<=x<={MOST}."),
     (("-n", "100000", SCRIPT), f"Invalid value for '-n': 100000 is not in the range 1<=x<={MOST}."),
@@ -110,7 +111,7 @@ time.sleep(20)
 """
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1, most=2)
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="this system has no /dev/shm")
 @pytest.mark.parametrize(("how", "when", "status"), [
     ("exit", "before", 1), ("exit", "after", 1), ("exit 3", "after", 3), ("kill", "after", 9),

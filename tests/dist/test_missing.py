@@ -23,6 +23,7 @@ except MissingLibraryError as error:
 """
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("cause", "parameters"), [
     ("sys.modules['mpi4py'] = None", {"reason": "import of mpi4py halted; None in sys.modules"}),
     ("metadata.distribution = lambda name: name", {}),
@@ -50,6 +51,7 @@ assert "mpi4py.MPI" in sys.modules
 """
 
 
+@pytest.mark.exhaustive
 def test_mpi_starts_with_the_first_team() -> None:
     done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
 

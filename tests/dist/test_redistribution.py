@@ -92,6 +92,7 @@ def listed_of(message: Message) -> list[list[int]]:
     return [indices_as_array(places).tolist() for places in (*box.sent, *box.received)]
 
 
+@pytest.mark.exhaustive(keep=76)
 @pytest.mark.parametrize("seed", range(150))
 def test_every_process_receives_its_elements_once(seed: int) -> None:
     dice = Random(seed)

@@ -52,6 +52,7 @@ def test_words_are_escaped() -> None:
     assert figure.root.findtext(f"{SVG}title") == "<x>"
 
 
+@pytest.mark.exhaustive
 @given(st.text(), st.sampled_from(["", "mono", "bold", "mono soft"]), st.floats(0, 300))
 def test_any_words_fit(words: str, style: str, width: float) -> None:
     canvas = Canvas()

@@ -98,6 +98,7 @@ def sought(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return found
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("is_new", [False, True], ids=["in memory", "on disk"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_cached_programs_are_found_before_scheduling(
@@ -120,6 +121,7 @@ def test_cached_programs_are_found_before_scheduling(
     assert len(sought) == 1
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_cached_kernels_provide_their_schedule_on_request(name: str) -> None:
     first = built(PROGRAMS[name]())

@@ -255,6 +255,7 @@ def test_cached_kernels_match_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
             np.testing.assert_array_equal(one, other, err_msg=name)
 
 
+@pytest.mark.exhaustive
 @given(cases())
 def test_random_programs_with_one_key_are_one_function(case: Case) -> None:
     first, *_ = keys((case.schedule, case.args))
@@ -368,6 +369,7 @@ def test_a_kernel_is_not_found_under_the_name_of_another(store: Store, counted: 
     assert counted.count("lower_all") == 3
 
 
+@pytest.mark.exhaustive(keep=10)
 @pytest.mark.parametrize("content", [
     b"[" * 100_000, b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000, b"", b"null", b"7", b"\xff",
     b"[]", b'["(9"]', b'["(-1"]', b'["#0"]', b'["@tecomp.ir.nodes.stmt.PrimFunc"]', b'["d9"]',
@@ -444,7 +446,7 @@ def compiled() -> None:
     np.testing.assert_array_equal(tecomp.compile(B, [A])(a), a * 2)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("make", [scheduled, copied, product, unscheduled, pickled])
 def test_entries_with_random_words_are_rebuilt(store: Store, make: Callable[[], Kernel]) -> None:
     """If words of a signed entry are replaced, deleted or swapped, the kernel is built again."""
@@ -471,7 +473,7 @@ def test_entries_with_random_words_are_rebuilt(store: Store, make: Callable[[], 
         make()
 
 
-@pytest.mark.exhaustive(keep=17)
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("run", [
     lambda: check(scheduled()), lambda: check(unscheduled()), lambda: check(pickled()), packed, measured,
     compiled], ids=["scheduled", "unscheduled", "pickled", "packed", "measured", "compiled"])

@@ -67,6 +67,7 @@ def calls_of(run: Callable[[], object]) -> int:
     return entered["call"]
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(("name", "state"), CALLS)
 def test_builds_are_no_more_work_than_before(
     name: str, state: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

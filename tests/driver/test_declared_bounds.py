@@ -36,6 +36,7 @@ def admitted(bounds: dict[str, Any], sizes: list[int]) -> list[int]:
     return [size for size in sizes if declared.admits(size)]
 
 
+@pytest.mark.exhaustive(keep=10)
 @pytest.mark.parametrize("factor", [8, 16, 32])
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 def test_kernels_of_declared_bounds(bounds: dict[str, Any], factor: int) -> None:
@@ -71,7 +72,7 @@ def test_minimum_and_maximum_remove_conditions() -> None:
     assert "if" not in str(tecomp.lower(te.create_schedule(B), [A, B]))
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 def test_programs_of_declared_bounds(bounds: dict[str, Any]) -> None:
     n = te.var("n", **bounds)

@@ -75,7 +75,7 @@ def halo(machine: Machine, *, copied: bool = True) -> tuple[Schedule, list[te.Te
     return s, [A, C]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("check_bounds", [False, True])
 def test_halo_of_rows(
     agrees: Callable[..., ScheduledKernel], machine: Machine, check_bounds: bool
@@ -118,6 +118,7 @@ def test_exchange_reads_the_memory_of_the_producer(machine: Machine) -> None:
     )
 
 
+@pytest.mark.exhaustive(keep=1)
 def test_a_row_for_all_cores(agrees: Callable[..., ScheduledKernel], machine: Machine) -> None:
     A = te.placeholder((len(machine.cores), COLUMNS), name="A")
     R = te.compute((COLUMNS,), lambda j: A[0, j] + 1.0, name="R")
@@ -148,6 +149,7 @@ def test_a_row_for_all_cores(agrees: Callable[..., ScheduledKernel], machine: Ma
     ]
 
 
+@pytest.mark.exhaustive(keep=1)
 def test_a_tensor_that_is_a_copy(
     agrees: Callable[..., ScheduledKernel], machine: Machine
 ) -> None:

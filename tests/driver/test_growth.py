@@ -47,7 +47,7 @@ print((sizes[1] - sizes[0]) // {count})
 """
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no such file")
 @pytest.mark.parametrize(("cache", "first"), [("off", 64), ("on", 96)])
 def test_unreferenced_kernels_are_freed(cache: str, first: int, tmp_path: object) -> None:

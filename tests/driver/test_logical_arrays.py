@@ -411,7 +411,7 @@ def test_passed_sizes_describe_logical_arrays() -> None:
     )
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("extent", [operator.mul, operator.floordiv])
 @pytest.mark.parametrize("names", [("n", "m"), ("n", "n")], ids=["nm", "nn"])
 @pytest.mark.parametrize("sizes", [(6, 1), (3, 2), (12, 4), (0, 3)], ids=str)

@@ -180,6 +180,7 @@ def test_a_folder_gets_the_page_of_each_build(
     )
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("cache", ["on", "off"])
 def test_a_build_that_leaves_a_page_lowers_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, cache: str
@@ -209,7 +210,7 @@ def test_a_page_of_symbolic_sizes_has_no_picture(tmp_path: Path) -> None:
     assert "<svg" not in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("simple_mode", [False, True])
 @pytest.mark.parametrize("stop_after", [None, *pipeline.STAGES])
 def test_a_function_is_the_same_with_a_page(

@@ -84,6 +84,7 @@ def between(scope: str, turned: bool) -> tuple[te.Schedule, list[te.Tensor]]:
     return s, [A, C]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("check_bounds", [False, True])
 def test_numbers(agrees: Callable[..., ScheduledKernel], check_bounds: bool) -> None:
     s, (A, B) = doubled()
@@ -325,7 +326,7 @@ def test_rows_of_a_memory_with_two_axes_are_aligned() -> None:
 '''
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("guards", [False, True])
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_tables_of_rows(agrees: Callable[..., ScheduledKernel], lanes: int, guards: bool) -> None:

@@ -21,6 +21,7 @@ def data(name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return codes.astype(np.uint8).view(DType(name).numpy)
 
 
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("name", NARROW)
 def test_programs_are_saved_and_loaded(name: str, tmp_path: Path) -> None:
     a = data(name, (6, 10))

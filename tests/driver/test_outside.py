@@ -341,6 +341,7 @@ def test_other_processes_have_functions_of_their_own(store: Callable[[], None]) 
     )
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", ["cpu", "stick128"])
 def test_reports_list_unknown_costs(target: str) -> None:
     C = called("test.driver.matmul")
@@ -446,6 +447,7 @@ def test_numbers_of_c(library: Path) -> None:
     np.testing.assert_array_equal(e, [-3, 1, 1e300, -300, 2**64 - 2**11, 0.5, 255])
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", ["cpu", "stick128", "tensix_wh"])
 def test_c_numpy_and_python_in_one_kernel(library: Path, target: str) -> None:
     """A C function for each row in parallel, a product by NumPy's BLAS, and a Python function."""

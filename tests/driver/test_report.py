@@ -100,6 +100,7 @@ def test_matmul(golden: Callable[[object], None], rows: int) -> None:
     golden(kernel.report())
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("rows", [16, 13])
 def test_every_pass_computes_the_product(
     agrees: Callable[..., ScheduledKernel], rows: int

@@ -122,7 +122,7 @@ def drawn(seed: int, target: tecomp.Target) -> ScheduledKernel:
     return tecomp.build(s, [A, B, C], target=target)
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.skipif(host_clock() is None, reason="the system does not tell the clock")
 @pytest.mark.parametrize("is_calibrated", [False, True])
 @pytest.mark.parametrize("seed", range(24))

@@ -122,6 +122,7 @@ def test_partial_tiles_count_as_full_operations(
     assert written.bytes == (4 + 1) * 12 * 20 * 4
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize(
     ("tile", "dtype", "mode", "cycles"),
     [

@@ -66,6 +66,7 @@ def break_pass(
     monkeypatch.setenv("TECOMP_CACHE", "off")
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("name", ["flatten_buffer", "pack_reads", "unroll_loops", "simplify"])
 @pytest.mark.parametrize("extent", [6, N])
 def test_the_pass_that_changes_numbers_is_named(

@@ -65,6 +65,7 @@ int main(void) {{
 """
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("suffix", [".o", ".a", ".so"])
 @pytest.mark.parametrize("word", ["cc", "c++"])
 def test_a_program_links_and_calls_a_kernel(
@@ -163,6 +164,7 @@ int main(void) {
 """
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("count", ["1", "3"])
 def test_several_threads_call_a_parallel_kernel(count: str, run_c: Run, tmp_path: Path) -> None:
     path = export(rows(), tmp_path, ".o")

@@ -175,6 +175,7 @@ REJECTED: dict[str, tuple[Callable[[], None], Diagnostic]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("case", REJECTED)
 def test_rejected_exports(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

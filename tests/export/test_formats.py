@@ -40,6 +40,7 @@ def serial(name: str = "plain") -> ScheduledKernel:
     return tecomp.build(te.create_schedule(Y), [X, Y], name=name)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("cpu", [None, "x86-64-v2", ["x86-64-v2", "x86-64-v3", "x86-64-v4"]])
 def test_objects_refer_to_the_c_library_only(cpu: str | list[str] | None, tmp_path: Path) -> None:
     path = tmp_path / "lines.o"
@@ -105,6 +106,7 @@ def test_headers_describe_the_arguments(tmp_path: Path) -> None:
     assert "   CPU: x86-64-v3\n" in text
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("word", ["cc", "c++"])
 def test_headers_are_c_and_cpp(word: str, run_c: Run, tmp_path: Path) -> None:
     for kernel in (serial(), parallel()):
@@ -132,6 +134,7 @@ int main(void) { x[9999] = 2; return plain(x, y) || y[9999] != 3 || y[0] != 1; }
     assert 'target triple = "' in text
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("cpu", [None, "cortex-a76", "neoverse-v1"])
 def test_code_for_aarch64(cpu: str | None, tmp_path: Path) -> None:
     for suffix in (".s", ".ll", ".o", ".a", ".h"):

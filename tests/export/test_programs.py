@@ -52,6 +52,7 @@ def pointers(*arrays: Array) -> list[ctypes.c_void_p]:
     return [ctypes.c_void_p(array.ctypes.data) for array in arrays]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.usefixtures("cc")
 @pytest.mark.parametrize("cpu", [None, ["x86-64-v2", "x86-64-v3"]])
 def test_a_program_equals_numpy(cpu: Any, tmp_path: Path) -> None:
@@ -218,6 +219,7 @@ def test_an_exported_program_is_replaced_and_a_failure_keeps_the_old_one(
     assert os.listdir(tmp_path) == ["out"]
 
 
+@pytest.mark.exhaustive
 def test_a_cached_program_is_exported(tmp_path: Path) -> None:
     code = (
         "import sys, tecomp; from tecomp import te\n"

@@ -58,6 +58,7 @@ DTYPES = [
 ]
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("cpu", [None, "x86-64-v2", ["x86-64-v3", "x86-64-v2"]])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_elements_of_each_dtype(dtype: str, cpu: Any, tmp_path: Path) -> None:
@@ -73,6 +74,7 @@ def test_elements_of_each_dtype(dtype: str, cpu: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(c, np.minimum(a, b))
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_products_that_pack_operands(dtype: str, tmp_path: Path) -> None:
     n = 200
@@ -94,6 +96,7 @@ def sized() -> ScheduledKernel:
     return tecomp.build(Y, [X, Y], name="sums")
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("shape", [(1, 1), (7, 0), (0, 5), (33, 129), (500, 300)])
 def test_symbolic_sizes_follow_the_arguments(shape: tuple[int, int], tmp_path: Path) -> None:
     x, y = values(shape, "float32"), np.full(shape[0], -1, np.float32)

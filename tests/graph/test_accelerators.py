@@ -112,7 +112,7 @@ def check_plan(program: CompiledProgram) -> None:
     assert all(program.memory.bytes <= capacity for capacity in capacities if capacity is not None)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_layer_of_a_transformer(name: str) -> None:
     X, Y, w = layer()
@@ -177,6 +177,7 @@ def test_a_residual_block(name: str) -> None:
     check_plan(program)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("name", "seed"), [("acme", 3), ("texture2d", 7), ("tensix_bh", 5)])
 def test_random_programs(name: str, seed: int) -> None:
     """Random programs run also with row and plane addresses that kernels receive as tables."""
@@ -226,7 +227,7 @@ def test_values_have_to_fit_into_the_memory_of_the_device() -> None:
     )
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "bool"])
 @pytest.mark.parametrize("name", ["stick128", "tensix_wh"])
 def test_elements_are_scattered_in_every_type(name: str, dtype: str) -> None:

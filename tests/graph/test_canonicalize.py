@@ -130,7 +130,7 @@ def test_a_value_is_converted_once() -> None:
     assert first.input_tensors == second.input_tensors
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", ["texture2d", "vtcm2d", "stick128", "tensix_wh"])
 def test_conditions_between_operations_need_no_type_of_their_own(target: str) -> None:
     """Boolean intermediates are stored as numbers where the machine cannot store bool."""

@@ -36,6 +36,7 @@ def drawn(seed: int) -> MemoryDemand:
     return MemoryDemand(lives, sizes, over)
 
 
+@pytest.mark.exhaustive(keep=59)
 @pytest.mark.parametrize("seed", range(60))
 def test_capacity_errors_name_values_to_remove(seed: int) -> None:
     needed = drawn(seed)

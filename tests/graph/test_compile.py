@@ -717,7 +717,7 @@ def test_programs_go_through_pickle() -> None:
     assert copy(program) is program
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("shape", [(4096,), (3, 5000), (2, 4096)])
 @pytest.mark.parametrize("is_followed", [False, True])
 def test_scans_inside_of_groups_of_rows_are_one_kernel(

@@ -126,7 +126,7 @@ def read_by(outputs: Tensors, inputs: Tensors) -> list[int]:
     return [k for k, x in enumerate(inputs) if x in reached]
 
 
-@pytest.mark.exhaustive(keep=10, most=24)
+@pytest.mark.exhaustive(keep=4, most=24)
 @pytest.mark.parametrize("rows", [512, te.var("n")], ids=["fixed", "symbolic"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kernels_of_programs_are_loop_nests(name: str, rows: Any) -> None:

@@ -33,6 +33,7 @@ def stored(dtype: str, storage: str) -> Layout:
     return replace(plain, storage=tecomp.storage_format(storage))
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("memory", ["ddr", "global"])
 def test_the_memory_of_the_device_is_used(memory: str) -> None:
     A, B, C = chain()
@@ -160,7 +161,7 @@ def chain_and_product() -> tuple[list[te.Tensor], list[te.Tensor]]:
     return [X, W], [T, Y, Z]
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
 @pytest.mark.parametrize("grid", [(8, 8), (8, 1), (1, 8), (2, 4), (4, 2)])
 def test_shards_in_scratchpads(machine: str, grid: tuple[int, int]) -> None:
@@ -191,6 +192,7 @@ def test_a_factor_in_shards_of_rows(rows: int) -> None:
     assert [resident.parts for resident in program.memory.residents] == [(rows, 1)]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
 def test_inputs_in_shards(machine: str) -> None:
     """An input is copied to its shards once, and all readers read these shards."""
@@ -323,6 +325,7 @@ def test_readers_of_other_parts_read_a_copy() -> None:
     assert scopes == {"T": "l1", "T_copy": "dram"}
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
 def test_outputs_in_shards(machine: str) -> None:
     """An output in the scratchpads is copied to device memory for the host."""
@@ -473,6 +476,7 @@ def test_a_result_in_faces_is_relaid() -> None:
     assert diagnostic(error.value).kind == "layout-requirement"
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("shape", [(64, 128), (60, 100), (5, 60, 100)])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_results_in_sticks_of_two_dimensions(dtype: str, shape: tuple[int, ...]) -> None:
@@ -500,6 +504,7 @@ def test_results_in_sticks_of_two_dimensions(dtype: str, shape: tuple[int, ...])
     assert program.layouts.certificate.cost == 2 * x.size
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["cpu", "stick128"])
 def test_results_of_operations_without_rules_are_relaid(machine: str) -> None:
     """Scans and operations with several results write row-major order."""

@@ -98,6 +98,7 @@ def test_growth_is_drawn_and_printed() -> None:
     ]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_programs_of_any_size_are_compiled(kind: str) -> None:
     assert growth_command.seconds(KINDS[kind](10)) > 0

@@ -175,6 +175,7 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], Diagnostic
 ]
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize(("make", "expected"), CLASHES)
 def test_conflicting_soft_hints(make: Callable[..., Any], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
@@ -203,6 +204,7 @@ def divided(target: str, *hints: tuple[str, dict[str, Any]]) -> tuple[list[str],
     return [str(wish) for wish in program.layouts.wishes], every
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", MACHINES)
 def test_division_hints_over_cores_are_satisfied(target: str) -> None:
     wishes, cores = divided(target, ("C", {"cores": {"i": 4, "j": 2}, "hard": True}))
@@ -211,6 +213,7 @@ def test_division_hints_over_cores_are_satisfied(target: str) -> None:
     assert cores == [8]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", MACHINES)
 def test_hints_on_fused_values_apply_to_the_kernel(target: str) -> None:
     wishes, cores = divided(
@@ -335,7 +338,7 @@ def softmax() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     return X, t, te.compute((128, 256), lambda i, j: e[i, j] / t[i], name="Z")
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("machine", "tiles"), [
     ("stick128", 2), ("tensix_wh", 2), ("vtcm2d", 4), ("texture2d", 8),
 ])
@@ -485,6 +488,7 @@ DIVISIONS: list[tuple[Callable[..., Any], Diagnostic]] = [
 ]
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize(("make", "expected"), DIVISIONS)
 def test_divisions_that_are_refused(make: Callable[..., Any], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:

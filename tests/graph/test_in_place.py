@@ -115,6 +115,7 @@ def test_the_most_that_is_held_is_the_least_of_any_plan(seed: int) -> None:
         assert all(a[1] <= b[0] for a, b in pairwise(spans))
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(
     ("body", "by_numpy"),
     [

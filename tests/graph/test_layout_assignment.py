@@ -86,6 +86,7 @@ PUBLISHED: dict[str, tuple[Callable[[], te.Tensor], int]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_costs(name: str) -> None:
     make, squares = PUBLISHED[name]
@@ -252,7 +253,7 @@ def fits(op: Operation, reads: Mapping[te.Tensor, StickLayout], out: StickLayout
 CUBE = 64
 
 
-@pytest.mark.exhaustive(keep=6)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("seed", range(40))
 def test_one_tensor_may_be_read_in_several_layouts(seed: int) -> None:
     """A sum of permuted, partly reversed reads of one tensor needs minimal relayouts."""

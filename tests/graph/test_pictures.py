@@ -87,6 +87,7 @@ def test_a_notebook_shows_a_picture_as_one() -> None:
     assert type(shown._repr_svg_()) is str
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("count", [1, 40, 150])
 def test_many_kernels_are_drawn(count: int) -> None:
     X, W, Y = layers(count)

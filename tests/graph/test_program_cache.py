@@ -87,6 +87,7 @@ def test_cached_programs_pack_new_constants(compiled: list[str]) -> None:
     assert compiled == ["net"]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(
     "other",
     [

@@ -40,6 +40,7 @@ def check_sizes(program: Any) -> None:
         ]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 def test_a_report_has_layouts_and_relayouts(
     machine: str, golden: Callable[[object], None]
@@ -65,6 +66,7 @@ def half(*shape: int) -> np.ndarray[Any, Any]:
     return random.integers(-4, 5, shape).astype(HALF)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 def test_a_relayout_is_a_kernel(machine: str) -> None:
     A, X, T, Y = transposed_sum()

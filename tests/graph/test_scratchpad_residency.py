@@ -84,6 +84,7 @@ def test_values_read_by_their_producers_stay_resident(
     assert program.report().cycles <= stored.report().cycles
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ["stick128", ACME])
 def test_products_stay(machine: str) -> None:
     """A product stays resident if its rows are divided as its sum of squares requires."""

@@ -43,7 +43,7 @@ KINDS: list[Callable[[Pair, Pair], Pair]] = [
 ]
 
 
-@pytest.mark.exhaustive(keep=6)
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs(seed: int) -> None:
     """Values are read in order, shifted, reversed, by reductions and as outputs."""

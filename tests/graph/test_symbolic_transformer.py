@@ -132,6 +132,7 @@ def check_decoding(program: Any, w: dict[str, Array], prompt: int, tokens: int) 
     assert_close(values, exact_values, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("compile_seconds", "count"), [(0.2, 1), (1e-9, 3)])
 def test_all_lengths_take_at_most_three_compilations(
     monkeypatch: pytest.MonkeyPatch, compile_seconds: float, count: int

@@ -66,7 +66,7 @@ def test_ties_and_nan_are_in_the_order_of_a_stable_sort(
         np.testing.assert_array_equal(item, reference)
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", HOST_MACHINES)
 @pytest.mark.parametrize(("shape", "dtype", "k"), [
     ((2048, 1024), "float32", 1), ((200, 300), "float16", 1), ((2048, 1024), "float32", 4),

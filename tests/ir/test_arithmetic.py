@@ -64,6 +64,7 @@ def expected(op: BinOp, dtype: DType, a: int, b: int) -> int:
 INTEGER_OPS = [op for op in BinOp if op not in (BinOp.DIV, BinOp.AND, BinOp.OR)]
 
 
+@pytest.mark.exhaustive(keep=127)
 @pytest.mark.parametrize("name", INTEGERS)
 @pytest.mark.parametrize("op", INTEGER_OPS)
 def test_integer_operators(op: BinOp, name: str) -> None:
@@ -253,6 +254,7 @@ def reference(name: str) -> Callable[..., Any]:
     return found
 
 
+@pytest.mark.exhaustive(keep=100)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", [n for n, f in INTRINSICS.items() if f.takes == "float"])
 @np.errstate(divide="ignore", invalid="ignore")  # small types round to poles

@@ -299,6 +299,7 @@ def test_a_sum_that_doubles_at_every_step_takes_no_time() -> None:
     assert str(simplify(total)) == f"i * {2**40}"
 
 
+@pytest.mark.exhaustive
 def test_deep_trees_do_not_exhaust_the_stack() -> None:
     total: Expr = n
     for step in range(3000):
@@ -380,6 +381,7 @@ def f(A: Buffer("float32", (64,))):
     pass"""
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=400, deadline=None)
 @given(EXPRESSIONS)
 def test_random_expressions_keep_their_value(expr: Expr) -> None:
@@ -398,6 +400,7 @@ def test_random_expressions_keep_their_value(expr: Expr) -> None:
         assert high is None or result <= high
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=200, deadline=None)
 @given(st.lists(EXPRESSIONS, min_size=3, max_size=3), st.sampled_from(list(CmpOp)))
 def test_random_programs_keep_their_stores(parts: list[Expr], op: CmpOp) -> None:

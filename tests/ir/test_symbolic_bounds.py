@@ -99,7 +99,7 @@ class Maker:
         return binary(op, self.index(depth - 1), other)
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("seed", range(20))
 def test_proved_indices_are_inside_at_all_points(seed: int) -> None:
     proved = 0

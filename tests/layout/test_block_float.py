@@ -40,6 +40,7 @@ def values_of_all_sizes(count: int) -> Array:
     return np.clip(values, np.finfo(np.float32).min, np.finfo(np.float32).max)
 
 
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("elements", [16, 64, 1024])
 @pytest.mark.parametrize("bits", [8, 4, 2])
 def test_encoded_bytes(bits: int, elements: int) -> None:

@@ -143,6 +143,7 @@ def as_set(nest: DmaNest) -> isl.Set:
     )
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(
     ("formula", "shape", "mapping"),
     [

@@ -74,6 +74,7 @@ def test_every_byte_of_two_integers(storage: PackedInt) -> None:
     assert np.array_equal(storage.encode_array(found), packed)
 
 
+@pytest.mark.exhaustive(keep=21)
 @pytest.mark.parametrize(
     "dtype", ["int8", "uint8", "int64", "uint64", "float16", "float32", "float64", "bool"]
 )

@@ -50,6 +50,7 @@ def test_every_code_of_8_bits(name: str) -> None:
     assert same_but_for_nan(storage_format(name).decode_array(codes, "float16"), expected)
 
 
+@pytest.mark.exhaustive(keep=18)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int64", "int32", "int8"])
 @pytest.mark.parametrize("name", FLOAT8)
 def test_values_to_8_bits(name: str, dtype: str) -> None:

@@ -181,6 +181,7 @@ def test_coprime_tiles_of_six_dimensions() -> None:
     assert sum(length * count for length, count in host.lengths) == host.total
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(
     "layout",
     [

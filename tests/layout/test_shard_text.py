@@ -313,7 +313,7 @@ def test_positions_of_aligned_dimensions(
     assert layout.memref_shape == positions
 
 
-@pytest.mark.exhaustive(keep=26)
+@pytest.mark.exhaustive(keep=15)
 @pytest.mark.parametrize("seed", range(60))
 def test_texts_of_aligned_layouts_can_be_read(seed: int) -> None:
     dice = Random(seed)

@@ -34,7 +34,7 @@ MAPS: dict[str, tuple[tuple[int, ...], Callable[..., Any], int, bool]] = {
 }
 
 
-@pytest.mark.exhaustive(keep=12)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize(("shape", "mapping", "chips", "is_mesh"), MAPS.values(), ids=MAPS)
 def test_maps_of_devices_and_back(
     shape: tuple[int, ...], mapping: Callable[..., Any], chips: int, is_mesh: bool
@@ -228,6 +228,7 @@ def test_texts_of_devices_that_are_wrong(text: str, expected: str, place: int, f
     )
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("device", [(8, 8), (10, 13), (3, 5)])
 def test_grids_of_any_shape_are_placed_on_one_device(device: tuple[int, int]) -> None:
     """Grid cores map to distinct device cores, in row-major order where the grid is folded."""

@@ -59,7 +59,7 @@ def cached(s: te.Schedule, C: te.Tensor) -> None:
     s[local].compute_at(s[C], s[C].split(C.op.axis[0], factor=3)[0])
 
 
-@pytest.mark.exhaustive(keep=14)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("decide", [lambda s, C: None, split, factored, outside, cached])
 def test_numbers(agrees: Any, domain: str, decide: Callable[[te.Schedule, te.Tensor], None]) -> None:
@@ -72,6 +72,7 @@ def test_numbers(agrees: Any, domain: str, decide: Callable[[te.Schedule, te.Ten
     agrees(s, [A, C], {A: DATA, C: np.array(expected, "float32")}, rtol=1e-5)
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("seed", range(12))
 def test_any_sums_of_axes(agrees: Any, seed: int) -> None:
     """Two data axes and one reduction axis determine the bounds of another reduction axis."""
@@ -168,7 +169,7 @@ def placed(s: te.Schedule, G: te.Tensor) -> None:
     s[P].compute_at(s[G], G.op.axis[0])
 
 
-@pytest.mark.exhaustive(keep=8, most=18)
+@pytest.mark.exhaustive(keep=6, most=18)
 @pytest.mark.parametrize("decide", [lambda s, G: None, split, factored, cached, inlined, placed])
 @pytest.mark.parametrize(
     ("argument", "start", "expected"),

@@ -295,6 +295,7 @@ def test_the_last_tile_ends_with_the_memory_that_it_reads() -> None:
     assert_close(c, [term.sum() for term in terms], rtol=1e-6, magnitude=magnitude)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("depth", [12, 24, 50, 300])
 def test_maps_of_many_remainders(depth: int) -> None:
     def remainders(i: Any) -> list[Any]:

@@ -79,6 +79,7 @@ def test_extern_functions_are_called_once() -> None:
     ) in text
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("scope", ["global", "local", "shared"])
 def test_operands_in_layouts_are_copied(scope: str) -> None:
     s = te.create_schedule(D)

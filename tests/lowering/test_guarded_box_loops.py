@@ -22,7 +22,7 @@ MAPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.exhaustive(keep=11)
+@pytest.mark.exhaustive(keep=4)
 @pairwise(
     layout=list(MAPS), shape=[(8, 1), (8, 3), (6, 5), (1, 4)], kind=["plain", "sum", "window"],
     position=[0, 1],

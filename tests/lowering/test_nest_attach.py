@@ -115,6 +115,7 @@ CHAINS: tuple[Chain, ...] = (
 )
 
 
+@pytest.mark.exhaustive(keep=9)
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda f: f.__name__)
 def test_chains(chain: Chain, run: Any) -> None:
     s = te.create_schedule(R)

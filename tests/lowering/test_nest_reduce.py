@@ -156,7 +156,7 @@ SUMS: dict[str, tuple[Callable[[], Tensor], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.exhaustive(keep=57)
+@pytest.mark.exhaustive(keep=26)
 @pytest.mark.parametrize("form", SUMS)
 @pytest.mark.parametrize("decide", DECISIONS, ids=lambda f: f.__name__)
 def test_one_value(decide: Decide, form: str, run: Any) -> None:

@@ -171,7 +171,7 @@ def compiled(s: Schedule, A: Tensor, C: Tensor, a: NDArray[Any]) -> NDArray[Any]
     return kernel.unpack(C, stored)
 
 
-@pytest.mark.exhaustive(keep=25)
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("decide", ELEMENTWISE, ids=lambda f: f.__name__)
 def test_elementwise(decide: Decide, size: int, nest: Any) -> None:

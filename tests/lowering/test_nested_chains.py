@@ -30,6 +30,7 @@ def chain(inner: int | None) -> tuple[te.Schedule, list[te.Tensor]]:
     return s, [A, D]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("inner", "elements"), [(None, 32), (8, 2 * LENGTH)])
 def test_memory_is_for_rows_in_use(inner: int | None, elements: int) -> None:
     """A chunk spans at most two rows, so two rows are allocated; its part of one row needs one."""
@@ -41,6 +42,7 @@ def test_memory_is_for_rows_in_use(inner: int | None, elements: int) -> None:
     assert found == {"B": elements, "C": 2 * LENGTH}
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("inner", [None, 8])
 def test_chunks_have_the_numbers_of_the_chain(inner: int | None) -> None:
     s, args = chain(inner)

@@ -45,6 +45,7 @@ def cached(s: te.Schedule) -> None:
     s.cache_read(Q, "local", C)
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("decide", [lambda s: None, vectors, layouts, split, inlined, cached])
 def test_numbers(agrees: Any, decide: Callable[[te.Schedule], None]) -> None:
     s = te.create_schedule(C)
@@ -80,6 +81,7 @@ def scanned(first: te.Tensor) -> te.Tensor:
 STEPS = np.concatenate([np.zeros((1, 4), "float32"), (DATA * 2 + 1).cumsum(0)])
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("decide", [lambda s: None, vectors, split, inlined])
 def test_before_a_scan(agrees: Any, decide: Callable[[Any], None]) -> None:
     S = scanned(Q)

@@ -42,7 +42,7 @@ def text_of(s: Any, args: list[Any]) -> str:
     return str(tecomp.lower(s, args, simple_mode=True))
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("depth", [1, 4, 11])
 @pytest.mark.parametrize("combine", [te.sum, te.max])
 def test_the_first_part_stores(depth: int, combine: Any) -> None:
@@ -100,6 +100,7 @@ def of_four(
     return s, [A, B]
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("name", [row.name for row in COMBINERS.values() if not row.is_logical])
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_the_first_of_partial_results_is_stored(name: str, dtype: str) -> None:

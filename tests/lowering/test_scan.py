@@ -449,6 +449,7 @@ def test_a_cache_of_several_steps_is_refused_where_each_follows_from_the_last() 
     )
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("shape", [(0, 4), (1, 4), (7, 3), (7, 0)])
 def test_steps_known_at_the_call_may_be_none(shape: tuple[int, int]) -> None:
     """Stages that only the initial steps read are not computed if there are no steps."""
@@ -485,6 +486,7 @@ def test_places_may_be_split_into_parts_of_any_size(shape: tuple[int, int]) -> N
     check(s, [source, R], [x], expected.cumsum(0))
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("steps", [0, 1, 5])
 def test_initial_steps_with_external_readers(steps: int) -> None:
     """If there are no steps, nothing reads the initial steps, and they are not computed."""

@@ -56,7 +56,7 @@ def tiled(
     return s, (i, j, k)
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("right", [False, True])
 def test_matmul_of_transposed_operands(left: bool, right: bool, agrees: Agrees) -> None:
@@ -67,6 +67,7 @@ def test_matmul_of_transposed_operands(left: bool, right: bool, agrees: Agrees) 
     agrees(s, [A, B, C], values)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0), (1, 2, 0)])
 def test_inner_loops_match_in_any_order(order: Sequence[int], agrees: Agrees) -> None:
     A, B, C, values = product(8, 8, 8)
@@ -123,7 +124,7 @@ def test_a_reduction_that_starts_from_a_value(agrees: Agrees) -> None:
     agrees(s, [A, B, C], {A: a, B: b, C: a @ b + 5})
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("shape", [(10, 16, 16), (8, 13, 16), (8, 16, 19), (9, 9, 9), (3, 5, 7)])
 def test_tails_are_masked(shape: tuple[int, int, int], agrees: Agrees) -> None:
     A, B, C, values = product(*shape)
@@ -143,7 +144,7 @@ def test_full_tiles_have_no_masks(golden: Golden, agrees: Agrees) -> None:
     golden(kernel.lowered.functions["nest"])
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("n", [1, 8, 12, 100])
 def test_sizes_are_known_at_run_time(n: int, agrees: Agrees) -> None:
     size = te.var("n")

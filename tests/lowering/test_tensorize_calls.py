@@ -83,7 +83,7 @@ LAYOUTS: dict[str, Callable[..., Any] | None] = {
 }
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize(
     ("convention", "source", "target"),
     [(c, a, b) for c, (a, b) in product(("packed", "c"), product(LAYOUTS, repeat=2))
@@ -103,7 +103,7 @@ def test_tiles_in_any_layout(convention: str, source: str, target: str, agrees: 
     agrees(s, [A, B], {A: a, B: a})
 
 
-@pytest.mark.exhaustive(keep=6)
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("convention", ["packed", "c"])
 @pytest.mark.parametrize("shape", [(8, 16), (7, 16), (8, 13), (5, 11), (3, 5)])
 def test_tiles_that_are_not_full(convention: str, shape: tuple[int, int], agrees: Agrees) -> None:
@@ -145,6 +145,7 @@ def test_memory_with_gaps_and_parts_of_memory(convention: str, agrees: Agrees) -
     agrees(s, [A, C], {A: a, C: 2 * (a + 1)})
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("split", [None, 8, 5])
 @pytest.mark.parametrize("turned", [False, True])
 def test_products_by_a_python_function(split: int | None, turned: bool, agrees: Agrees) -> None:

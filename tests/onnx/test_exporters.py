@@ -74,6 +74,7 @@ def draw(seed: int, *shape: int, scale: float = 1.0) -> Array:
 F, I64 = TensorProto.FLOAT, TensorProto.INT64
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("direction", ["bidirectional", "reverse"])
 def test_recurrent_layers_with_lengths(kind: str, direction: str) -> None:
@@ -87,6 +88,7 @@ def test_recurrent_layers_with_lengths(kind: str, direction: str) -> None:
         feeds, outputs, weights, {"x": ["steps", 3, 5]}), feeds)
 
 
+@pytest.mark.exhaustive
 def test_an_encoder_with_fused_operators() -> None:
     """The form of BERT after the optimizer of ONNX Runtime."""
     width, heads = 32, 4
@@ -123,6 +125,7 @@ def test_an_encoder_with_fused_operators() -> None:
           feeds(2, 8), feeds(1, 5))
 
 
+@pytest.mark.exhaustive
 def test_decoding_with_a_cache() -> None:
     """Keys and values of past tokens are inputs; `GroupQueryAttention` rotates and appends."""
     heads, groups, size = 4, 2, 16  # ONNX Runtime takes multiples of 16
@@ -153,6 +156,7 @@ def test_decoding_with_a_cache() -> None:
           feeds(1, 3), feeds(1, 9), feeds(4, 0))
 
 
+@pytest.mark.exhaustive
 def test_attention_of_onnx_with_a_cache() -> None:
     nodes = [node("Attention", ["q", "k", "v", "", "past_k", "past_v"], ["y", "new_k", "new_v"],
                   q_num_heads=4, kv_num_heads=2, is_causal=1)]
@@ -217,6 +221,7 @@ def test_a_pipeline_with_trees() -> None:
           feeds, {"x": draw(1, 3, 5)})
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(("rows", "transform"), [
     (1, "LOGISTIC"), (3, "SOFTMAX"), (3, "NONE"), (3, "LOGISTIC")])
 def test_linear_classifiers(rows: int, transform: str) -> None:

@@ -76,6 +76,7 @@ def test_a_perceptron_of_any_batch() -> None:
     check(perceptron(), *({"x": draw(n, 20)} for n in (1, 3, 17)))
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("opset", [8, 13, 17])
 def test_a_residual_block(opset: int) -> None:
     weights = weights_of(
@@ -152,6 +153,7 @@ def test_functions_of_a_model_and_of_onnx_are_expanded() -> None:
     ], {"x": [2, 3, 4, 4]}, {"y": 4}, {}), {"x": draw(2, 3, 4, 4)})
 
 
+@pytest.mark.exhaustive
 def test_files_and_bytes(tmp_path: Path) -> None:
     model, feeds = perceptron(), {"x": draw(4, 20)}
     path = tmp_path / "model.onnx"
@@ -210,7 +212,7 @@ def test_malformed_models_are_refused(make: Callable[[Path], object], tmp_path: 
     assert error.value.kind in {"invalid-model", "model"}
 
 
-@pytest.mark.exhaustive(keep=20, most=80)
+@pytest.mark.exhaustive(keep=1, most=80)
 @pytest.mark.parametrize("seed", range(400))
 def test_mutated_files_are_loaded_or_refused(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -282,7 +284,7 @@ def mutated(seed: int) -> onnx.ModelProto:
     return model
 
 
-@pytest.mark.exhaustive(keep=20, most=150)
+@pytest.mark.exhaustive(keep=4, most=150)
 @pytest.mark.parametrize("seed", range(600))
 def test_mutated_models_are_loaded_or_refused(seed: int) -> None:
     with suppress(ModelError):

@@ -64,6 +64,7 @@ def outcome(name: str) -> str:
     return "passed"
 
 
+@pytest.mark.exhaustive
 def test_cases_of_simple_operators_pass() -> None:
     """A case of each elementwise operator, reduction and layer passes, rather than is refused."""
     names = ["abs", "add", "and", "asin", "averagepool_2d_default", "basic_conv_with_padding", "batchnorm_example", "cast_FLOAT_to_DOUBLE", "clip", "concat_2d_axis_0", "conv_with_strides_padding", "div", "elu_example", "expand_dim_changed", "flatten_axis1", "gather_0", "gelu_default_1", "gemm_all_attributes", "globalaveragepool", "hardsigmoid_example", "layer_normalization_default_axis", "leakyrelu_example", "lrn", "matmul_2d", "matmul_4d", "maxpool_2d_default", "mod_mixed_sign_int32", "pow", "prelu_broadcast", "reduce_log_sum_exp_do_not_keepdims_example", "relu", "selu_example", "sigmoid", "softmax_axis_1", "softplus", "transpose_default", "where_example"]

@@ -22,6 +22,7 @@ SLACK = 2.0
 """Errors of other orders of evaluation than that of vectors, for which rows state bounds."""
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_formulas_are_accurate_in_every_algebra(row: Op, dtype: str) -> None:

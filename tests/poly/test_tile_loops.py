@@ -165,7 +165,7 @@ def random_lines(rng: random.Random) -> Lines:
     return Lines(len(owner), " and ".join(points), " and ".join(full) or None)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("part", range(4))
 def test_lines_at_random(part: int) -> None:
     rng = random.Random(part)

@@ -99,6 +99,7 @@ def _is_told_twice(data: Buffer, key: Any) -> bool:
     return len(np.unique(places)) < np.size(places)
 
 
+@pytest.mark.exhaustive(keep=17)
 @pytest.mark.parametrize("seed", range(0, 160, 8))
 def test_indices(seed: int) -> None:
     for k in range(8):

@@ -109,7 +109,7 @@ STEPS: list[Callable[[random.Random, Pair], Pair]] = [
 ]
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("seed", range(24))
 @np.errstate(all="ignore")
 def test_programs(seed: int) -> None:

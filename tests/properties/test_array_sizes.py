@@ -95,7 +95,7 @@ def drawn(draw: random.Random) -> Step:
     return function
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_functions(seed: int) -> None:
     draw = random.Random(seed)

@@ -109,7 +109,7 @@ class Thread:
             np.testing.assert_array_equal(np.asarray(x), expected)
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("seed", range(4))
 def test_threads_see_their_writes(seed: int) -> None:
     shape = (THREADS * ROWS, 5)

@@ -14,7 +14,7 @@ from tests.strategies.te_programs import draw_program
 CPU = tecomp.Target.load("cpu")
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_programs(seed: int) -> None:
     p = draw_program(seed)

@@ -141,7 +141,7 @@ def test_integers_beyond_64_bits_with_narrow_floats() -> None:
         np.testing.assert_array_equal(np.asarray(x * number).astype(float), [number, -2.0 * number])
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("device", ["stick128", "tensix_wh"])
 @pytest.mark.parametrize("shape", [(), (2,), (70, 100)])
 def test_results_that_read_nothing(device: str, shape: tuple[int, ...]) -> None:

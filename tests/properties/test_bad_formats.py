@@ -50,7 +50,7 @@ def calls(storage: Format) -> dict[str, Right]:
     }
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("name", FORMATS)
 def test_methods(name: str) -> None:
     storage = FORMATS[name]

@@ -221,7 +221,7 @@ def kernel() -> ScheduledKernel:
     return tecomp.build(te.create_schedule(C.op), [A, C])
 
 
-@pytest.mark.exhaustive(keep=34)
+@pytest.mark.exhaustive(keep=15)
 @pytest.mark.parametrize("name", OF_TE)
 def test_functions_of_te(name: str) -> None:
     function = getattr(te, name)
@@ -250,7 +250,7 @@ def primitive(name: str) -> Callable[[Right], object]:
     return call
 
 
-@pytest.mark.exhaustive(keep=22)
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.filterwarnings("ignore:.*unknown pragma")
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_primitives(name: str) -> None:
@@ -271,6 +271,7 @@ def test_every_primitive_is_tried() -> None:
     assert named == set(PRIMITIVES)
 
 
+@pytest.mark.exhaustive(keep=20)
 @pytest.mark.parametrize("name", PLAIN)
 def test_arguments_without_a_name(name: str) -> None:
     found = ((wrong, tried(partial(PLAIN[name], te.create_schedule(C.op), wrong)))

@@ -43,7 +43,7 @@ def changed(text: str, draw: Random) -> str:
     return text
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=5)
 @pytest.mark.parametrize("name", READERS)
 def test_texts(name: str) -> None:
     read, text = READERS[name]

@@ -147,7 +147,7 @@ def put(each: RegionGraph, leaves: Sequence[Array], into: dict[int, Array], time
         times[place][index] += 1
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=2)
 @pytest.mark.parametrize("first", range(0, 3000, 1000))
 def test_core_boxes_and_borders_partition_the_domain(first: int) -> None:
     """Each element is computed once, and the core reads only the local boxes."""

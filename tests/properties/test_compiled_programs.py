@@ -25,7 +25,7 @@ from tests.strategies.graphs import draw_program
 Values = dict[te.Tensor, np.ndarray[Any, np.dtype[np.float32]]]
 
 
-@pytest.mark.exhaustive(keep=10)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("seed", range(30))
 def test_programs_equal_numpy(seed: int) -> None:
     drawn = draw_program(seed, steps=2 + seed % 9)
@@ -103,7 +103,7 @@ def test_overwritten_values_were_read_before() -> None:
     assert count >= 5
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("seed", range(6))
 def test_loaded_and_compiled_programs_agree(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

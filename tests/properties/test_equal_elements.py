@@ -38,7 +38,7 @@ def wanted(a: np.ndarray[Any, Any], *, is_first: bool) -> np.ndarray[Any, Any]:
     return np.asarray(index)
 
 
-@pytest.mark.exhaustive(keep=20)
+@pytest.mark.exhaustive(keep=11)
 @pytest.mark.parametrize("seed", range(60))
 def test_rfactor_finds_the_same_index(seed: int) -> None:
     d = Draws(Dice(seed=seed))

@@ -69,7 +69,7 @@ def draw(seed: int) -> Drawn:
     return Drawn((A, B), output, total, f"{''.join(a)},{''.join(b)}->{''.join(c)}", steps)
 
 
-@pytest.mark.exhaustive(keep=6)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("seed", range(32))
 def test_products_written_in_any_way(seed: int) -> None:
     drawn = draw(seed)

@@ -9,7 +9,7 @@ from tests.numerics import assert_close
 from tests.strategies.te_programs import draw_program
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=4)
 @pytest.mark.parametrize(("machine", "seed"), [
     *(("stick128", seed) for seed in (21, 23, 31, 32, 35, 36, 37, 38)), ("vtcm2d", 2),
 ])

@@ -80,7 +80,7 @@ def _results(function: Function) -> list[tuple[str, ValueType]]:
     return [(name, function.type_of(name)) for name in function.results]
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=4)
 @pytest.mark.parametrize("part", range(6))
 def test_operations_of_drawn_types_match_numpy(part: int) -> None:
     dice = Random(part)
@@ -88,7 +88,7 @@ def test_operations_of_drawn_types_match_numpy(part: int) -> None:
         check(case, dice)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("part", range(6))
 def test_every_operation_runs_in_every_place(part: int) -> None:
     """Every operation runs with and without a device and a team.

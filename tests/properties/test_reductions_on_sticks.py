@@ -173,7 +173,7 @@ def _is_one_lane(operand: tuple[Array, int], axis: int) -> bool:
     return offsets.shape[axis] == 1 and np.unique(offsets % lanes).size == 1
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=5)
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 @pytest.mark.parametrize("seed", range(24))
 def test_operands_of_reductions_agree_in_their_lanes(machine: str, seed: int) -> None:
@@ -193,7 +193,7 @@ def test_operands_of_reductions_agree_in_their_lanes(machine: str, seed: int) ->
     assert_close(program(*drawn.arrays), drawn.expected, rtol=2e-2, atol=2e-2)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("size", [128, 256])
 @pytest.mark.parametrize(("reducer", "term"), [("sum", mul), ("sum", add), ("max", mul)])
 def test_operands_of_different_layouts_cost_more(
@@ -216,6 +216,7 @@ def test_operands_of_different_layouts_cost_more(
     assert max(cycles[0, 0], cycles[1, 1]) < min(cycles[0, 1], cycles[1, 0])
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("axis", "copies"), [(1, 0), (0, 1)])
 def test_dot_products_of_arrays(axis: int, copies: int) -> None:
     a, b = (np.random.default_rng(n).uniform(-1, 1, (128, 128)).astype("float16") for n in (1, 2))

@@ -122,7 +122,7 @@ def test_random_windows(seed: int) -> None:
     draw_window(Dice(seed=seed)).check()
 
 
-@pytest.mark.exhaustive(keep=11)
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("extent", range(1, 41))
 def test_all_lengths_of_a_row(extent: int) -> None:
     Window((4, extent), "float32", 0, 5, "square", "sum", 0, is_unrolled=False).check()

@@ -64,7 +64,7 @@ def moved(program: CompiledProgram) -> int:
     return sum(kernel.reads + kernel.writes for kernel in program.report().kernels)
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=4)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_programs_on_rows(

@@ -10,6 +10,7 @@ import pytest
 from tecomp.lowering import LiveInterval, assign_offsets, peak_live_bytes
 
 
+@pytest.mark.exhaustive(keep=133)
 @pytest.mark.parametrize("seed", range(200))
 def test_no_two_that_meet_share_a_byte(seed: int) -> None:
     rng = np.random.default_rng(seed)

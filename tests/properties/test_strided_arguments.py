@@ -160,7 +160,7 @@ def first_place(part: View) -> int:
     return int(start) // part.base.itemsize
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("seed", range(40))
 def test_reductions_and_windows_of_views(seed: int) -> None:
     dice = Random(seed)
@@ -222,7 +222,7 @@ class Arena:
         return var + addend if addend else var
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("seed", range(80))
 def test_tensors_inside_of_arrays(seed: int) -> None:
     dice = Random(seed)

@@ -134,6 +134,7 @@ def stage(name: str, before: te.Tensor, kind: str) -> te.Tensor:
     return te.compute((32, 32), lambda i, j: before[i, j] + 1.0, name=name)
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=25)
 @given(chains())
 def test_activities_follow_their_inputs(kernel: ScheduledKernel) -> None:
@@ -141,7 +142,7 @@ def test_activities_follow_their_inputs(kernel: ScheduledKernel) -> None:
     check_across(kernel)
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=4)
 @pytest.mark.parametrize("name", ACCELERATORS)
 def test_cores_wait_for_the_chip_and_the_chip_for_cores(name: str) -> None:
     assert check_across(demo(name)) > 0
@@ -198,7 +199,7 @@ def test_head_and_axis_of_a_timeline_say_the_same(kernel: ScheduledKernel) -> No
     check_ends(kernel)
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=4)
 @pytest.mark.parametrize("name", ACCELERATORS)
 def test_head_and_axis_of_a_demo_say_the_same(name: str) -> None:
     check_ends(demo(name))
@@ -228,12 +229,13 @@ def test_more_iterations_overlap_more() -> None:
     assert spans[3] > found[3].cycles
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("name", ACCELERATORS)
 def test_demo_is_causal(name: str) -> None:
     check(demo(name))
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("is_nested", [False, True])
 @pytest.mark.parametrize("name", MATRIX_MACHINES)
 def test_chains_are_causal(name: str, *, is_nested: bool) -> None:

@@ -175,7 +175,7 @@ def program(seed: int) -> tuple[te.Tensor, Array, Pair]:
     return tensor, array, value
 
 
-@pytest.mark.exhaustive(keep=24)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_programs_of_functions(seed: int) -> None:
     tensor, array, value = program(seed)

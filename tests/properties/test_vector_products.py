@@ -40,7 +40,7 @@ def packed(layout: Layout, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]
     return stored.reshape(layout.physical_shape)
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", MEMORY)
 @pytest.mark.parametrize("seed", range(10))
 def test_factors_have_any_lanes_and_any_padding(machine: str, seed: int) -> None:
@@ -78,6 +78,7 @@ def turned_product(dtype: str, *, both: bool = False) -> tuple[te.Tensor, list[t
     return te.compute((128, 128), value, name="Y"), [A, B]
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("machine", "relayouts"), [("stick128", 1), ("tensix_wh", 0)])
 def test_factors_of_matrix_units_follow_the_rules_of_the_unit(machine: str, relayouts: int) -> None:
     """On `stick128`, the matrix unit reads the reduced axis of `a` along its sticks."""
@@ -92,6 +93,7 @@ def test_factors_of_matrix_units_follow_the_rules_of_the_unit(machine: str, rela
     assert copies == {"float16": relayouts, "float32": 0}
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", MEMORY)
 def test_factors_are_not_exchanged_without_need(machine: str) -> None:
     """With exchanged factors, the result would be relaid instead of `B`: as many elements."""

@@ -11,7 +11,7 @@ from tests.strategies.draws import Dice
 from tests.strategies.view_programs import draw_view_program
 
 
-@pytest.mark.exhaustive(keep=7)
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("seed", range(40))
 def test_views_and_layout_maps_keep_the_meaning_of_a_function(seed: int) -> None:
     program = draw_view_program(Dice(seed=seed))

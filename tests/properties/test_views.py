@@ -48,6 +48,7 @@ def reshaped(dice: Random, x: te.Tensor, a: Array) -> tuple[te.Tensor, Array]:
     return te.compute(tuple(shape), value, name="R"), a.reshape(shape)
 
 
+@pytest.mark.exhaustive(keep=15)
 @pytest.mark.parametrize("seed", range(24))
 def test_views_of_views(seed: int) -> None:
     dice = Random(seed)

@@ -42,6 +42,7 @@ def same(found: Any, expected: Any, dtype: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize(
     ("spelling", "result", "expected"),
     [
@@ -178,6 +179,7 @@ def test_tensors_of_one_scalar(spelling: str, shape: str, scalar: str, value: An
 WIDEST = {"b": True, "i": -3, "u": 2**8 - 1, "f": 0.1, "c": 0.1 - 2.5j}
 
 
+@pytest.mark.exhaustive(keep=68)
 @pytest.mark.parametrize("spelling", [*ALL, *MLIR_DTYPES])
 @pytest.mark.parametrize("declared", ["SCALAR", "anytype", "number"])
 def test_scalars_of_all_dtypes(declared: str, spelling: str) -> None:

@@ -48,6 +48,7 @@ def test_every_operation_is_drawn() -> None:
     assert {op.name for op, _ in cases()} == {*operation_classes()}
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(("device", "team"), PLACES)
 def test_every_operation_is_read_back(device: str | None, team: int | None) -> None:
     for op, types in cases(device, team):
@@ -60,6 +61,7 @@ def test_every_operation_is_read_back(device: str | None, team: int | None) -> N
             assert (result.device, result.team) == (device, team), op
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize(("device", "team"), PLACES)
 def test_every_operation_is_lowered(device: str | None, team: int | None) -> None:
     for op, types in cases(device, team):

@@ -23,6 +23,7 @@ def products(target: Target) -> list[te.TensorIntrin]:
     return [intrinsic for intrinsic in accelerator.intrinsics(target) if intrinsic.unit == "matmul"]
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("machine", MATRIX_MACHINES)
 def test_sizes_and_types_are_those_of_the_description(machine: str) -> None:
     target = Target.load(machine)
@@ -46,6 +47,7 @@ def test_the_package_offers_them() -> None:
         assert getattr(import_module(module), function) is accelerator.intrinsics
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("machine", MATRIX_MACHINES)
 def test_operations_equal_numpy(machine: str) -> None:
     target = Target.load(machine)
@@ -84,7 +86,7 @@ def with_small_tiles(target: Target) -> Target:
     return target.overridden(engine=tiles) if tiles else target
 
 
-@pytest.mark.exhaustive
+@pytest.mark.exhaustive(most=1)
 @pytest.mark.parametrize("machine", list_targets())
 def test_statements_of_all_operations_do_what_is_declared(machine: str) -> None:
     target = with_small_tiles(Target.load(machine))

@@ -30,7 +30,7 @@ def values(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.random.default_rng(0).integers(-20, 20, shape).astype(dtype)
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2)
 @pairwise(
     n=[1, 2, 3, 7, 127, 1000, 1023], axis=[0, 1], op=["argmax", "argmin"], target=CORES
 )
@@ -40,6 +40,7 @@ def test_sizes(n: int, axis: int, op: str, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target, op), getattr(np, op)(a, axis))
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 def test_axes(axis: int, target: tecomp.Target) -> None:
     a = values(3, 40, 33)
@@ -47,7 +48,7 @@ def test_axes(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=2, most=13)
 @pairwise(
     shape=[(8, 1), (50, 3), (33, 10), (2, 3, 5, 7), (19, 130), (8, 255), (9, 256)],
     op=["argmax", "argmin"], target=CORES,
@@ -62,12 +63,14 @@ def test_several_rows_at_once(shape: tuple[int, ...], op: str, target: tecomp.Ta
     np.testing.assert_array_equal(run(a, -1, target, op, sizes), expected)
 
 
+@pytest.mark.exhaustive(keep=1)
 def test_one_long_row(target: tecomp.Target) -> None:
     a = np.random.default_rng(1).standard_normal(100_001, np.float32)
 
     assert run(a, 0, target) == a.argmax()
 
 
+@pytest.mark.exhaustive(keep=2)
 @pairwise(dtype=["int8", "uint8", "int64", "float64", "float16"], axis=[0, 1], target=CORES)
 def test_types(dtype: str, axis: int, target: tecomp.Target) -> None:
     a = values(30, 300, dtype=dtype)
@@ -75,6 +78,7 @@ def test_types(dtype: str, axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
 
 
+@pytest.mark.exhaustive(keep=2)
 @pairwise(axis=[0, 1], op=["argmax", "argmin"], target=CORES)
 def test_the_first_nan_wins(axis: int, op: str, target: tecomp.Target) -> None:
     a = values(300, 300)
@@ -85,6 +89,7 @@ def test_the_first_nan_wins(axis: int, op: str, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target, op), getattr(np, op)(a, axis))
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_the_least_value_everywhere(axis: int, target: tecomp.Target) -> None:
     a = np.full((20, 300), -np.inf, np.float32)
@@ -92,7 +97,7 @@ def test_the_least_value_everywhere(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(run(a, axis, target), a.argmax(axis))
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("has_short_rows", [False, True])
 def test_sizes_known_at_the_call(axis: int, has_short_rows: bool, target: tecomp.Target) -> None:
@@ -106,6 +111,7 @@ def test_sizes_known_at_the_call(axis: int, has_short_rows: bool, target: tecomp
         np.testing.assert_array_equal(result, a.argmax(axis))
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize(("shape", "axis"), [((5, 300), 1), ((5, 300), 0), ((50, 3), 1)])
 def test_indices_of_another_type(
     shape: tuple[int, int], axis: int, target: tecomp.Target

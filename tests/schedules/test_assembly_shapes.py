@@ -200,6 +200,7 @@ def test_short_rows_are_transposed(cpu: str, operator: Any) -> None:
     assert not re.search(r"vgather|vpextr|vinsertps|vaddss|vucomiss|vcmp\w+ss", text)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("cpu", CORES)
 def test_cumulative_sums_of_long_rows_are_transposed_in_registers(cpu: str) -> None:
     """Cumulative sums of long rows transpose 16 vectors in registers and add 15 of them."""
@@ -213,6 +214,7 @@ def test_cumulative_sums_of_long_rows_are_transposed_in_registers(cpu: str) -> N
     assert count(lines, "vaddss|vpextr|vmovss") == 0
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("taps", [1, 3])
 @pytest.mark.parametrize("cpu", ["haswell", "znver3"])
 def test_filters_with_leading_output_channels_are_packed_in_squares(cpu: str, taps: int) -> None:
@@ -247,6 +249,7 @@ def test_sums_of_few_columns_are_of_whole_vectors(cpu: str) -> None:
     assert count(lines, "vaddss|vmaskmov|vmovss|vshuf|vperm") == 0
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("cpu", ["skylake-avx512", "znver4"])
 @pytest.mark.parametrize("op", ["sum", "mean"])
 def test_short_rows_of_any_length_have_one_mask(cpu: str, op: reduce.Operation) -> None:

@@ -95,6 +95,7 @@ def test_epilogues_are_fused_into_products_of_expressions() -> None:
     assert "shifted" not in text
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(("m", "n"), [(70, 90), (2, 90), (70, 1)])
 def test_reductions_of_two_matrices_are_cut_as_products_are(m: int, n: int) -> None:
     A, B = te.placeholder((m, 33), name="A"), te.placeholder((n, 33), name="B")
@@ -179,6 +180,7 @@ def test_inputs_and_outputs_of_statements_are_stored() -> None:
     assert (c == 3).all()
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("rows", [1, 7, 40])
 def test_sizes_known_at_the_call(rows: int) -> None:
     n = te.var("n")
@@ -195,7 +197,7 @@ def test_sizes_known_at_the_call(rows: int) -> None:
     assert_close(d, np.full((rows, 50), 1 / 50), rtol=1e-6)
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("name", ["stick128", "tensix_wh", "vtcm2d", "texture2d"])
 def test_machines_with_scratchpads(name: str) -> None:
     machine = tecomp.Target.load(name)
@@ -219,7 +221,7 @@ def test_rows_on_machines_with_scratchpads(name: str) -> None:
     assert auto(B, machine).trace.to_json() == softmax.schedule(B, machine).trace.to_json()
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2, most=8)
 @pytest.mark.parametrize("name", ["cpu", "stick128", "tensix_wh", "vtcm2d"])
 @pytest.mark.parametrize("kind", ["product", "sum", "formula"])
 def test_layouts_of_arguments(name: str, kind: str) -> None:
@@ -382,6 +384,7 @@ def test_pairs_along_rows_are_reduced_side_by_side_or_by_lanes(shape: tuple[int,
     np.testing.assert_array_equal(computed(B, [A], a), a.argmax(1))
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("n", [1000, 5000, 100000])
 def test_unaligned_rows_are_read_sequentially(n: int) -> None:
     """Blocks of one row are read contiguously; the last block starts earlier to be full."""
@@ -499,7 +502,7 @@ def test_bad_outputs(outputs: Any, expected: Diagnostic, target: str) -> None:
     assert diagnostic(error.value) == expected
 
 
-@pytest.mark.exhaustive(keep=7)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("seed", range(12))
 def test_column_accesses_are_not_scheduled_by_rows(seed: int) -> None:
     """Row reductions of a transposed tensor, and formulas of them, read along contiguous memory."""

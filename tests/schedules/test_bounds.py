@@ -212,7 +212,7 @@ def check(output: te.Tensor, schedule: te.Schedule, target: tecomp.Target) -> No
     assert_close(actual.astype(np.float64), expected.astype(np.float64), near, near)
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2, most=6)
 @pytest.mark.parametrize("form", FORMS)
 def test_processors(form: str) -> None:
     module, make = FORMS[form]
@@ -221,7 +221,7 @@ def test_processors(form: str) -> None:
     check(output, module.schedule(output, SMALL), SMALL)
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1, most=5)
 @pytest.mark.parametrize("machine", ACCELERATORS)
 @pytest.mark.parametrize("form", ["matmul-float16", "conv2d-stride", "softmax", "layer-norm"])
 def test_machines(form: str, machine: str) -> None:

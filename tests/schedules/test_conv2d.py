@@ -100,7 +100,7 @@ def test_forms(form: str, layout: conv2d.Layout, target: tecomp.Target) -> None:
     check(image, taps, target, layout, **options)
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pairwise(
     precision=[("float16", 11), ("bfloat16", 8)], groups=[1, 12], layout=["NHWC", "NCHW"]
 )
@@ -119,7 +119,7 @@ QUICK = tecomp.Target(
 )
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=3)
 @pairwise(
     types=[("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("bfloat16", "bfloat16")],
     target=[QUICK, SMALL], layout=["NHWC", "NCHW"],
@@ -152,6 +152,7 @@ def test_sums_wider_than_the_factors(
         np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 def test_without_pairs_single_products_are_added_up(layout: conv2d.Layout) -> None:
     """Subnormals count without bfloat16 pair instructions, which flush subnormals to 0."""
@@ -229,7 +230,7 @@ def test_images_of_a_size_known_at_the_call() -> None:
         assert_close(y, reference(x, taps, 1, 0, 1, 1), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("order", ["rsc", "csr"])
 @pytest.mark.parametrize("first", [False, True])
 def test_a_convolution_written_in_te_is_scheduled_as_that_of_the_library(

@@ -81,7 +81,7 @@ def run(
     return kernel, s
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1, most=4)
 @pytest.mark.parametrize("machine", MATRIX_MACHINES)
 @pytest.mark.parametrize(
     ("shape", "options"),
@@ -101,7 +101,7 @@ def test_units(machine: str, shape: Shape, options: dict[str, int]) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", VECTOR_MACHINES)
 @pytest.mark.parametrize(
     ("shape", "options"),
@@ -119,7 +119,7 @@ def test_vectors(machine: str, shape: Shape, options: dict[str, int]) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1, most=5)
 @pytest.mark.parametrize("machine", ACCELERATORS)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("padding", [0, 1])
@@ -132,7 +132,7 @@ def test_channels_first(machine: str, dtype: str, padding: int) -> None:
         assert tecomp.check_constraints(s, machine) == ()
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ACCELERATORS)
 def test_groups_are_no_product_of_matrices(machine: str) -> None:
     _, s = run(machine, (1, 9, 9, 8, 12, 3, 3), groups=2)
@@ -140,7 +140,7 @@ def test_groups_are_no_product_of_matrices(machine: str) -> None:
     assert "tensorize" not in str(s.trace)
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ACCELERATORS)
 def test_bias_and_activation(machine: str) -> None:
     bias = te.placeholder((20,), "float32", name="bias")
@@ -156,7 +156,7 @@ def printed(machine: str) -> ScheduledKernel:
     return run(machine, (1, 6, 9, 20, 24, 3, 3), dtype, padding=1)[0]
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=1, most=7)
 @pytest.mark.parametrize("machine", ["cpu", *ACCELERATORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
 def test_printed(machine: str, shown: str, golden: Callable[[object], None]) -> None:

@@ -39,6 +39,7 @@ def test_sizes(n: int, target: tecomp.Target) -> None:
     assert_close(run(C, [A, B], [a, b], target), a * b + 1, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize(
     "shapes",
     [
@@ -85,6 +86,7 @@ def test_types(dtype: str, target: tecomp.Target) -> None:
                                   a + a)
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1000), (40, 3), (127, 129)])
 def test_sizes_known_at_the_call(shape: tuple[int, int], target: tecomp.Target) -> None:
     n, m = te.var("n"), te.var("m")

@@ -57,7 +57,7 @@ def numbers(shape: tuple[int, ...], dtype: str, seed: int) -> Any:
     return random.integers(kind.min, kind.max, shape, dtype, endpoint=True)
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1, most=7)
 @pytest.mark.parametrize(
     ("shape", "check_bounds"),
     [((8, 32, 16), False), ((7, 40, 18), False), ((3, 5, 3), False), ((3, 5, 3), True)],
@@ -88,6 +88,7 @@ def test_products_equal_numpy(
         np.testing.assert_array_equal(c, expected, name)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize(
     ("cpu", "first", "second", "word"),
     [

@@ -154,7 +154,7 @@ class Sum:
         return report
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(
     ("name", "unit", "dtype", "shape", "tiles"),
     [
@@ -279,6 +279,7 @@ def vector(operation: str, dtype: str, *, with_number: bool = False) -> Any:
     return kernel.report()
 
 
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize(
     ("operation", "dtype", "cycles"),
     # 40 floats are three vectors of 16 lanes, 40 int16 two of 32.

@@ -126,7 +126,7 @@ def run(
     return kernel, s
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=2, most=7)
 @pytest.mark.parametrize("machine", MATRIX_MACHINES)
 @pytest.mark.parametrize(("m", "k", "n"), SIZES)
 def test_units(machine: str, m: int, k: int, n: int) -> None:
@@ -146,14 +146,14 @@ def test_vectors(machine: str, m: int, k: int, n: int) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=2, most=8)
 @pytest.mark.parametrize("machine", ACCELERATORS)
 @pytest.mark.parametrize("order", [(True, False), (False, True)])
 def test_transposed(machine: str, order: tuple[bool, bool]) -> None:
     run(machine, 65, 70, 100, transpose_a=order[0], transpose_b=order[1])
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=2, most=8)
 @pytest.mark.parametrize("machine", ACCELERATORS)
 @pytest.mark.parametrize("out_dtype", ["float16", "float32"])
 def test_both_transposed(machine: str, out_dtype: str) -> None:
@@ -162,7 +162,7 @@ def test_both_transposed(machine: str, out_dtype: str) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ACCELERATORS)
 def test_batches_of_more_and_fewer_tiles_than_cores(machine: str) -> None:
     target = load(machine)
@@ -179,7 +179,7 @@ def test_batches_of_more_and_fewer_tiles_than_cores(machine: str) -> None:
             kernel.unpack(C, arrays[2]), a.astype("f4") @ b.astype("f4"))
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("machine", ACCELERATORS)
 def test_bias_activation_and_conversion(machine: str) -> None:
     bias = te.placeholder((100,), "float32", name="bias")
@@ -188,7 +188,7 @@ def test_bias_activation_and_conversion(machine: str) -> None:
     assert tecomp.check_constraints(s, machine) == ()
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=2, most=6)
 @pytest.mark.parametrize("machine", MATRIX_MACHINES)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sums_are_float32(machine: str, dtype: str) -> None:
@@ -212,7 +212,7 @@ def test_sums_are_float32(machine: str, dtype: str) -> None:
     assert_close(actual.astype(np.float64), exact, rtol=1.01 * step, atol=1e-4)
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=3)
 @pytest.mark.parametrize("machine", MATRIX_MACHINES)
 def test_types_that_no_unit_takes(machine: str) -> None:
     unit: Any = load(machine).engine["matmul"]
@@ -223,7 +223,7 @@ def test_types_that_no_unit_takes(machine: str) -> None:
     assert "tensorize" not in str(s.trace)
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=3)
 @pytest.mark.parametrize(("m", "k", "n"), [*SIZES, (60, 500, 70)])
 def test_no_figure_of_a_machine_is_in_the_schedule(m: int, k: int, n: int) -> None:
     """Schedules adapt to other cores, tiles, sticks, tile axis orders and small memories."""
@@ -258,7 +258,7 @@ def test_padding_is_read_after_it_is_filled() -> None:
             kernel.unpack(C, arrays[2]), a.astype("f4") @ b.astype("f4"), name)
 
 
-@pytest.mark.exhaustive(keep=1)
+@pytest.mark.exhaustive(keep=1, most=4)
 @pytest.mark.parametrize("machine", MATRIX_MACHINES)
 @pytest.mark.parametrize("tiles", [1, 8])
 def test_smaller_scratchpads(machine: str, tiles: int) -> None:
@@ -316,7 +316,7 @@ def printed(machine: str) -> ScheduledKernel:
     return run(shipped(machine), 40, 70, 50, "float16" if machine in MATRIX_MACHINES else "float32")[0]
 
 
-@pytest.mark.exhaustive(keep=5)
+@pytest.mark.exhaustive(keep=1, most=8)
 @pytest.mark.parametrize("machine", ["cpu", *ACCELERATORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
 def test_printed(machine: str, shown: str, golden: Callable[[object], None]) -> None:

@@ -101,6 +101,7 @@ def test_memory_of_two_axes_has_rows() -> None:
     assert shape(vtcm, "global.vtcm") == (6, 64)
 
 
+@pytest.mark.exhaustive(keep=10)
 @pytest.mark.parametrize("name", ACCELERATORS)
 @pytest.mark.parametrize("shape", [(1, 1), (7, 33), (40, 200)])
 def test_bytes_match_the_program(name: str, shape: tuple[int, int]) -> None:
@@ -131,7 +132,7 @@ def test_the_largest_part() -> None:
     assert where.largest(10, 1, lambda rows: where.scratchpad_bytes + 1) == 1
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize("name", ACCELERATORS)
 @pytest.mark.parametrize("rounds", [1, 3, 4, 33, 64, 100, 257])
 def test_rounds_are_shared_evenly(

@@ -77,6 +77,7 @@ def test_windows(form: tuple[tuple[int, int, int], Any, dict[str, Any]], op: str
     assert_close(result, expected(x, window, op, **options), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 def test_a_mean_excluding_padding(layout: str, target: tecomp.Target) -> None:
     x = image(1, 11, 12, 7)
@@ -86,6 +87,7 @@ def test_a_mean_excluding_padding(layout: str, target: tecomp.Target) -> None:
     assert_close(result, expected(x, 3, "mean", **options), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float64"])
 def test_types(dtype: str, target: tecomp.Target) -> None:
     x = image(1, 8, 9, 20, dtype=dtype)
@@ -94,6 +96,7 @@ def test_types(dtype: str, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(result, expected(x, 3, "max", stride=2, padding=1))
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("op", ["max", "mean"])
 def test_whole_images(layout: Any, op: Any, target: tecomp.Target) -> None:
@@ -109,6 +112,7 @@ def test_whole_images(layout: Any, op: Any, target: tecomp.Target) -> None:
     assert_close(result, reference, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.exhaustive(keep=1)
 def test_sizes_known_at_the_call(target: tecomp.Target) -> None:
     X = te.placeholder((1, te.var("h"), te.var("w"), te.var("c")), name="X")
     Y = pool.define(X, 3, stride=2, padding=1)
@@ -169,6 +173,7 @@ def test_windows_of_symbolic_sizes_stay_in_registers(stride: int) -> None:
         np.testing.assert_array_equal(out, np.max(steps, axis=0))
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize(("window", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (3, 3, 1)])
 def test_windows_of_symbolic_images_stay_in_registers(
     window: int, stride: int, padding: int

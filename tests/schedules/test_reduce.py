@@ -58,6 +58,7 @@ def test_axes(axis: int | tuple[int, ...], op: str, target: tecomp.Target) -> No
     assert_close(run(shape, axis, op, target), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("axis", [(0, 2), (1, 3), (2,)])
 def test_axes_stay_with_extent_1(axis: tuple[int, ...], target: tecomp.Target) -> None:
     a = values((2, 5, 6, 19))
@@ -94,6 +95,7 @@ def test_a_sum_is_shared_in_parts(target: tecomp.Target) -> None:
     assert_close(run((n,), None, "sum", target), a.sum(), atol=0.05)
 
 
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_types(axis: int, target: tecomp.Target) -> None:
     shape = (30, 50)
@@ -106,6 +108,7 @@ def test_types(axis: int, target: tecomp.Target) -> None:
     np.testing.assert_array_equal(most, values(shape, "int64").max(axis))
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("axis", [0, 1, None])
 def test_sizes_known_at_the_call(axis: int | None, target: tecomp.Target) -> None:
     A = te.placeholder((te.var("n"), te.var("m")), name="A")
@@ -146,6 +149,7 @@ def test_rows_from_memory_are_read_in_long_stretches(shape: tuple[int, int], blo
     assert shared.extent.value == blocks
 
 
+@pytest.mark.exhaustive(keep=8)
 @pytest.mark.parametrize(
     ("shape", "axis", "vectors"),
     [((1000, 160), 1, 2), ((96, 5120), 1, 4),
@@ -169,6 +173,7 @@ def test_rows_are_read_side_by_side_where_caches_keep_up(
     assert max(inside) == vectors
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize(
     ("length", "bound", "rows"),
     [(64, None, 2), (128, None, 2), (129, None, 1), (None, 256, 4), (None, 257, 1),
@@ -209,7 +214,7 @@ def test_results_of_interleaved_rows_are_combined_without_a_loop(dtype: str, col
     assert [node.kind for node in walk(func.body) if isinstance(node, For)] == [ForKind.PARALLEL]
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", ["sum", "max", "min"])
 def test_lengths_beyond_their_expected_bound(op: Any, dtype: str) -> None:

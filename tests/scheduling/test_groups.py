@@ -98,6 +98,7 @@ def back_at_the_root(s: te.Schedule) -> None:
     assert (s[X].attach_stage, s[Y].attach_stage) == (None, None)
 
 
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize("decide", [placed, split_after, own_places, nested, back_at_the_root])
 def test_numbers_and_traces(agrees: Any, decide: Callable[[te.Schedule], None]) -> None:
     s = te.create_schedule(Z.op)

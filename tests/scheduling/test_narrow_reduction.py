@@ -78,7 +78,7 @@ def test_refused_loops(refusal: Any) -> None:
         Diagnostic("primitive-order", where="s.narrow_reduction(count, 'int32')", stage="count"))
 
 
-@pytest.mark.exhaustive(keep=9)
+@pytest.mark.exhaustive(keep=6)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_integers(seed: int) -> None:
     """Indices, counts and expressions of them are narrowed unless their range is too large."""

@@ -41,6 +41,7 @@ def of_a_loop(s: te.Schedule) -> te.Expr:
     return outer.equal(2)
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("vectors", [False, True])
 @pytest.mark.parametrize(
     ("predicate", "stored"),

@@ -273,6 +273,7 @@ def text_of(s: Schedule, args: list[Any]) -> str:
     return str(build_nest(prepare(s, args), "main"))
 
 
+@pytest.mark.exhaustive(keep=16)
 @pytest.mark.parametrize(("decide", "outputs", "args"), CASES, ids=IDS)
 def test_json_replays(decide: Decide, outputs: tuple[Tensor, ...], args: list[Any]) -> None:
     s = te.create_schedule(list(outputs))
@@ -286,6 +287,7 @@ def test_json_replays(decide: Decide, outputs: tuple[Tensor, ...], args: list[An
     assert text_of(replayed, args) == text_of(s, args)
 
 
+@pytest.mark.exhaustive(keep=16)
 @pytest.mark.parametrize(("decide", "outputs", "args"), CASES, ids=IDS)
 def test_python_replays(decide: Decide, outputs: tuple[Tensor, ...], args: list[Any]) -> None:
     s = te.create_schedule(list(outputs))

@@ -65,6 +65,7 @@ def test_integers(dtype: str) -> None:
     }, a, b)
 
 
+@pytest.mark.exhaustive(keep=5)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_floats(dtype: str) -> None:
     numbers = np.array([-np.inf, -7.5, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, np.inf, np.nan])

@@ -27,6 +27,7 @@ def check(expected: dict[Any, Any], arrays: dict[te.Tensor, Array], **options: A
     assert_results(expected, arrays, **options)
 
 
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint8"])
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3), (0,)])
 def test_take(kind: str, shape: tuple[int, ...]) -> None:

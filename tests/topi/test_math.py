@@ -36,6 +36,7 @@ def floats(dtype: str) -> Array:
     return np.array(numbers).astype(numpy_type(dtype))
 
 
+@pytest.mark.exhaustive(keep=7)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_functions_of_floats(dtype: str) -> None:
     a = floats(dtype)

@@ -102,7 +102,7 @@ def test_nan() -> None:
 FOUND = {"argmax": np.argmax, "argmin": np.argmin}
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=2)
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if 0 not in shape])
 def test_argmax_and_argmin(shape: tuple[int, ...]) -> None:
     a = values(shape, "int32", low=-2, high=2)
@@ -123,6 +123,7 @@ def test_argmax_and_argmin(shape: tuple[int, ...]) -> None:
     assert_results(expected, {A: a})
 
 
+@pytest.mark.exhaustive(keep=14)
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
 def test_types_of_extremes(dtype: str) -> None:
     a = values((4, 7), dtype, low=-2, high=2)
@@ -184,6 +185,7 @@ def test_running_sums(shape: tuple[int, ...]) -> None:
     assert_results(expected, {A: a})
 
 
+@pytest.mark.exhaustive(keep=11)
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
 def test_types_of_running_sums(dtype: str) -> None:
     a = values((3, 6), dtype, low=-2, high=2)
@@ -227,6 +229,7 @@ def test_compiled() -> None:
     }, {A: a}, run=compiled)
 
 
+@pytest.mark.exhaustive
 def test_symbolic_sizes() -> None:
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n, m), name="A")
@@ -242,6 +245,7 @@ def test_symbolic_sizes() -> None:
             assert_close(result, right, rtol=1e-5)
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("target", ["stick128", "tensix_wh"])
 def test_on_machines_without_wide_integers(target: str) -> None:
     a = values((32, 64), "float16")

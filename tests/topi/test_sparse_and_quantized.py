@@ -91,6 +91,7 @@ def test_sparse_transpose(seed: int, run: Callable[..., Any]) -> None:
     assert_results(dict(zip(result, (expected.data, expected.indices, expected.indptr), strict=True)), arrays, run=run)
 
 
+@pytest.mark.exhaustive(keep=6)
 @RUNS
 @pytest.mark.parametrize(("shape", "axis"), [((3, 64), None), ((32,), 0), ((2, 96, 3), 1), ((64, 2), -2)])
 def test_signs_are_packed(shape: tuple[int, ...], axis: int | None, run: Callable[..., Any]) -> None:
@@ -104,6 +105,7 @@ def test_signs_are_packed(shape: tuple[int, ...], axis: int | None, run: Callabl
     assert_results({topi.nn.binarize_pack(A, axis): np.moveaxis(words, -1, along)}, arrays, run=run)
 
 
+@pytest.mark.exhaustive(keep=1)
 @RUNS
 def test_products_of_packed_signs(run: Callable[..., Any]) -> None:
     x, w = values((4, 96), "float32"), values((5, 96), "float32", seed=1)
@@ -119,7 +121,7 @@ def test_products_of_packed_signs(run: Callable[..., Any]) -> None:
 LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
 
 
-@pytest.mark.exhaustive(keep=21)
+@pytest.mark.exhaustive(keep=16)
 @RUNS
 @pytest.mark.parametrize("dtype", topi.nn.SQNN_DTYPE_TO_CODE)
 @pytest.mark.parametrize(("channels", "axis"), [((), -1), ((1,), 0), ((5,), -1), ((3,), 0)])
@@ -144,6 +146,7 @@ def test_simulated_quantization(dtype: str, channels: tuple[int, ...], axis: int
     }, arrays, run=run)
 
 
+@pytest.mark.exhaustive(keep=7)
 @RUNS
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 2), (2, 1, 2, 3, 2)])
 def test_argwhere(shape: tuple[int, ...], run: Callable[..., Any]) -> None:

@@ -79,6 +79,7 @@ def test_a_view_has_no_layout_of_its_own() -> None:
         "array float64[8, 4]", "256 B on the processor, computed"]
 
 
+@pytest.mark.exhaustive(keep=15)
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1,), (2, 3, 4, 5)])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "complex64", "float64"])
 def test_any_type(shape: tuple[int, ...], dtype: str) -> None:

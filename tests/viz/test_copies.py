@@ -143,6 +143,7 @@ def test_rows_of_virtual_cores_have_one_colour() -> None:
     one_to_one((virtual[-2] % 8, fill) for virtual, fill in zip(cores, fills, strict=True))
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize(("shape", "device"), [
     ((1, 1), (1, 1)), ((16, 32), (8, 8)), ((3, 40, 40), (20, 20)), ((7, 1000), (8, 1000)),
 ])

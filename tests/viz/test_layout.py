@@ -257,6 +257,7 @@ def test_drawn(golden: Golden) -> None:
     golden(without_style(layout.picture()))
 
 
+@pytest.mark.exhaustive(keep=10)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_each_piece_is_where_the_layout_has_it(name: str) -> None:
     assert (check(LAYOUTS[name]) > 0) == (name != "empty")

@@ -318,6 +318,7 @@ def test_any_name(name: str) -> None:
     check_figure(schedule.picture())
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=15)
 @given(cases())
 def test_any_program(case: Case) -> None:

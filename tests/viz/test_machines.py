@@ -212,6 +212,7 @@ def test_a_roofline_is_at_its_values() -> None:
     assert len([dot for dot in figure.dots if dot.fill == "paper"]) == 1, "step 1 was not measured"
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("name", ["stick128", "tensix_wh"])
 def test_the_roofline_of_a_report_is_at_its_values(name: str) -> None:
     report = demo(name).report()

@@ -15,6 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "pictures.md"
 SHOWN = re.compile(r"!\[`([^`]+)`\]\((pictures/[\w-]+\.svg)\)")
 
 
+@pytest.mark.exhaustive
 def test_page_examples_match_their_output(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

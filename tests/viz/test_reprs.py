@@ -35,6 +35,7 @@ LINES: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("name", LINES)
 def test_large_reprs_are_one_line(name: str) -> None:
     result, line = LINES[name]

@@ -48,13 +48,13 @@ def twice(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-@pytest.mark.exhaustive(keep=20)
+@pytest.mark.exhaustive(keep=11)
 @pytest.mark.parametrize("name", [name for name in MAKERS if name not in USES])
 def test_a_recorded_call_matches_numpy(name: str) -> None:
     assert fault_of(name, (0, 1), namespace=Recorded(xp)) == ""
 
 
-@pytest.mark.exhaustive(keep=26)
+@pytest.mark.exhaustive(keep=15)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("name", USES)
 def test_recorded_indices_and_assignments(name: str, seed: int) -> None:

@@ -96,7 +96,7 @@ CASES = [
 ]
 
 
-@pytest.mark.exhaustive(keep=4)
+@pytest.mark.exhaustive(keep=3)
 @pytest.mark.parametrize(("output", "decide"), CASES)
 def test_numbers_stay_the_same_after_every_pass(
     output: Any, decide: Callable[[Schedule], None]

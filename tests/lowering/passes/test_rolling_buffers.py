@@ -142,7 +142,7 @@ ALL = [rows, both, one_in_the_other, beside_one_that_is_computed_anew, elements,
        groups_of_rows, rows_of_a_group, in_a_layout, in_a_turned_layout, aligned]  # fmt: skip
 
 
-@pytest.mark.exhaustive(keep=3)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("change", ALL)
 def test_numbers_after_every_pass(change: Change) -> None:
     s = te.create_schedule(C)
@@ -161,6 +161,7 @@ def test_numbers_after_every_pass(change: Change) -> None:
     assert str(lower_all(replayed, [A, C]).final) == str(lowered.final)
 
 
+@pytest.mark.exhaustive(keep=4)
 @pytest.mark.parametrize("change", [rows, both, in_a_layout, aligned, groups_of_rows])
 def test_every_element_is_computed_once(change: Change, count: Any) -> None:
     s = te.create_schedule(C)
@@ -504,6 +505,7 @@ def test_windows_with_many_corners_become_one_piece(m: int) -> None:
     check(s, [X, Z], [x], y[at + 2, at, m - 1 - at] - back + y[at, at % 3 % m, at])
 
 
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("m", [1, 3, 6])
 def test_loops_and_memory_match_one_window(m: int) -> None:
     """The bound of the window has two cases, so that a window of the window would be larger."""
@@ -526,7 +528,7 @@ def test_loops_and_memory_match_one_window(m: int) -> None:
     check(s, [n, X, Z], [m, x], np.array(rows, "float32"))
 
 
-@pytest.mark.exhaustive(keep=2)
+@pytest.mark.exhaustive(keep=1)
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 10])
 @pytest.mark.parametrize("has_row", [False, True])
 def test_gaps_take_nothing_that_is_not_computed_further_out(n: int, has_row: bool) -> None:
