@@ -235,7 +235,8 @@ def _by_dots(
 def _in_phases(s: te.Schedule, image: te.Tensor, sums: te.Tensor, step: int) -> te.Tensor:
     """Copy the image so that the columns a result vector reads for one tap are contiguous."""
     copy: te.Tensor = s.cache_read(image, "global", [sums])
-    s[copy].transform_layout(lambda n, c, y, x: [n, c, y, x % step, x // step])
+    *_, phase, _ = s[copy].transform_layout(lambda n, c, y, x: [n, c, y, x % step, x // step])
+    s[copy].unroll(phase)
     return copy
 
 
