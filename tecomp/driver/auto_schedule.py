@@ -65,6 +65,9 @@ class Choices:
         knobs: Knobs that the schedule function requested, in order.
         values: Values of these knobs.
 
+    Raises:
+        ScheduleError: If `requested` is not a mapping.
+
     >>> choices = Choices({"tile": 16})
     >>> choices.requested
     {'tile': 16}
@@ -80,6 +83,10 @@ class Choices:
     __slots__ = ("_prefix", "knobs", "requested", "values")
 
     def __init__(self, requested: Mapping[str, Value] = MappingProxyType({})) -> None:
+        check_kind(
+            requested, Mapping, "Choices: requested", "pass values by the name of their knob",
+            ScheduleError,
+        )
         self.requested = dict(requested)
         self.knobs: dict[str, Knob] = {}
         self.values: dict[str, Value] = {}
