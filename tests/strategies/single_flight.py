@@ -17,7 +17,7 @@ def build_once() -> None:
     Ranks run the same program. Without the lock each of them builds each kernel at the same time.
     """
     builder = import_module("tecomp.driver.build")  # `tecomp.driver` exports a function `build`
-    for name in ("_build_unscheduled", "get_or_build"):
+    for name in ("build_unscheduled", "get_or_build"):
         setattr(builder, name, _locked(getattr(builder, name)))
 
 
