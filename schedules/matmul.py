@@ -118,10 +118,10 @@ def plan(op: te.Tensor | Product, target: str | Path | Target, step_terms: int =
     """Choose the block sizes of a matrix product of any size.
 
     * A column tile over one block of the depth occupies an eighth of the second-level cache.
-    * A block of packed rows occupies three quarters of that cache, or an eighth of a core's share
-      of the last of three levels if that is more. Rows are read sequentially, so they are
-      prefetched in time from there too, and all columns are read from the more distant memory once
-      per block.
+    * A block of packed rows occupies three quarters of that cache. If the columns exceed the
+      cache, it occupies an eighth of a core's share of the last of three levels, if that is more:
+      rows are read sequentially, so they are prefetched in time from there too, and all columns are
+      read from the more distant memory once per block.
     * Blocks have nearly equal sizes, and every core gets the same number of them if possible.
 
     Args:

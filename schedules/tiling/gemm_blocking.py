@@ -117,8 +117,11 @@ def plan_blocks(
     approx = max(core.second_cache // 8 // (tile.columns * max(width, 1)), min_steps)
     depth = _depth(k, approx, steps if is_one(inner) else 1)
     depth = knob("depth", _depths(k, depth, steps if is_one(inner) else 1))
-    share = core.cache_bytes[-1] // 8 // core.count if len(core.cache_bytes) > 2 else 0
-    block_bytes = max(core.second_cache * 3 // 4, share)
+    block_bytes = core.second_cache * 3 // 4
+    are_columns_near = isinstance(n, int) and n * depth * width <= core.second_cache
+    if len(core.cache_bytes) > 2 and not are_columns_near:
+        # All columns are read from a more distant memory for each block.
+        block_bytes = max(block_bytes, core.cache_bytes[-1] // 8 // core.count)
     most_rows = max(block_bytes // max(depth * width, 1) // tile.rows, 1) * tile.rows
     batched = bool(d.outer)
     if isinstance(m, int):
