@@ -195,7 +195,7 @@ def split(key: Array, num: int = 2) -> Array:
     ((2,), dtype('uint32'))
     """
     index = arange(integer(num, "random.split", "num"), dtype=np.uint64, device=key.device)
-    return _derive(index, *_schedule(key))
+    return _split(index, *_schedule(key))
 
 
 def fold_in(key: Array, data: int) -> Array:
@@ -210,15 +210,23 @@ def fold_in(key: Array, data: int) -> Array:
     """
     index = asarray(np.array([integer(data, "random.fold_in", "data")], np.uint64),
                     device=key.device)
-    return _derive(index, *_schedule(key))[0]
+    return _fold(index, *_schedule(key))[0]
 
 
-@jit
-def _derive(index: Array, *schedule: Array) -> Array:
-    rounds = list(zip(schedule[:ROUNDS], schedule[ROUNDS:], strict=True))
-    # The last word of the counter differs from that of random bits.
-    words = philox((index & MASK, index >> 32, 0, 1), rounds)
-    return astype(stack([words[0], words[1]], axis=-1), np.uint32)
+def derivation(purpose: int) -> Callable[..., Array]:
+    """Return a function that derives keys for a purpose; those of two purposes never agree."""
+    def derive(index: Array, *schedule: Array) -> Array:
+        rounds = list(zip(schedule[:ROUNDS], schedule[ROUNDS:], strict=True))
+        # The last word of the counter differs from that of random bits.
+        words = philox((index & MASK, index >> 32, purpose, 1), rounds)
+        return astype(stack([words[0], words[1]], axis=-1), np.uint32)
+
+    return jit(derive)
+
+
+_split, _fold = derivation(0), derivation(1)
+GENERATOR = 2
+"""Purpose of the keys of a generator of `tecomp.numpy.random`; see `derivation`."""
 
 
 def _sample(
@@ -402,7 +410,8 @@ def choice(
         axis: Axis along which elements are taken.
 
     Raises:
-        ArrayValueError: If more elements are taken than there are, without replacement.
+        ArrayValueError: If more elements are taken than there are, or than have a probability above
+            0, without replacement; or if `p` is not one nonnegative number for each element.
 
     >>> choice(key(0), 3, 5).shape
     (5,)
@@ -415,6 +424,14 @@ def choice(
             "replace=True",
             size=prod(extents), count=count,
         )
+    if p is not None:
+        numbers, least = np.asarray(p), 1 if replace else prod(extents)
+        if numbers.shape != (count,) or not (numbers >= 0).all() or (numbers > 0).sum() < least:
+            raise ArrayValueError(
+                "choice: p must have shape ({count},), no negative number and at least {least} "
+                "positive ones, got shape {shape} with {positive} positive ones", count=count,
+                least=least, shape=numbers.shape, positive=int((numbers > 0).sum()),
+            )
     if p is not None and replace:
         bounds = cumulative_sum(p)
         index = searchsorted(bounds / bounds[-1], uniform(key, extents), side="right")
@@ -450,8 +467,11 @@ def gamma(
     Args:
         key: Key.
         shape: Shape of the array.
-        a: Shape parameter of the distribution, positive.
+        a: Shape parameter of the distribution, nonnegative.
         scale: Scale parameter.
+
+    Raises:
+        ArrayValueError: If a shape parameter is negative or not a number.
 
     >>> gamma(key(0), 3, a=2.0).shape
     (3,)
@@ -459,6 +479,8 @@ def gamma(
     extents = shape_of(shape, "gamma")
     first, second = split(key)
     given = asarray(a, dtype=np.float64, device=key.device)
+    if not (np.asarray(given) >= 0).all():
+        raise ArrayValueError("gamma: a must not be negative, got {a}", a=np.min(np.asarray(given)))
     parameter = reshape(broadcast_to(given, extents), (-1,))
     lifted = where(parameter < 1, parameter + 1, parameter)
     schedule = _schedule(first)

@@ -47,7 +47,7 @@ class Generator:
         """Return the key for one call."""
         count = self._drawn
         self._drawn += 1
-        counter = count & _random.MASK, count >> 32, 0, 1
+        counter = count & _random.MASK, count >> 32, _random.GENERATOR, 1
         words = _random.philox(counter, _random.round_keys_of(*self._words))
         return _xp.asarray(_numpy.array(words[:2], _numpy.uint32))
 

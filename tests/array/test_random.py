@@ -217,3 +217,26 @@ def test_names_of_numpy() -> None:
     generator.shuffle(values)
     assert sorted(x.tolist()) == sorted(values) == list(range(20))
     assert x.tolist() != values
+
+
+@pytest.mark.parametrize("a", [-1.0, float("nan"), [2.0, -0.5]])
+def test_gamma_needs_shapes_that_are_not_negative(a: Any) -> None:
+    with pytest.raises(ArrayValueError) as error:
+        xp.random.gamma(xp.random.key(0), (2,), a=a if isinstance(a, float) else xp.asarray(a))
+    assert [*diagnostic(error.value).parameters] == ["a"]
+
+
+@pytest.mark.parametrize(("p", "options"), [
+    ([0.1, 0.4, 0.5], {}), ([0.5, -0.5], {}), ([0.0, 0.0], {}), ([1.0, 0.0], {"replace": False}),
+])
+def test_probabilities_are_checked(p: list[float], options: dict[str, bool]) -> None:
+    with pytest.raises(ArrayValueError) as error:
+        xp.random.choice(xp.random.key(0), 2, (2,), p=xp.asarray(p), **options)
+    assert diagnostic(error.value).parameters["positive"] == sum(x > 0 for x in p)
+
+
+def test_keys_for_different_purposes_differ() -> None:
+    key = xp.random.key(5)
+    derived = [*np.asarray(xp.random.split(key, 3)), *(
+        np.asarray(xp.random.fold_in(key, k)) for k in range(3))]
+    assert len({tuple(words) for words in derived}) == 6
