@@ -520,9 +520,13 @@ def _imag(self: Array) -> Array:
     return xp.imag(self) if self.dtype.kind == "c" else xp.zeros_like(self)
 
 
+def _compress(self: Array, condition: Any, axis: int | None = None) -> Array:
+    return xp.take(self, xp.nonzero(ravel(condition))[0], axis=axis)
+
+
 METHODS: Mapping[str, Any] = {
-    "astype": _astype, "fill": _fill, "flat": property(ravel), "flatten": _flatten,
-    "imag": property(_imag), "item": _item, "itemsize": property(_itemsize),
+    "astype": _astype, "compress": _compress, "fill": _fill, "flat": property(ravel),
+    "flatten": _flatten, "imag": property(_imag), "item": _item, "itemsize": property(_itemsize),
     "nbytes": property(_nbytes), "real": property(_real), "reshape": _reshape, "sort": _sort,
     "tolist": _tolist, "transpose": _transpose,
 }

@@ -138,7 +138,8 @@ def average(
     """Compute the weighted mean along the given axes."""
     a = to_float(a)
     if weights is None:
-        found, total = xp.mean(a, axis=axis, keepdims=keepdims), a.size
+        found = xp.mean(a, axis=axis, keepdims=keepdims)
+        total = xp.full_like(found, a.size / max(found.size, 1))
     else:
         factors = to_float(weights)
         if factors.ndim == 1 and a.ndim > 1 and axis is not None:
@@ -510,10 +511,9 @@ def take(
     return store(xp.take(to_array(a), to_array(indices), axis=axis), out)
 
 
-def compress(a: Any, condition: Any, axis: int | None = None) -> Any:
-    """Take the elements along an axis whose condition is true, for the method of this name."""
-    positions = flatnonzero(condition)
-    return xp.take(to_array(a), positions, axis=axis)
+def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
+    """Take the elements along an axis whose condition is true."""
+    return store(xp.take(to_array(a), flatnonzero(condition), axis=axis), out)
 
 
 def extract(condition: Any, arr: Any) -> Any:
@@ -558,8 +558,11 @@ def of_matrices(name: str) -> Callable[..., Any]:
     """Return a function of `tecomp.array.linalg` that takes integers and sequences, too."""
     function = getattr(xp.linalg, name)
 
+    if name in ("eigh", "eigvalsh"):
+        return lambda a, UPLO="L": function(  # noqa: N803  as in NumPy
+            to_float(a) if UPLO.upper() == "L" else xp.conj(xp.matrix_transpose(to_float(a))))
+
     def apply(*arguments: Any, **options: Any) -> Any:
-        options.pop("UPLO", None)
         if name == "svd" and not options.pop("compute_uv", True):
             return xp.linalg.svdvals(to_float(arguments[0]))
         return function(*[

@@ -195,3 +195,19 @@ def test_calls_of_numpy_keep_the_device() -> None:
     assert xp.median(x).device == "stick128"
     assert xp.median(x).dtype.name == "float32"
     assert xp.bincount(xp.asarray(COUNTS.astype("int32"), device="stick128")).dtype == np.int32
+
+
+def test_arguments_of_numpy_by_position_agree() -> None:
+    condition, values = [True, False, True], [5.0, 6.0, 7.0]
+    np.testing.assert_array_equal(np.asarray(tnp.compress(condition, values)), [5.0, 7.0])
+    np.testing.assert_array_equal(
+        np.asarray(tnp.array(values).compress(condition)), np.array(values).compress(condition))
+    upper = np.array([[1.0, 2.0 + 1j], [0.0, 3.0]])
+    for options in ({}, {"UPLO": "U"}):
+        assert_close(
+            np.asarray(tnp.linalg.eigvalsh(upper, **options)),
+            np.linalg.eigvalsh(upper, **options), 1e-12)  # type: ignore[arg-type]
+    found = tnp.average(tnp.ones((2, 3)), axis=0, returned=True)
+    expected = np.average(np.ones((2, 3)), axis=0, returned=True)
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(x), y)
