@@ -239,9 +239,12 @@ class TuningDatabase:
 
     def _create(self) -> None:
         """Create the tables, unless another process does or the file has other content."""
+        count_tables = "SELECT count(*) FROM sqlite_master"
+        if self._connection.execute(count_tables).fetchone()[0]:
+            return
         self._connection.execute("PRAGMA journal_mode = WAL")
         with self._transaction():
-            if self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            if self._connection.execute(count_tables).fetchone()[0]:
                 return
             for statement in _TABLES.strip().split(";\n"):
                 self._connection.execute(statement)

@@ -385,7 +385,8 @@ class _Child:
             return
         with np.load(path) as expected:
             for k, found in results.items():
-                problem = difference(found, expected[k], self._tolerance())
+                # The file stores elements of ml_dtypes as bytes.
+                problem = difference(found, expected[k].view(found.dtype), self._tolerance())
                 if problem is not None:
                     raise ArithmeticError(problem)
 

@@ -347,7 +347,7 @@ class _KernelTuner:
     bar: Progress
     tried: list[TuningTrial] = field(default_factory=list)
     codes: set[str] = field(default_factory=set)
-    begin: float = field(default_factory=time.time)
+    stored: float = field(default_factory=time.time)
     is_interrupted: bool = False
     cost: float = 0.0
 
@@ -536,9 +536,11 @@ class _KernelTuner:
         if self.key is None or (self.best is self.first and not is_final):
             return
         unit = "cycles" if self.is_modelled else "seconds"
-        self.records.add([record_of(
+        if self.records.add([record_of(
             self.key, self.task.name, self.task.target, self._choices(), self.cost * self.ratio,
-            self.cost, unit)], since=self.begin)
+            self.cost, unit)], since=self.stored):
+            # A later record of this search replaces this one, also with a higher cost.
+            self.stored = time.time()
 
     def _result(self) -> TunedKernel:
         return TunedKernel(

@@ -246,3 +246,14 @@ def test_a_build_without_a_database_loads_nothing_of_it(tmp_path: Path) -> None:
         [sys.executable, "-c", script], env={**os.environ, **environment}, check=False)
 
     assert done.returncode == 0
+
+
+def test_files_of_others_are_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "mine.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(CacheError):
+        TuningDatabase(path, create=True)
+    assert path.read_bytes() == before
