@@ -337,7 +337,7 @@ def jacobian(
 
     Returns:
         Function of the same arguments that returns, in the structure of the result and within it in
-        that of the arguments, arrays of shape (*shape of the result, *shape of the argument).
+        that of the arguments, arrays of shape `(*result.shape, *argument.shape)`.
 
     >>> import tecomp.array as xp
     >>> xp.jacobian(lambda x: x[:2] * x[2])(xp.asarray([1.0, 2.0, 3.0]))
