@@ -195,6 +195,24 @@ def test_filters_larger_than_caches_are_read_in_blocks(
     )
 
 
+def test_blocks_of_channels_are_summed_in_one_order() -> None:
+    """Sums are added in the same order, however the definition orders its reduction axes."""
+    x, w = (np.random.default_rng(k).random(shape, np.float32)
+            for k, shape in enumerate(((1, 64, 7, 7), (16, 64, 3, 3))))
+    X, W = te.placeholder(x.shape, name="X"), te.placeholder(w.shape, name="W")
+    target = tecomp.Target("small", "", CPU.memories, tecomp.Core(2, 32, 16, (2**14, 2**15)))
+    results = []
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        c, r, s = (te.reduce_axis((0, n), name=name) for n, name in ((64, "c"), (3, "r"), (3, "s")))
+        axes = [(c, r, s)[k] for k in order]
+        Y = te.compute((1, 16, 5, 5), lambda n, k, i, j, c=c, r=r, s=s, axes=axes: te.sum(
+            X[n, c, i + r, j + s] * W[k, c, r, s], axis=axes), name="Y")
+        assert conv2d.plan(Y, target).depth is not None
+        results.append(np.empty((1, 16, 5, 5), np.float32))
+        tecomp.build(conv2d.schedule(Y, target), [X, W, Y])(x, w, results[-1])
+    assert all(np.array_equal(results[0], other) for other in results[1:])
+
+
 def test_a_tile_that_fits_the_image_is_chosen() -> None:
     X, W = te.placeholder((1, 14, 14, 64), name="X"), te.placeholder((3, 3, 64, 64), name="W")
     wide = tecomp.Target("wide", "", CPU.memories, tecomp.Core(1, 64, 32, (2**15, 2**20)))
