@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from tecomp.codegen.llvm.ir_builder import FunctionBuilder, memory_type, shuffle_mask
+from tecomp.codegen.ops.arithmetic import is_power_of_two
 from tecomp.codegen.ops.vector_legalization import active_prefix, first_lanes, next_power_of_two
 from tecomp.ir.arith.quasi_affine_conversion import TermTable
 from tecomp.ir.nodes.dtype import DType
@@ -223,7 +224,7 @@ def _is_across(access: Access) -> bool:
     if is_part or not isinstance(last, Ramp) or not is_byte:
         return False
     size = last.lanes
-    is_square = _LEAST <= size <= _MOST and size & (size - 1) == 0
+    is_square = _LEAST <= size <= _MOST and is_power_of_two(size)
     element = access.buffer.dtype
     is_word = element.lanes * element.bits == 32 and isinstance(access, BufferLoad)
     if not is_square or (element.lanes > 1 and not is_word):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tecomp.codegen.llvm.ir_builder import WIDEST_VECTOR_BYTES
-from tecomp.codegen.ops.arithmetic import wide_type
+from tecomp.codegen.ops.arithmetic import is_power_of_two, wide_type
 from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
@@ -69,7 +69,7 @@ def legalize_vectors(func: PrimFunc) -> PrimFunc:
         func: Function with flat buffers.
     """
     body = _with_known_masks(func.body)
-    odd = [node for node in _stores(body) if not _is_whole(_count(node)) or _is_part(node)]
+    odd = [node for node in _stores(body) if not is_power_of_two(_count(node)) or _is_part(node)]
     if not odd:
         return func
     bits = max(wide_type(part.dtype).bits for store in odd for part
@@ -135,10 +135,6 @@ def next_power_of_two(lanes: int) -> int:
     return 1 << (lanes - 1).bit_length()
 
 
-def _is_whole(lanes: int) -> bool:
-    return lanes & (lanes - 1) == 0
-
-
 def _stores(body: Stmt) -> Iterator[BufferStore]:
     """Yield the stores with indices; expressions are not traversed."""
     for node in walk(body, parts=statements_in):
@@ -168,7 +164,7 @@ def _pieces(lanes: int, register: int) -> list[_LaneSlice]:
     found, start = [], 0
     while lanes > register:
         padded = next_power_of_two(lanes)
-        if _is_whole(lanes) or next_power_of_two(lanes - padded // 2) == padded // 2:
+        if is_power_of_two(lanes) or next_power_of_two(lanes - padded // 2) == padded // 2:
             break
         found.append(_LaneSlice(start, padded // 2, padded // 2))
         start, lanes = start + padded // 2, lanes - padded // 2
@@ -181,7 +177,7 @@ def _rule(work: _LegalizeState, node: Any) -> Stmt | None:
     if not isinstance(node, BufferStore) or not node.indices:
         return None
     lanes, count = node.indices[-1].dtype.lanes, _count(node)
-    if _is_whole(lanes) and not _is_part(node):
+    if is_power_of_two(lanes) and not _is_part(node):
         return None
     if _is_part(node):
         node = replace(node, predicate=None)
