@@ -109,7 +109,8 @@ def lazy_names(
             raise missing(name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return load, lambda: sorted({*vars(sys.modules[package]), *_modules(package)})
+    return load, lambda: sorted(
+        {*vars(sys.modules[package]), *submodules, *_modules(package)})
 
 
 @cache

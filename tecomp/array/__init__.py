@@ -161,7 +161,6 @@ if not TYPE_CHECKING:
     def __dir__() -> list[str]:
         """Return the public names of the namespace, without the modules of the package."""
         values = globals()
-        names = sorted({*_names(), "random"})
-        return [name for name in names if _is_shown(name, values.get(name))]
+        return [name for name in _names() if _is_shown(name, values.get(name))]
 else:
     from tecomp.array import random as random
