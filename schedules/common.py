@@ -35,7 +35,7 @@ def round_up(n: int, multiple: int) -> int:
     return ceil_div(n, multiple) * multiple
 
 
-def near(value: int, unit: int = 1, maximum: int | None = None) -> list[int]:
+def values_around(value: int, unit: int = 1, maximum: int | None = None) -> list[int]:
     """Return the values of a knob around the value that a model chose, which comes first.
 
     Args:
@@ -43,7 +43,7 @@ def near(value: int, unit: int = 1, maximum: int | None = None) -> list[int]:
         unit: Number of which the other values are multiples. Default: 1.
         maximum: Largest other value. Default: no limit.
 
-    >>> near(96, 16), near(3), near(8, maximum=16)
+    >>> values_around(96, 16), values_around(3), values_around(8, maximum=16)
     ([96, 48, 192, 32, 384], [3, 1, 6, 12], [8, 4, 16, 2])
     """
     scaled = (value // 2, value * 2, value // 4, value * 4)

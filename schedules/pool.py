@@ -21,7 +21,7 @@ from tecomp.schedules.analysis.convolution import (
     windows_of,
 )
 from tecomp.schedules.analysis.stages import create_inlined_schedule, is_private_formula
-from tecomp.schedules.common import Size, ceil_div, near, product, wide_type
+from tecomp.schedules.common import Size, ceil_div, product, values_around, wide_type
 from tecomp.schedules.tiling.reduction import first_output
 from tecomp.schedules.tiling.register_blocking import (
     balanced_block_size,
@@ -191,7 +191,7 @@ def windows_at_root(s: te.Schedule, d: WindowReduction, target: Target) -> None:
     vectors = 1
     if isinstance(last.extent, int):
         most = max(ceil_div(last.extent, lanes), 1)
-        vectors = knob("vectors", near(min(_VECTORS, most), 1, min(2 * _VECTORS, most)))
+        vectors = knob("vectors", values_around(min(_VECTORS, most), 1, min(2 * _VECTORS, most)))
     tile, inner = stage.split(last, factor=vectors * lanes)
     vector, lane = stage.split(inner, factor=lanes)
     stage.reorder(*outer, block, y, *middle, tile, vector, lane)
@@ -219,7 +219,7 @@ def _rows(d: WindowReduction, target: Target) -> int:
     if isinstance(height, int):
         max_rows = min(max_rows, max(ceil_div(height, core.count), 1))
     size: int = balanced_block_size(height, max_rows, share=core.count)
-    size = knob("block_rows", near(size, 1, height if isinstance(height, int) else None))
+    size = knob("block_rows", values_around(size, 1, height if isinstance(height, int) else None))
     return size
 
 

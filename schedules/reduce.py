@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from tecomp import Core, Target, accesses, knob, te
 from tecomp.schedules.analysis.reduction import ReductionPattern, need_reduction
 from tecomp.schedules.analysis.stages import create_inlined_schedule
-from tecomp.schedules.common import ceil_div, is_one, near, product, wide_type
+from tecomp.schedules.common import ceil_div, is_one, product, values_around, wide_type
 from tecomp.schedules.tiling.reduction import (
     LONG,
     NO_BOUNDS,
@@ -465,7 +465,7 @@ def across_rows(
         columns: Number of trailing axes that are contiguous in memory.
         target: Target whose vector registers and caches decide the sizes.
     """
-    max_elements = knob("block", near(_elements_of_a_block(total, columns, target)))
+    max_elements = knob("block", values_around(_elements_of_a_block(total, columns, target)))
     block, inside = _split_into_blocks(s, output, columns, max_elements, target)
     s[output].parallel(block)
     if total is not output:

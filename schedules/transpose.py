@@ -23,7 +23,7 @@ from tecomp.schedules.analysis.pointwise_chains import (
     work_of_chain,
 )
 from tecomp.schedules.analysis.stages import is_result
-from tecomp.schedules.common import near, same_shape
+from tecomp.schedules.common import same_shape, values_around
 from tecomp.schedules.tiling.register_blocking import core_of, width_of
 from tecomp.schedules.tiling.traversal import stream, stream_large
 
@@ -128,7 +128,7 @@ def formula_at_root(
         widths = te.const(1, read.tensor.dtype).dtype.bytes, width_of(output)
         by_source = knob("by_source", [False, True])
         walk = copy_schedule.moves_of(dims, widths, core.vector_bytes, by_source=by_source)
-        walk = replace(walk, block_bytes=knob("block_bytes", near(walk.block_bytes)))
+        walk = replace(walk, block_bytes=knob("block_bytes", values_around(walk.block_bytes)))
         copy_schedule.schedule_moves(s[output], axes, walk, core.count)
     elif output.shape:
         row = run_length(output, roots, strides)

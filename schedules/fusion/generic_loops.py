@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tecomp import Access, Target, accesses, knob, te
-from tecomp.schedules.common import is_one, near, product
+from tecomp.schedules.common import is_one, product, values_around
 from tecomp.schedules.tiling.reduction import first_output
 from tecomp.schedules.tiling.register_blocking import balanced_block_size, lanes_of
 from tecomp.schedules.transpose import formula_at_root
@@ -110,7 +110,7 @@ def _accumulate_in_registers(
     inside = [lane]
     if (shared := _most_invariant_axis(total, lane_axis)) is not None:
         size = balanced_block_size(shared.extent, _TILE)
-        tiles, row = stage.split(shared, factor=knob("tile", near(size, 1, 2 * _TILE)))
+        tiles, row = stage.split(shared, factor=knob("tile", values_around(size, 1, 2 * _TILE)))
         others = [tiles if axis is shared else axis for axis in others]
         inside.insert(0, row)
         stage.unroll(row)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tecomp import Target, knob, te
 from tecomp.schedules.analysis.matmul import Product
 from tecomp.schedules.analysis.stages import is_computed
-from tecomp.schedules.common import ceil_div, is_one, near, product, round_up
+from tecomp.schedules.common import ceil_div, is_one, product, round_up, values_around
 from tecomp.schedules.tiling.register_blocking import (
     OPEN_EXTENT,
     RegisterTile,
@@ -130,7 +130,7 @@ def plan_blocks(
         most_rows = min(most_rows, _open_row_tiles(d, tile, pack_rows) * tile.rows)
     sharers = 1 if batched else core.count
     block_rows = balanced_block_size(m, max(most_rows, tile.rows), tile.rows, share=sharers)
-    block_rows = knob("block_rows", near(block_rows, tile.rows, _maximum(m, tile.rows)))
+    block_rows = knob("block_rows", values_around(block_rows, tile.rows, _maximum(m, tile.rows)))
     blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
     is_few = isinstance(m, int) and m < pays
     read_columns = (
@@ -162,7 +162,7 @@ def _depths(k: int | te.Expr, depth: int, unit: int) -> list[int]:
     if not isinstance(k, int):
         return [depth]
     full = int(round_up(k, unit))
-    return [*dict.fromkeys([*near(depth, unit, full), full])]
+    return [*dict.fromkeys([*values_around(depth, unit, full), full])]
 
 
 def _ways_of_columns(d: Product, usual: str, step_terms: int) -> list[str]:

@@ -8,7 +8,7 @@ from math import prod
 
 from tecomp import Core, Target, TargetError, knob, te
 from tecomp.schedules.analysis.convolution import Convolution
-from tecomp.schedules.common import Size, ceil_div, is_one, near, product, round_up
+from tecomp.schedules.common import Size, ceil_div, is_one, product, round_up, values_around
 
 OPEN_EXTENT = 64
 """Assumed extent of an axis whose extent is symbolic."""
@@ -260,7 +260,7 @@ def plan(d: Convolution, target: Target) -> ConvBlocking:
         return ConvBlocking(tile, b, depth, share)
     rows = _rows(d, target, transposed)
     height = total.shape[2 if d.first else 1]
-    rows = knob("block_rows", near(rows, 1, height if isinstance(height, int) else None))
+    rows = knob("block_rows", values_around(rows, 1, height if isinstance(height, int) else None))
     return ConvBlocking(tile, rows, depth)
 
 

@@ -14,7 +14,7 @@ from tecomp.schedules.analysis.pointwise_chains import (
     work_of_chain,
 )
 from tecomp.schedules.analysis.reduction import has_own_columns
-from tecomp.schedules.common import Size, ceil_div, near, product, round_up
+from tecomp.schedules.common import Size, ceil_div, product, round_up, values_around
 from tecomp.schedules.tiling.register_blocking import (
     balanced_block_size,
     core_of,
@@ -182,7 +182,8 @@ def stream(
         limit = max(loop.extent, limit)
     chunk_size = balanced_block_size(loop.extent, limit, unit * lanes)
     maximum = round_up(loop.extent, unit * lanes) if isinstance(loop.extent, int) else None
-    chunk, loop = stage.split(loop, factor=knob("chunk", near(chunk_size, unit * lanes, maximum)))
+    chunk_size = knob("chunk", values_around(chunk_size, unit * lanes, maximum))
+    chunk, loop = stage.split(loop, factor=chunk_size)
     vectors, lane = stage.split(loop, factor=lanes)
     stage.vectorize(lane)
     if is_repeated:
