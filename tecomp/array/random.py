@@ -554,7 +554,7 @@ def binomial(key: Array, shape: Extents = (), *, n: int | Array, p: float | Arra
 
 
 def _window(mean: float, deviation: float) -> tuple[int, int]:
-    """Return the lowest and the highest integer whose probability matters at all."""
+    """Return the lowest and the highest integer whose probability is not negligible."""
     return max(int(mean - 12 * deviation - 60), 0), int(mean + 12 * deviation + 60)
 
 

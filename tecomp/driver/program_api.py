@@ -145,7 +145,7 @@ class TunedKernel:
 
     @property
     def gain(self) -> float:
-        """How many times as fast the kernel is as with the default choices; at least 1."""
+        """Speedup over the default choices; at least 1."""
         return self.first / self.cost
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class TuningResult:
 
     @property
     def gain(self) -> float:
-        """How many times as fast one call of each kernel is as with the default choices."""
+        """Speedup of one call of each kernel over the default choices."""
         before = math.fsum(one.first for one in self.kernels)
         return before / math.fsum(one.cost for one in self.kernels) if before else 1.0
 

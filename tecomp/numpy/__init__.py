@@ -132,7 +132,7 @@ _INSTEAD: Mapping[str, str] = {
     "asfarray": "write np.asarray(x, dtype=float)", "float_": "write np.float64",
     "complex_": "write np.complex128", "Inf": "write np.inf", "NaN": "write np.nan",
 }
-"""What takes the place of names that neither NumPy 2 nor this namespace has."""
+"""Replacements of names that neither NumPy 2 nor this namespace has."""
 
 
 def _name_function(name: str, function: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -322,7 +323,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array
     before = (slice(None),) * (axis % ary.ndim)
     return [
         ary[(*before, slice(*part))]
-        for part in zip(bounds, [*bounds[1:-1], bounds[-1]], strict=False)
+        for part in pairwise(bounds)
     ]
 
 

@@ -52,11 +52,11 @@ def reduction(name: str) -> Callable[..., Any]:
             options = {}
         axis = axis if axis is None or isinstance(axis, tuple) else int(axis)
         if initial is not None and name in ("max", "min"):
-            pairwise = xp.maximum if name == "max" else xp.minimum
+            combine = xp.maximum if name == "max" else xp.minimum
             if 0 in a.shape:
                 total = xp.sum(a, axis=axis, keepdims=keepdims)
                 return store(xp.full(total.shape, initial, dtype=a.dtype), out)
-            return store(pairwise(reduce(a, axis=axis, keepdims=keepdims), initial), out)
+            return store(combine(reduce(a, axis=axis, keepdims=keepdims), initial), out)
         found = reduce(a, axis=axis, keepdims=keepdims, **options)
         if initial is not None:
             found = found + initial if name == "sum" else found * initial

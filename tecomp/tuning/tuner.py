@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -41,9 +41,6 @@ from tecomp.tuning.database import (
     record_of,
 )
 from tecomp.tuning.measurement import Built, Failure, Worker, WorkerPool, compare
-
-if TYPE_CHECKING:
-    pass
 
 Strategy = Literal["evolution", "random"]
 _PARENTS = 4

@@ -241,8 +241,8 @@ def convolve(x1: Array, x2: Array, /, *, mode: str = "full") -> Array:
     Args:
         x1: First vector.
         x2: Second vector.
-        mode: `full`, `same` or `valid`: all positions at which the vectors overlap, as many as the
-            longer vector has elements, or those at which they overlap completely.
+        mode: `full`, `same` or `valid`: all positions at which the vectors overlap, a number of
+            them that equals the length of the longer vector, or those of complete overlap.
 
     Raises:
         ArrayValueError: If the mode is unknown.

@@ -70,8 +70,11 @@ def diff(
     return from_node(node)
 
 
-def _host(name: str, *arguments: Any, **options: Any) -> Any:
-    return call_on_host(name, *arguments, **{k: v for k, v in options.items() if v is not None})
+def _host(name: str, *arguments: Any, **options: Any) -> Array:
+    """Call a function of NumPy with the options that are given, and return its result."""
+    found: Array = call_on_host(
+        name, *arguments, **{k: v for k, v in options.items() if v is not None})
+    return found
 
 
 def quantile(
@@ -96,8 +99,7 @@ def quantile(
     >>> quantile(xp.asarray([1.0, 2.0, 4.0]), [0.5, 0.75])
     Array([2., 3.], dtype=float64)
     """
-    found: Array = _host("quantile", x, q, axis=axis, method=method, keepdims=keepdims)
-    return found
+    return _host("quantile", x, q, axis=axis, method=method, keepdims=keepdims)
 
 
 def percentile(
@@ -122,8 +124,7 @@ def percentile(
     >>> percentile(xp.asarray([1.0, 2.0, 4.0]), 50)
     Array(2., dtype=float64)
     """
-    found: Array = _host("percentile", x, q, axis=axis, method=method, keepdims=keepdims)
-    return found
+    return _host("percentile", x, q, axis=axis, method=method, keepdims=keepdims)
 
 
 def median(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -138,8 +139,7 @@ def median(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> median(xp.asarray([1.0, 4.0, 2.0, 3.0]))
     Array(2.5, dtype=float64)
     """
-    found: Array = _host("median", x, axis=axis, keepdims=keepdims)
-    return found
+    return _host("median", x, axis=axis, keepdims=keepdims)
 
 
 def histogram(
@@ -216,8 +216,7 @@ def bincount(
     >>> bincount(xp.asarray([1, 3, 1]), minlength=5)
     Array([0, 2, 0, 1, 0], dtype=int64)
     """
-    found: Array = _host("bincount", x, weights=weights, minlength=minlength)
-    return found
+    return _host("bincount", x, weights=weights, minlength=minlength)
 
 
 def digitize(x: Array, bins: Array, /, *, right: bool = False) -> Array:
@@ -235,8 +234,7 @@ def digitize(x: Array, bins: Array, /, *, right: bool = False) -> Array:
     >>> digitize(xp.asarray([0.5, 1.0, 3.0]), xp.asarray([0.0, 1.0, 2.0]))
     Array([1, 2, 3], dtype=int64)
     """
-    found: Array = _host("digitize", x, bins, right=right)
-    return found
+    return _host("digitize", x, bins, right=right)
 
 
 def cov(x: Array, /, *, rowvar: bool = True, correction: float = 1) -> Array:
